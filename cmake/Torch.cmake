@@ -1,0 +1,21 @@
+# libtorch from the installed wheel, as the imported target `torch_wheel`.
+#
+# Torch's own CMake package asks for the CUDA toolkit as soon as the wheel is a CUDA build; isobit needs
+# none of torch's CUDA headers, so headers and libraries are named here directly.
+# Which wheel: -DISOBIT_TORCH_DIR=<site-packages>/torch, else the repository's .venv.
+if(NOT ISOBIT_TORCH_DIR)
+  file(GLOB candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  list(LENGTH candidates count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "no torch wheel in ${PROJECT_SOURCE_DIR}/.venv: run scripts/setup, or pass "
+                        "-DISOBIT_TORCH_DIR=<site-packages>/torch")
+  endif()
+  set(ISOBIT_TORCH_DIR ${candidates})
+endif()
+
+add_library(torch_wheel INTERFACE)
+target_include_directories(torch_wheel SYSTEM INTERFACE
+  ${ISOBIT_TORCH_DIR}/include ${ISOBIT_TORCH_DIR}/include/torch/csrc/api/include)
+target_link_directories(torch_wheel INTERFACE ${ISOBIT_TORCH_DIR}/lib)
+target_link_libraries(torch_wheel INTERFACE torch torch_cpu c10)
+target_link_options(torch_wheel INTERFACE -Wl,-rpath,${ISOBIT_TORCH_DIR}/lib -Wl,--no-as-needed)

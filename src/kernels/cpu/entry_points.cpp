@@ -1,0 +1,220 @@
+// The public kernels: each opens the contract's floating-point environment and calls the active table.
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/float_environment.h"
+
+namespace isobit::kernels {
+
+void matmul(const MatmulProblem& problem) {
+  const FloatEnvironment environment;
+  active_table().matmul(problem);
+}
+
+void conv2d_forward(const Conv2dShape& shape, const float* x, const float* weight, const float* bias,
+                    float* y) {
+  const FloatEnvironment environment;
+  active_table().conv2d_forward(shape, x, weight, bias, y);
+}
+void conv2d_input_gradient(const Conv2dShape& shape, const float* dy, const float* weight, float* dx) {
+  const FloatEnvironment environment;
+  active_table().conv2d_input_gradient(shape, dy, weight, dx);
+}
+void conv2d_weight_gradient(const Conv2dShape& shape, const float* x, const float* dy, float* dweight) {
+  const FloatEnvironment environment;
+  active_table().conv2d_weight_gradient(shape, x, dy, dweight);
+}
+
+void sum(const ReduceShape& shape, const float* x, float* out) {
+  const FloatEnvironment environment;
+  active_table().sum(shape, x, out);
+}
+void mean(const ReduceShape& shape, const float* x, float* out) {
+  const FloatEnvironment environment;
+  active_table().mean(shape, x, out);
+}
+void norm2(const ReduceShape& shape, const float* x, float* out) {
+  const FloatEnvironment environment;
+  active_table().norm2(shape, x, out);
+}
+void maximum(const ReduceShape& shape, const float* x, float* out) {
+  const FloatEnvironment environment;
+  active_table().maximum(shape, x, out);
+}
+void minimum(const ReduceShape& shape, const float* x, float* out) {
+  const FloatEnvironment environment;
+  active_table().minimum(shape, x, out);
+}
+void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
+  const FloatEnvironment environment;
+  active_table().argmax(shape, x, out);
+}
+
+void batch_moments(const ChannelShape& shape, const float* x, float* mean, float* m2) {
+  const FloatEnvironment environment;
+  active_table().batch_moments(shape, x, mean, m2);
+}
+void batch_norm_training(const BatchNormForward& problem) {
+  const FloatEnvironment environment;
+  active_table().batch_norm_training(problem);
+}
+void batch_norm_inference(const BatchNormForward& problem) {
+  const FloatEnvironment environment;
+  active_table().batch_norm_inference(problem);
+}
+void batch_norm_backward(const BatchNormBackward& problem) {
+  const FloatEnvironment environment;
+  active_table().batch_norm_backward(problem);
+}
+void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().invstd_of(variance, eps, invstd, n);
+}
+
+void softmax(const SoftmaxShape& shape, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().softmax(shape, x, y);
+}
+void log_softmax(const SoftmaxShape& shape, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().log_softmax(shape, x, y);
+}
+void softmax_backward(const SoftmaxShape& shape, const float* dy, const float* y, float* dx) {
+  const FloatEnvironment environment;
+  active_table().softmax_backward(shape, dy, y, dx);
+}
+void log_softmax_backward(const SoftmaxShape& shape, const float* dy, const float* y, float* dx) {
+  const FloatEnvironment environment;
+  active_table().log_softmax_backward(shape, dy, y, dx);
+}
+
+std::int64_t nll_forward(const NllShape& shape, const float* x, const std::int64_t* target,
+                         const float* weight, float* loss, float* total_weight) {
+  const FloatEnvironment environment;
+  return active_table().nll_forward(shape, x, target, weight, loss, total_weight);
+}
+std::int64_t nll_backward(const NllShape& shape, const float* dy, const std::int64_t* target,
+                          const float* weight, const float* total_weight, float* dx) {
+  const FloatEnvironment environment;
+  return active_table().nll_backward(shape, dy, target, weight, total_weight, dx);
+}
+
+void max_pool2d(const Pool2dShape& shape, const float* x, float* y, std::int64_t* index) {
+  const FloatEnvironment environment;
+  active_table().max_pool2d(shape, x, y, index);
+}
+void max_pool2d_backward(const Pool2dShape& shape, const float* dy, const std::int64_t* index, float* dx) {
+  const FloatEnvironment environment;
+  active_table().max_pool2d_backward(shape, dy, index, dx);
+}
+void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override,
+                    const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().average_pool2d(shape, count_include_pad, divisor_override, x, y);
+}
+void average_pool2d_backward(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override,
+                             const float* dy, float* dx) {
+  const FloatEnvironment environment;
+  active_table().average_pool2d_backward(shape, count_include_pad, divisor_override, dy, dx);
+}
+void adaptive_average_pool2d(const Pool2dShape& shape, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().adaptive_average_pool2d(shape, x, y);
+}
+void adaptive_average_pool2d_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+  const FloatEnvironment environment;
+  active_table().adaptive_average_pool2d_backward(shape, dy, dx);
+}
+
+void unary(Unary op, const float* x, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().unary(op, x, y, n);
+}
+void binary(Binary op, const float* a, const float* b, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().binary(op, a, b, y, n);
+}
+void add_scaled(const float* a, const float* b, float alpha, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().add_scaled(a, b, alpha, y, n);
+}
+void addcmul(const float* a, const float* b, const float* c, float value, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().addcmul(a, b, c, value, y, n);
+}
+void addcdiv(const float* a, const float* b, const float* c, float value, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().addcdiv(a, b, c, value, y, n);
+}
+void lerp(const float* a, const float* b, float weight, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().lerp(a, b, weight, y, n);
+}
+bool power(const float* x, double p, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  return active_table().power(x, p, y, n);
+}
+void clamp(const float* x, float low, float high, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().clamp(x, low, high, y, n);
+}
+void leaky_relu(const float* x, float slope, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().leaky_relu(x, slope, y, n);
+}
+void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().leaky_relu_backward(dy, x, slope, dx, n);
+}
+
+void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, float* out, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().fill_uniform(key, first, low, high, out, n);
+}
+void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out,
+                 std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().fill_normal(key, first, mean, deviation, out, n);
+}
+void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().fill_bernoulli(key, first, p, out, n);
+}
+void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().dropout(key, first, keep, x, y, n);
+}
+
+void sgd_step(const SgdOptions& options, bool first_step, float* parameter, const float* gradient,
+              float* buffer, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().sgd_step(options, first_step, parameter, gradient, buffer, n);
+}
+void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient,
+               float* exp_avg, float* exp_avg_sq, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().adam_step(options, step, parameter, gradient, exp_avg, exp_avg_sq, n);
+}
+
+int top_limb(const float* x, std::int64_t n) {
+  const FloatEnvironment environment;
+  return active_table().top_limb(x, n);
+}
+void add_digits(const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().add_digits(x, t, hi, lo, n);
+}
+void round_digits(const std::int64_t* hi, const std::int64_t* lo, int t, float* out, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().round_digits(hi, lo, t, out, n);
+}
+
+Fingerprint element_sums(const float* x, std::int64_t first, std::int64_t n) {
+  return active_table().element_sums_float(x, first, n);
+}
+Fingerprint element_sums(const std::int64_t* x, std::int64_t first, std::int64_t n) {
+  return active_table().element_sums_int64(x, first, n);
+}
+Fingerprint element_sums(const std::uint8_t* x, std::int64_t first, std::int64_t n) {
+  return active_table().element_sums_uint8(x, first, n);
+}
+
+}  // namespace isobit::kernels

@@ -1,0 +1,111 @@
+// One table of entry points per implementation, filled by one function per family and implementation.
+//
+// A slot that an implementation leaves alone keeps the reference's function. A public kernel looks up the
+// active table, opens a FloatEnvironment and calls. Entry points promise what the public header says and may
+// use the pool; the reference ones run on the calling thread unless their work is split over independent
+// outputs.
+#pragma once
+
+#include "kernels/batch_norm.h"
+#include "kernels/conv2d.h"
+#include "kernels/exact_sum.h"
+#include "kernels/fingerprint.h"
+#include "kernels/isa.h"
+#include "kernels/loss.h"
+#include "kernels/matmul.h"
+#include "kernels/optimizer.h"
+#include "kernels/pointwise.h"
+#include "kernels/pool2d.h"
+#include "kernels/random.h"
+#include "kernels/reduce.h"
+#include "kernels/softmax.h"
+
+namespace isobit::kernels {
+
+struct KernelTable {
+  decltype(&kernels::matmul) matmul = nullptr;
+
+  decltype(&kernels::conv2d_forward) conv2d_forward = nullptr;
+  decltype(&kernels::conv2d_input_gradient) conv2d_input_gradient = nullptr;
+  decltype(&kernels::conv2d_weight_gradient) conv2d_weight_gradient = nullptr;
+
+  decltype(&kernels::sum) sum = nullptr;
+  decltype(&kernels::mean) mean = nullptr;
+  decltype(&kernels::norm2) norm2 = nullptr;
+  decltype(&kernels::maximum) maximum = nullptr;
+  decltype(&kernels::minimum) minimum = nullptr;
+  decltype(&kernels::argmax) argmax = nullptr;
+
+  decltype(&kernels::batch_moments) batch_moments = nullptr;
+  decltype(&kernels::batch_norm_training) batch_norm_training = nullptr;
+  decltype(&kernels::batch_norm_inference) batch_norm_inference = nullptr;
+  decltype(&kernels::batch_norm_backward) batch_norm_backward = nullptr;
+  decltype(&kernels::invstd_of) invstd_of = nullptr;
+
+  decltype(&kernels::softmax) softmax = nullptr;
+  decltype(&kernels::log_softmax) log_softmax = nullptr;
+  decltype(&kernels::softmax_backward) softmax_backward = nullptr;
+  decltype(&kernels::log_softmax_backward) log_softmax_backward = nullptr;
+
+  decltype(&kernels::nll_forward) nll_forward = nullptr;
+  decltype(&kernels::nll_backward) nll_backward = nullptr;
+
+  decltype(&kernels::max_pool2d) max_pool2d = nullptr;
+  decltype(&kernels::max_pool2d_backward) max_pool2d_backward = nullptr;
+  decltype(&kernels::average_pool2d) average_pool2d = nullptr;
+  decltype(&kernels::average_pool2d_backward) average_pool2d_backward = nullptr;
+  decltype(&kernels::adaptive_average_pool2d) adaptive_average_pool2d = nullptr;
+  decltype(&kernels::adaptive_average_pool2d_backward) adaptive_average_pool2d_backward = nullptr;
+
+  decltype(&kernels::unary) unary = nullptr;
+  decltype(&kernels::binary) binary = nullptr;
+  decltype(&kernels::add_scaled) add_scaled = nullptr;
+  decltype(&kernels::addcmul) addcmul = nullptr;
+  decltype(&kernels::addcdiv) addcdiv = nullptr;
+  decltype(&kernels::lerp) lerp = nullptr;
+  decltype(&kernels::power) power = nullptr;
+  decltype(&kernels::clamp) clamp = nullptr;
+  decltype(&kernels::leaky_relu) leaky_relu = nullptr;
+  decltype(&kernels::leaky_relu_backward) leaky_relu_backward = nullptr;
+
+  decltype(&kernels::fill_uniform) fill_uniform = nullptr;
+  decltype(&kernels::fill_normal) fill_normal = nullptr;
+  decltype(&kernels::fill_bernoulli) fill_bernoulli = nullptr;
+  decltype(&kernels::dropout) dropout = nullptr;
+
+  decltype(&kernels::sgd_step) sgd_step = nullptr;
+  decltype(&kernels::adam_step) adam_step = nullptr;
+
+  decltype(&kernels::top_limb) top_limb = nullptr;
+  decltype(&kernels::add_digits) add_digits = nullptr;
+  decltype(&kernels::round_digits) round_digits = nullptr;
+
+  Fingerprint (*element_sums_float)(const float* x, std::int64_t first, std::int64_t n) = nullptr;
+  Fingerprint (*element_sums_int64)(const std::int64_t* x, std::int64_t first, std::int64_t n) = nullptr;
+  Fingerprint (*element_sums_uint8)(const std::uint8_t* x, std::int64_t first, std::int64_t n) = nullptr;
+};
+
+[[nodiscard]] const KernelTable& table_of(Isa isa);
+[[nodiscard]] const KernelTable& active_table();
+
+// One per family; the families' files define them in namespace reference and in each ISA's namespace.
+#define ISOBIT_DECLARE_FILLS            \
+  void fill_matmul(KernelTable& t);     \
+  void fill_conv2d(KernelTable& t);     \
+  void fill_reduce(KernelTable& t);     \
+  void fill_batch_norm(KernelTable& t); \
+  void fill_softmax(KernelTable& t);    \
+  void fill_loss(KernelTable& t);       \
+  void fill_pool2d(KernelTable& t);     \
+  void fill_pointwise(KernelTable& t);  \
+  void fill_random(KernelTable& t);     \
+  void fill_optimizer(KernelTable& t);  \
+  void fill_exact_sum(KernelTable& t);  \
+  void fill_fingerprint(KernelTable& t);
+namespace reference { ISOBIT_DECLARE_FILLS }
+namespace avx2 { ISOBIT_DECLARE_FILLS }
+namespace avx512 { ISOBIT_DECLARE_FILLS }
+namespace lanes16 { ISOBIT_DECLARE_FILLS }
+#undef ISOBIT_DECLARE_FILLS
+
+}  // namespace isobit::kernels

@@ -1,0 +1,201 @@
+// A register's worth of floats: ISOBIT_LANES of them, 8 or 16.
+//
+// Kernels are written once over FloatLanes, IntLanes and MaskLanes and compiled per instruction set. Every
+// operation is the IEEE one per lane, so a kernel gives the bits of the scalar formula by construction. The
+// contract's formula templates find these overloads (fma, select, as_int, ...) by argument.
+// Include only from cpu/vector/*.cpp and their headers; everything is inlined, nothing has state.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#if !defined(ISOBIT_LANES) || !defined(ISOBIT_ISA)
+#error "vector sources are compiled once per instruction set, with ISOBIT_LANES and ISOBIT_ISA given"
+#endif
+#define ISOBIT_INLINE inline __attribute__((always_inline))
+
+namespace isobit::kernels::ISOBIT_ISA {
+
+inline constexpr int kLanes = ISOBIT_LANES;
+
+struct IntLanes {
+  typedef std::int32_t Raw __attribute__((vector_size(4 * ISOBIT_LANES)));
+  Raw v;
+  ISOBIT_INLINE IntLanes() = default;
+  ISOBIT_INLINE IntLanes(Raw raw) : v(raw) {}
+  ISOBIT_INLINE IntLanes(std::int32_t value) : v(Raw{} + value) {}
+};
+
+struct MaskLanes {  // -1 where true, 0 where false
+  IntLanes::Raw v;
+};
+
+struct FloatLanes {
+  typedef float Raw __attribute__((vector_size(4 * ISOBIT_LANES)));
+  Raw v;
+  ISOBIT_INLINE FloatLanes() = default;
+  ISOBIT_INLINE FloatLanes(Raw raw) : v(raw) {}
+  // Broadcast. Not Raw{} + value: that would turn -0 into +0.
+  ISOBIT_INLINE FloatLanes(float value) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+    v = (Raw)_mm512_set1_ps(value);
+#elif ISOBIT_LANES == 8
+    v = (Raw)_mm256_set1_ps(value);
+#else
+    for (int i = 0; i < ISOBIT_LANES; ++i) v[i] = value;
+#endif
+  }
+};
+
+ISOBIT_INLINE FloatLanes load(const float* p) {
+  FloatLanes r;
+  std::memcpy(&r.v, p, sizeof r.v);
+  return r;
+}
+ISOBIT_INLINE IntLanes load(const std::int32_t* p) {
+  IntLanes r;
+  std::memcpy(&r.v, p, sizeof r.v);
+  return r;
+}
+ISOBIT_INLINE void store(float* p, FloatLanes x) { std::memcpy(p, &x.v, sizeof x.v); }
+ISOBIT_INLINE void store(std::int32_t* p, IntLanes x) { std::memcpy(p, &x.v, sizeof x.v); }
+
+// 0, 1, 2, ... kLanes - 1.
+ISOBIT_INLINE IntLanes lane_index() {
+#if ISOBIT_LANES == 16
+  return IntLanes(IntLanes::Raw{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+#else
+  return IntLanes(IntLanes::Raw{0, 1, 2, 3, 4, 5, 6, 7});
+#endif
+}
+
+// The first count lanes (0 <= count <= kLanes) from memory, `fill` in the rest; memory past them untouched.
+ISOBIT_INLINE FloatLanes load_first(const float* p, std::int64_t count, float fill = 0.0f) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return (FloatLanes::Raw)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), (__mmask16)((1u << count) - 1u), p);
+#elif ISOBIT_LANES == 8
+  const auto keep = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return (FloatLanes::Raw)_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, keep), _mm256_castsi256_ps(keep));
+#else
+  FloatLanes r(fill);
+  for (std::int64_t i = 0; i < count; ++i) r.v[i] = p[i];
+  return r;
+#endif
+}
+ISOBIT_INLINE void store_first(float* p, FloatLanes x, std::int64_t count) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)x.v);
+#elif ISOBIT_LANES == 8
+  const auto keep = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  _mm256_maskstore_ps(p, keep, (__m256)x.v);
+#else
+  for (std::int64_t i = 0; i < count; ++i) p[i] = x.v[i];
+#endif
+}
+
+ISOBIT_INLINE FloatLanes operator+(FloatLanes a, FloatLanes b) { return a.v + b.v; }
+ISOBIT_INLINE FloatLanes operator-(FloatLanes a, FloatLanes b) { return a.v - b.v; }
+ISOBIT_INLINE FloatLanes operator*(FloatLanes a, FloatLanes b) { return a.v * b.v; }
+ISOBIT_INLINE FloatLanes operator/(FloatLanes a, FloatLanes b) { return a.v / b.v; }
+ISOBIT_INLINE FloatLanes operator-(FloatLanes a) { return -a.v; }
+
+ISOBIT_INLINE FloatLanes fma(FloatLanes a, FloatLanes b, FloatLanes c) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return (FloatLanes::Raw)_mm512_fmadd_ps((__m512)a.v, (__m512)b.v, (__m512)c.v);
+#elif ISOBIT_LANES == 8
+  return (FloatLanes::Raw)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)c.v);
+#else
+  FloatLanes r;
+  for (int half = 0; half < 2; ++half) {
+    __m256 x, y, z;
+    std::memcpy(&x, (const char*)&a.v + 32 * half, 32);
+    std::memcpy(&y, (const char*)&b.v + 32 * half, 32);
+    std::memcpy(&z, (const char*)&c.v + 32 * half, 32);
+    x = _mm256_fmadd_ps(x, y, z);
+    std::memcpy((char*)&r.v + 32 * half, &x, 32);
+  }
+  return r;
+#endif
+}
+
+ISOBIT_INLINE FloatLanes sqrt(FloatLanes a) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return (FloatLanes::Raw)_mm512_sqrt_ps((__m512)a.v);
+#elif ISOBIT_LANES == 8
+  return (FloatLanes::Raw)_mm256_sqrt_ps((__m256)a.v);
+#else
+  FloatLanes r;
+  for (int half = 0; half < 2; ++half) {
+    __m256 x;
+    std::memcpy(&x, (const char*)&a.v + 32 * half, 32);
+    x = _mm256_sqrt_ps(x);
+    std::memcpy((char*)&r.v + 32 * half, &x, 32);
+  }
+  return r;
+#endif
+}
+
+// Ordered comparisons: false where either side is NaN (but !=, true there).
+ISOBIT_INLINE MaskLanes operator<(FloatLanes a, FloatLanes b) { return {a.v < b.v}; }
+ISOBIT_INLINE MaskLanes operator<=(FloatLanes a, FloatLanes b) { return {a.v <= b.v}; }
+ISOBIT_INLINE MaskLanes operator>(FloatLanes a, FloatLanes b) { return {a.v > b.v}; }
+ISOBIT_INLINE MaskLanes operator>=(FloatLanes a, FloatLanes b) { return {a.v >= b.v}; }
+ISOBIT_INLINE MaskLanes operator==(FloatLanes a, FloatLanes b) { return {a.v == b.v}; }
+ISOBIT_INLINE MaskLanes operator!=(FloatLanes a, FloatLanes b) { return {a.v != b.v}; }
+ISOBIT_INLINE MaskLanes operator<(IntLanes a, IntLanes b) { return {a.v < b.v}; }
+ISOBIT_INLINE MaskLanes operator>(IntLanes a, IntLanes b) { return {a.v > b.v}; }
+ISOBIT_INLINE MaskLanes operator==(IntLanes a, IntLanes b) { return {a.v == b.v}; }
+ISOBIT_INLINE MaskLanes operator!=(IntLanes a, IntLanes b) { return {a.v != b.v}; }
+
+ISOBIT_INLINE MaskLanes operator&(MaskLanes a, MaskLanes b) { return {a.v & b.v}; }
+ISOBIT_INLINE MaskLanes operator|(MaskLanes a, MaskLanes b) { return {a.v | b.v}; }
+ISOBIT_INLINE MaskLanes operator!(MaskLanes a) { return {~a.v}; }
+
+ISOBIT_INLINE FloatLanes select(MaskLanes m, FloatLanes a, FloatLanes b) { return m.v ? a.v : b.v; }
+ISOBIT_INLINE IntLanes select(MaskLanes m, IntLanes a, IntLanes b) { return m.v ? a.v : b.v; }
+ISOBIT_INLINE bool any(MaskLanes m) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return _mm512_movepi32_mask((__m512i)m.v) != 0;
+#elif ISOBIT_LANES == 8
+  return _mm256_movemask_ps((__m256)m.v) != 0;
+#else
+  for (int i = 0; i < ISOBIT_LANES; ++i)
+    if (m.v[i]) return true;
+  return false;
+#endif
+}
+
+ISOBIT_INLINE IntLanes as_int(FloatLanes a) { return (IntLanes::Raw)a.v; }
+ISOBIT_INLINE FloatLanes as_float(IntLanes a) { return (FloatLanes::Raw)a.v; }
+// Exact for |a| < 2^24.
+ISOBIT_INLINE FloatLanes to_float(IntLanes a) { return __builtin_convertvector(a.v, FloatLanes::Raw); }
+
+ISOBIT_INLINE IntLanes operator+(IntLanes a, IntLanes b) {  // wraps
+  typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
+  return (IntLanes::Raw)((U)a.v + (U)b.v);
+}
+ISOBIT_INLINE IntLanes operator-(IntLanes a, IntLanes b) {  // wraps
+  typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
+  return (IntLanes::Raw)((U)a.v - (U)b.v);
+}
+ISOBIT_INLINE IntLanes operator*(IntLanes a, IntLanes b) {  // wraps
+  typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
+  return (IntLanes::Raw)((U)a.v * (U)b.v);
+}
+ISOBIT_INLINE IntLanes operator&(IntLanes a, IntLanes b) { return a.v & b.v; }
+ISOBIT_INLINE IntLanes operator|(IntLanes a, IntLanes b) { return a.v | b.v; }
+ISOBIT_INLINE IntLanes operator^(IntLanes a, IntLanes b) { return a.v ^ b.v; }
+ISOBIT_INLINE IntLanes operator~(IntLanes a) { return ~a.v; }
+ISOBIT_INLINE IntLanes shift_left(IntLanes a, int bits) {
+  typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
+  return (IntLanes::Raw)((U)a.v << bits);
+}
+ISOBIT_INLINE IntLanes shift_right(IntLanes a, int bits) { return a.v >> bits; }  // keeps the sign
+ISOBIT_INLINE IntLanes shift_right_logical(IntLanes a, int bits) {
+  typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
+  return (IntLanes::Raw)((U)a.v >> bits);
+}
+
+}  // namespace isobit::kernels::ISOBIT_ISA

@@ -1,0 +1,7 @@
+#include "kernels/cpu/kernel_table.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+
+void fill_random(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_ISA

@@ -1,0 +1,24 @@
+// Exact, order-free sums of the grains' gradients (contract, section 7).
+//
+// Digits: limb i has weight 2^(45 i - 21), i = -3..3. t is the largest limb with a non-zero digit in any
+// element of any grain of that tensor in the step; the int64 sums of digits t and t - 1 are kept. Two passes:
+// first top_limb of every grain (their maximum is t), then add_digits of every grain into hi and lo, in any
+// order and on any worker (int64 sums commute), at last round_digits. At most 2^17 grains.
+// Thread-safe; uses the pool.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::kernels {
+
+inline constexpr int kLowestLimb = -3, kHighestLimb = 3;
+inline constexpr int kNoLimb = -4;          // every element is zero
+inline constexpr int kNotFinite = 1 << 20;  // some element is NaN or infinite
+
+[[nodiscard]] int top_limb(const float* x, std::int64_t n);
+// hi[i] += digit t of x[i], lo[i] += digit t - 1. Precondition: top_limb(x, n) <= t, finite.
+void add_digits(const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::int64_t n);
+// out[i] = RN(hi[i] * weight(t) + lo[i] * weight(t - 1)), a zero is +0.
+void round_digits(const std::int64_t* hi, const std::int64_t* lo, int t, float* out, std::int64_t n);
+
+}  // namespace isobit::kernels

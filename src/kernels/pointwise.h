@@ -1,0 +1,49 @@
+// Element-wise operators and their gradients on contiguous arrays (contract, sections 1, 2, 8).
+//
+// One written formula per operator (docs/contract.md lists them); the scalar one is in contract/pointwise.h
+// and contract/functions.h, the vector builds instantiate the same source. y may be one of the inputs.
+// Thread-safe; uses the pool.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::kernels {
+
+enum class Unary {
+  exp, expm1, log, log1p, tanh, sigmoid, erf, sin, cos, sinpi, cospi,
+  relu,        // x < 0 ? +0 : x  (NaN stays NaN, -0 stays -0)
+  rsqrt,       // 1 / sqrt(x)
+  silu,        // x * sigmoid(x)
+  gelu,        // (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))
+  square,      // x * x
+  reciprocal,  // 1 / x
+};
+void unary(Unary op, const float* x, float* y, std::int64_t n);
+
+enum class Binary {
+  maximum, minimum,    // section 1 rules
+  relu_backward,       // (dy, x or y): x > 0 ? dy : +0  (NaN x: dy, as threshold_backward does)
+  sigmoid_backward,    // (dy, y): dy * (y * (1 - y))
+  tanh_backward,       // (dy, y): dy * (1 - y * y), y * y rounded
+  silu_backward,       // (dy, x): s = sigmoid(x); dy * (s * fma(x, 1 - s, 1))
+  gelu_backward,       // (dy, x): docs/contract.md
+};
+void binary(Binary op, const float* a, const float* b, float* y, std::int64_t n);
+
+// y = fma(alpha, b, a): add and sub with alpha other than 1 (sub passes -alpha).
+void add_scaled(const float* a, const float* b, float alpha, float* y, std::int64_t n);
+// y = fma(value * b, c, a), value * b rounded.
+void addcmul(const float* a, const float* b, const float* c, float value, float* y, std::int64_t n);
+// y = fma(value, b / c, a), b / c rounded.
+void addcdiv(const float* a, const float* b, const float* c, float value, float* y, std::int64_t n);
+// d = b - a;  |weight| < 0.5 ? fma(weight, d, a) : fma(weight - 1, d, b)
+void lerp(const float* a, const float* b, float weight, float* y, std::int64_t n);
+// Integer and half powers as products and square roots (docs/contract.md); false where p is another one.
+[[nodiscard]] bool power(const float* x, double p, float* y, std::int64_t n);
+// x < low ? low : x > high ? high : x (NaN stays); either bound may be infinite.
+void clamp(const float* x, float low, float high, float* y, std::int64_t n);
+// leaky_relu: x > 0 ? x : x * slope; its gradient x > 0 ? dy : dy * slope.
+void leaky_relu(const float* x, float slope, float* y, std::int64_t n);
+void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx, std::int64_t n);
+
+}  // namespace isobit::kernels

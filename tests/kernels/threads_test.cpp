@@ -1,0 +1,117 @@
+#include "kernels/threads.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "kernels/float_environment.h"
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace isobit::kernels {
+namespace {
+
+std::vector<int> touched(std::int64_t n, std::int64_t smallest) {
+  std::vector<int> count(static_cast<std::size_t>(n), 0);
+  parallel_for(0, n, smallest, [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t i = b; i < e; ++i) ++count[static_cast<std::size_t>(i)];
+  });
+  return count;
+}
+
+TEST(ParallelFor, VisitsEveryIndexOnceForEveryThreadCount) {
+  for (int threads : {1, 2, 3, 8}) {
+    const ThreadCountScope scope(threads);
+    for (std::int64_t n : {0, 1, 2, 7, 100, 1001}) {
+      for (std::int64_t smallest : {1, 3, 64, 5000}) {
+        for (int visits : touched(n, smallest)) ASSERT_EQ(visits, 1) << threads << " threads, n " << n;
+      }
+    }
+  }
+}
+
+TEST(ParallelFor, UsesSeveralThreads) {
+  const ThreadCountScope scope(3);
+  std::vector<std::thread::id> ids(3);
+  parallel_for(0, 3, 1, [&](std::int64_t b, std::int64_t) { ids[static_cast<std::size_t>(b)] = std::this_thread::get_id(); });
+  EXPECT_NE(ids[0], ids[1]);
+  EXPECT_NE(ids[1], ids[2]);
+}
+
+TEST(ParallelFor, NestedCallsRunInline) {
+  const ThreadCountScope scope(4);
+  std::atomic<int> total{0};
+  parallel_for(0, 4, 1, [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t i = b; i < e; ++i)
+      parallel_for(0, 10, 1, [&](std::int64_t c, std::int64_t d) { total += static_cast<int>(d - c); });
+  });
+  EXPECT_EQ(total, 40);
+}
+
+TEST(ParallelFor, RethrowsAndStaysUsable) {
+  const ThreadCountScope scope(2);
+  EXPECT_THROW(parallel_for(0, 2, 1, [](std::int64_t b, std::int64_t) { if (b == 1) throw std::runtime_error("x"); }),
+               std::runtime_error);
+  for (int visits : touched(100, 1)) EXPECT_EQ(visits, 1);
+}
+
+TEST(ParallelFor, ConcurrentCallersAllFinish) {
+  const ThreadCountScope scope(2);
+  std::vector<std::thread> callers;
+  std::atomic<std::int64_t> total{0};
+  for (int t = 0; t < 4; ++t)
+    callers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i)
+        parallel_for(0, 64, 1, [&](std::int64_t b, std::int64_t e) { total += e - b; });
+    });
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(total, 4 * 200 * 64);
+}
+
+TEST(ParallelFor, SurvivesFork) {
+  const ThreadCountScope scope(2);
+  (void)touched(10, 1);  // the parent's pool exists
+  const pid_t child = fork();
+  if (child == 0) {
+    bool good = thread_count() == 2;
+    for (int visits : touched(1000, 1)) good = good && visits == 1;
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(Threads, ZeroIsRefused) { EXPECT_THROW(set_thread_count(0), std::invalid_argument); }
+
+#if defined(__x86_64__)
+TEST(FloatEnvironment, UndoesFlushToZeroWithinItsScope) {
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zero
+  EXPECT_FALSE(float_environment_is_ieee());
+  {
+    const FloatEnvironment environment;
+    EXPECT_TRUE(float_environment_is_ieee());
+    volatile float tiny = 0x1p-140f;
+    EXPECT_NE(tiny * 1.0f, 0.0f);
+  }
+  EXPECT_FALSE(float_environment_is_ieee());  // theirs is given back
+  _mm_setcsr(before);
+}
+#endif
+
+TEST(FloatEnvironment, PoolThreadsKeepSubnormals) {
+  const ThreadCountScope scope(3);
+  std::vector<int> ieee(3, 0);
+  parallel_for(0, 3, 1, [&](std::int64_t b, std::int64_t) { ieee[static_cast<std::size_t>(b)] = float_environment_is_ieee(); });
+  EXPECT_EQ(ieee, (std::vector<int>{1, 1, 1}));
+}
+
+}  // namespace
+}  // namespace isobit::kernels

@@ -1,7 +1,99 @@
+// Sums, means, norms and extrema, element after element in the order of the reduced index.
+#include <cmath>
+
+#include "contract/extrema.h"
+#include "contract/lane_sum.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
+namespace {
 
-void fill_reduce(KernelTable&) {}
+// Offset of the element with row-major number `index`.
+std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* size, const std::int64_t* stride) {
+  std::int64_t offset = 0;
+  for (int i = rank - 1; i >= 0; --i) {
+    offset += index % size[i] * stride[i];
+    index /= size[i];
+  }
+  return offset;
+}
+
+// out[o] = value(element, count) for every output o, where element(i) is its i-th reduced element.
+template <class Out, class Value>
+void for_each_output(const ReduceShape& s, const float* x, Out* out, Value value) {
+  const std::int64_t count = s.reduced_count();
+  parallel_for(0, s.kept_count(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) {
+      const float* const first = x + offset_of(o, s.kept_rank, s.kept_size, s.kept_stride);
+      const auto element = [&](std::int64_t i) {
+        return first[offset_of(i, s.reduced_rank, s.reduced_size, s.reduced_stride)];
+      };
+      out[o] = value(element, count);
+    }
+  });
+}
+
+template <class Element>
+float sum_of(const Element& element, std::int64_t count) {
+  contract::LaneSum sum;
+  for (std::int64_t i = 0; i < count; ++i) sum.add(element(i));
+  return sum.result();
+}
+
+void sum(const ReduceShape& shape, const float* x, float* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) { return sum_of(element, count); });
+}
+
+void mean(const ReduceShape& shape, const float* x, float* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
+    return sum_of(element, count) / static_cast<float>(count);
+  });
+}
+
+void norm2(const ReduceShape& shape, const float* x, float* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
+    contract::LaneSum squares;
+    for (std::int64_t i = 0; i < count; ++i) squares.add_product(element(i), element(i));
+    return std::sqrt(squares.result());
+  });
+}
+
+void maximum(const ReduceShape& shape, const float* x, float* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
+    float best = -INFINITY;
+    for (std::int64_t i = 0; i < count; ++i) best = contract::maximum(best, element(i));
+    return best;
+  });
+}
+
+void minimum(const ReduceShape& shape, const float* x, float* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
+    float best = INFINITY;
+    for (std::int64_t i = 0; i < count; ++i) best = contract::minimum(best, element(i));
+    return best;
+  });
+}
+
+void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
+    std::int64_t place = 0;
+    for (std::int64_t i = 1; i < count; ++i) {
+      if (contract::is_better_maximum(element(i), element(place))) place = i;
+    }
+    return place;
+  });
+}
+
+}  // namespace
+
+void fill_reduce(KernelTable& t) {
+  t.sum = sum;
+  t.mean = mean;
+  t.norm2 = norm2;
+  t.maximum = maximum;
+  t.minimum = minimum;
+  t.argmax = argmax;
+}
 
 }  // namespace isobit::kernels::reference

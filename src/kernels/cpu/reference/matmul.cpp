@@ -1,7 +1,54 @@
+#include "kernels/matmul.h"
+
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/reference/dot_panel.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
+namespace {
 
-void fill_matmul(KernelTable&) {}
+// The value of an output once its product is known: products by alpha and beta rounded, one addition.
+float with_addend(const MatmulProblem& p, std::int64_t batch, std::int64_t i, std::int64_t j, float product) {
+  const float scaled = p.alpha == 1.0f ? product : p.alpha * product;
+  if (p.addend.data == nullptr) return scaled;
+  const MatmulOperand& d = p.addend;
+  const float addend = d.data[batch * d.batch_stride + i * d.row_stride + j * d.column_stride];
+  return (p.beta == 1.0f ? addend : p.beta * addend) + scaled;
+}
+
+// Outputs [i0, i0 + rows) x [j0, j0 + columns) of one batch member.
+void block(const MatmulProblem& p, std::int64_t batch, std::int64_t i0, std::int64_t j0) {
+  const std::int64_t rows = std::min(kPanelRows, p.m - i0), columns = std::min(kPanelColumns, p.n - j0);
+  const float* a = p.a.data + batch * p.a.batch_stride + i0 * p.a.row_stride;
+  const float* b = p.b.data + batch * p.b.batch_stride + j0 * p.b.column_stride;
+  dot_panel(
+      rows, columns, p.k,
+      [&](std::int64_t k, float* row) {
+        for (std::int64_t r = 0; r < rows; ++r) row[r] = a[r * p.a.row_stride + k * p.a.column_stride];
+      },
+      [&](std::int64_t k, float* column) {
+        for (std::int64_t c = 0; c < columns; ++c) column[c] = b[k * p.b.row_stride + c * p.b.column_stride];
+      },
+      [&](std::int64_t r, std::int64_t c, float product) {
+        p.c[batch * p.c_batch_stride + (i0 + r) * p.c_row_stride + (j0 + c) * p.c_column_stride] =
+            with_addend(p, batch, i0 + r, j0 + c, product);
+      });
+}
+
+void matmul(const MatmulProblem& p) {
+  const std::int64_t row_blocks = (p.m + kPanelRows - 1) / kPanelRows;
+  const std::int64_t column_blocks = (p.n + kPanelColumns - 1) / kPanelColumns;
+  const std::int64_t blocks = row_blocks * column_blocks;
+  parallel_for(0, p.batch * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t within = index % blocks;
+      block(p, index / blocks, within / column_blocks * kPanelRows, within % column_blocks * kPanelColumns);
+    }
+  });
+}
+
+}  // namespace
+
+void fill_matmul(KernelTable& t) { t.matmul = matmul; }
 
 }  // namespace isobit::kernels::reference

@@ -1,0 +1,27 @@
+// One certified overload: its place in the table and its kernel. Private to this folder.
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include <torch/library.h>
+
+#include "aten/certified.h"
+
+namespace isobit::aten {
+
+struct Entry {
+  CertifiedOperator op;
+  torch::CppFunction (*kernel)();
+};
+
+// certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's CPU kernel.
+template <auto& function>
+Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
+  return {{name, overload, section}, [] { return torch::CppFunction(TORCH_FN(function)); }};
+}
+
+// One per family (a file of the same name).
+std::vector<Entry> matmul_operators();
+
+}  // namespace isobit::aten

@@ -1,0 +1,63 @@
+#include "aten/operator_switch.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <torch/library.h>
+
+#include "aten/certified.h"
+#if __has_include("aten/guard.h")
+#include "aten/guard.h"
+#define ISOBIT_HAVE_GUARD 1
+#endif
+
+namespace isobit::aten {
+namespace {
+
+// The dispatcher warns once per process that a kernel is overridden, which is what the switch is for.
+class SilentHandler : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
+struct Installed {
+  Installed() : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__) {
+    SilentHandler silent;
+    const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
+    register_certified(library);
+#ifdef ISOBIT_HAVE_GUARD
+    guard = std::make_unique<Guard>();
+#endif
+  }
+
+  torch::Library library;
+#ifdef ISOBIT_HAVE_GUARD
+  std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
+#endif
+};
+
+std::mutex mutex;
+std::unique_ptr<Installed> installed;
+int depth = 0;
+std::atomic<bool> is_on = false;
+
+}  // namespace
+
+OperatorSwitch::OperatorSwitch() {
+  const std::lock_guard lock(mutex);
+  if (depth == 0) installed = std::make_unique<Installed>();
+  ++depth;
+  is_on = true;
+}
+
+OperatorSwitch::~OperatorSwitch() {
+  const std::lock_guard lock(mutex);
+  if (--depth > 0) return;
+  is_on = false;
+  installed.reset();
+}
+
+bool OperatorSwitch::on() { return is_on; }
+
+}  // namespace isobit::aten

@@ -1,0 +1,20 @@
+// The operator switch: while an object lives, PyTorch computes on the CPU by the contract.
+//
+// Certified operators are ours, the guard refuses what is neither certified nor exact nor composite;
+// destroyed, every stock kernel is back. Objects may nest (the outermost counts). The switch is process-wide:
+// construct and destroy it while no other thread runs operators.
+#pragma once
+
+namespace isobit::aten {
+
+class OperatorSwitch {
+ public:
+  OperatorSwitch();
+  ~OperatorSwitch();
+  OperatorSwitch(const OperatorSwitch&) = delete;
+  OperatorSwitch& operator=(const OperatorSwitch&) = delete;
+
+  [[nodiscard]] static bool on();
+};
+
+}  // namespace isobit::aten

@@ -7,27 +7,32 @@
 
 #include "contract/scalar_ops.h"
 
-ISOBIT_CONTRACT_BEGIN
+// Plain data: one type for every instruction set, so that host code can make it and vector code use it.
+namespace isobit::contract {
 
 struct SgdCoefficients {
-  float weight_decay;     // RN(weight_decay)
-  float momentum;         // RN(momentum)
-  float undampened;       // RN(1 - dampening), the difference in binary64
-  float minus_lr;         // RN(-lr)
+  float weight_decay;  // RN(weight_decay)
+  float momentum;      // RN(momentum)
+  float undampened;    // RN(1 - dampening), the difference in binary64
+  float minus_lr;      // RN(-lr)
   bool with_weight_decay, with_momentum, nesterov, first_step;
 };
 
 struct AdamCoefficients {
-  float shrink;              // RN(1 - lr * weight_decay), binary64 inside; AdamW only
-  float weight_decay;        // RN(weight_decay)
-  float lerp_weight;         // RN(1 - beta1)
-  float beta2;               // RN(beta2)
-  float square_weight;       // RN(1 - beta2)
-  float root_correction2;    // RN(sqrt(1 - beta2^step))
-  float eps;                 // RN(eps)
-  float minus_step_size;     // RN(-(lr / (1 - beta1^step)))
+  float shrink;            // RN(1 - lr * weight_decay), binary64 inside; AdamW only
+  float weight_decay;      // RN(weight_decay)
+  float lerp_weight;       // RN(1 - beta1)
+  float beta2;             // RN(beta2)
+  float square_weight;     // RN(1 - beta2)
+  float root_correction2;  // RN(sqrt(1 - beta2^step))
+  float eps;               // RN(eps)
+  float minus_step_size;   // RN(-(lr / (1 - beta1^step)))
   bool with_weight_decay, decoupled;
 };
+
+}  // namespace isobit::contract
+
+ISOBIT_CONTRACT_BEGIN
 
 // a + (b - a) * weight, as the contract writes torch's lerp for one scalar weight.
 template <class Lane>

@@ -19,15 +19,18 @@ struct Fingerprint {
 // 32 lower-case hex digits, high first.
 [[nodiscard]] std::string to_hex(const Fingerprint& fingerprint);
 
-// The bare sums over elements first, first + 1, ...: merge shards by adding high and low modulo 2^64.
+// The bare sums over elements first, first + 1, ...: merge shards with merge (additions modulo 2^64).
 [[nodiscard]] Fingerprint element_sums(const float* x, std::int64_t first, std::int64_t n);
 [[nodiscard]] Fingerprint element_sums(const std::int64_t* x, std::int64_t first, std::int64_t n);
 [[nodiscard]] Fingerprint element_sums(const std::uint8_t* x, std::int64_t first, std::int64_t n);
 
+[[nodiscard]] inline Fingerprint merge(Fingerprint a, Fingerprint b) { return {a.high + b.high, a.low + b.low}; }
+
 // The sums closed with dtype name ("float32", "int64", "uint8") and shape.
 [[nodiscard]] Fingerprint close_tensor(Fingerprint sums, const char* dtype, const std::int64_t* shape, int rank);
 
-// Fingerprint of a list of named tensors; add in ascending order of UTF-8 names.
+// Fingerprint of a list of named tensors; add in ascending order of the names' UTF-8 bytes (each name once):
+// std::invalid_argument otherwise.
 class ListFingerprint {
  public:
   void add(const std::string& name, const char* dtype, const std::int64_t* shape, int rank, Fingerprint tensor);
@@ -36,6 +39,7 @@ class ListFingerprint {
  private:
   Fingerprint state_{};
   std::uint64_t count_ = 0;
+  std::string last_name_;
 };
 
 }  // namespace isobit::kernels

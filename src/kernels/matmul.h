@@ -20,9 +20,9 @@ struct MatmulOperand {
 
 struct MatmulProblem {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  MatmulOperand a;       // [batch, m, k]
-  MatmulOperand b;       // [batch, k, n]
-  MatmulOperand addend;  // D [batch, m, n]; data == nullptr: none
+  MatmulOperand a{};       // [batch, m, k]
+  MatmulOperand b{};       // [batch, k, n]
+  MatmulOperand addend{};  // D [batch, m, n]; data == nullptr: none
   float alpha = 1.0f, beta = 1.0f;
   float* c = nullptr;  // [batch, m, n]
   std::int64_t c_batch_stride = 0, c_row_stride = 0, c_column_stride = 1;

@@ -1,7 +1,172 @@
+#include "kernels/matmul.h"
+
+#include "contract/platform.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/tile_product.h"
+#include "kernels/cpu/workspace.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
+namespace {
 
-void fill_matmul(KernelTable&) {}
+using contract::kLeaf;
+
+constexpr std::int64_t kRowBlock = (96 / kTileRows) * kTileRows;  // packed rows of a leaf stay in the L2 cache
+constexpr std::int64_t kColumnBlock = 1024;                       // bounds packed columns and tree buffers
+
+ISOBIT_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+// One product of a batch, seen so that columns are the side to put in lanes.
+struct Product {
+  std::int64_t m, n, k;
+  const float *a, *b, *d;  // d: addend or nullptr
+  float* c;
+  std::int64_t a_row, a_k, b_k, b_column, d_row, d_column, c_row, c_column;
+  float alpha, beta;
+};
+
+Product member(const MatmulProblem& p, std::int64_t batch) {
+  const float* d = p.addend.data == nullptr ? nullptr : p.addend.data + batch * p.addend.batch_stride;
+  return {p.m, p.n, p.k, p.a.data + batch * p.a.batch_stride, p.b.data + batch * p.b.batch_stride, d,
+          p.c + batch * p.c_batch_stride, p.a.row_stride, p.a.column_stride, p.b.row_stride, p.b.column_stride,
+          p.addend.row_stride, p.addend.column_stride, p.c_row_stride, p.c_column_stride, p.alpha, p.beta};
+}
+
+// C' = B' A': the same terms in the same order, factors exchanged.
+Product transposed(const Product& p) {
+  return {p.n, p.m, p.k, p.b, p.a, p.d, p.c, p.b_column, p.b_k, p.a_k, p.a_row, p.d_column, p.d_row, p.c_column,
+          p.c_row, p.alpha, p.beta};
+}
+
+// Estimated time in multiply-adds of one lane: lanes that hold no output cost as much as those that do, and an
+// output that is not stored with its neighbours costs a store of its own.
+double cost(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t c_column) {
+  const double lanes = static_cast<double>((n + kLanes - 1) / kLanes * kLanes);
+  return static_cast<double>(m) * lanes * static_cast<double>(k) +
+         static_cast<double>(m) * static_cast<double>(n) * (c_column == 1 ? 2 : 20);
+}
+
+bool better_transposed(const MatmulProblem& p) {
+  return cost(p.n, p.m, p.k, p.c_row_stride) < cost(p.m, p.n, p.k, p.c_column_stride);
+}
+
+void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
+                const float* tile) {
+  const bool lanes = p.c_column == 1 && (p.d == nullptr || p.d_column == 1 || p.d_column == 0);
+  for (std::int64_t r = 0; r < rows; ++r, tile += kTileColumns) {
+    float* c = p.c + (i + r) * p.c_row + j * p.c_column;
+    const float* d = p.d == nullptr ? nullptr : p.d + (i + r) * p.d_row + j * p.d_column;
+    for (std::int64_t l = 0; lanes && l < columns; l += kLanes) {
+      const std::int64_t count = smaller(kLanes, columns - l);
+      FloatLanes value = load(tile + l);
+      if (p.alpha != 1.0f) value = FloatLanes(p.alpha) * value;
+      if (d != nullptr) {
+        FloatLanes addend = p.d_column == 0 ? FloatLanes(*d) : load_first(d + l, count);
+        if (p.beta != 1.0f) addend = FloatLanes(p.beta) * addend;
+        value = addend + value;
+      }
+      if (count == kLanes) {
+        store(c + l, value);
+      } else {
+        store_first(c + l, value, count);
+      }
+    }
+    for (std::int64_t l = 0; !lanes && l < columns; ++l) {
+      float value = p.alpha != 1.0f ? p.alpha * tile[l] : tile[l];
+      if (d != nullptr) value = (p.beta != 1.0f ? p.beta * d[l * p.d_column] : d[l * p.d_column]) + value;
+      c[l * p.c_column] = value;
+    }
+  }
+}
+
+// Outputs [i0, i1) x [j0, j1), j1 - j0 <= kColumnBlock, on the calling thread.
+void multiply_columns(const Product& p, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
+  Workspace workspace;
+  const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1, depth = smaller(p.k, kLeaf);
+  const std::int64_t panels = column_panels(j1 - j0);
+  const std::int64_t row_blocks = (i1 - i0 + kRowBlock - 1) / kRowBlock;
+  TileBlock block;
+  block.leaves = leaves;
+  block.level_stride = row_blocks * row_tiles(kRowBlock) * panels * kTileSize;
+  float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
+  float* a = workspace.floats(row_tiles(kRowBlock) * kTileRows * depth);
+  float* b = workspace.floats(panels * kTileColumns * depth);
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
+    block.leaf = leaf, block.terms = terms;
+    block.a = a, block.a_tile_stride = terms * kTileRows;
+    block.b = b, block.b_panel_stride = terms * kTileColumns;
+    for (std::int64_t j = j0; j < j1; j += kTileColumns)
+      pack_panel<kTileColumns>(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms,
+                               smaller(kTileColumns, j1 - j), b + (j - j0) * terms);
+    for (std::int64_t i = i0; i < i1; i += kRowBlock) {
+      block.rows = smaller(kRowBlock, i1 - i), block.columns = j1 - j0;
+      for (std::int64_t r = 0; r < block.rows; r += kTileRows)
+        pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
+                              smaller(kTileRows, block.rows - r), a + r * terms);
+      block.partial = partial + (i - i0) / kRowBlock * row_tiles(kRowBlock) * panels * kTileSize;
+      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
+        store_tile(p, i + r, rows, j0 + c, columns, tile);
+      });
+    }
+  }
+}
+
+// How the outputs of one product are cut for threads: rows x columns pieces, borders at whole tiles.
+struct Grid {
+  std::int64_t rows = 1, columns = 1;
+};
+
+Grid grid_for(std::int64_t m, std::int64_t n, std::int64_t pieces) {
+  Grid g;
+  const std::int64_t most_rows = row_tiles(m), most_columns = column_panels(n);
+  while (g.rows * g.columns < pieces) {
+    const bool by_rows = m / g.rows > n / g.columns;
+    if (by_rows && g.rows < most_rows) {
+      ++g.rows;
+    } else if (g.columns < most_columns) {
+      ++g.columns;
+    } else if (g.rows < most_rows) {
+      ++g.rows;
+    } else {
+      break;
+    }
+  }
+  return g;
+}
+
+void multiply_piece(const Product& p, Grid grid, std::int64_t piece) {
+  const std::int64_t row = piece / grid.columns, column = piece % grid.columns;
+  const std::int64_t tiles = row_tiles(p.m), panels = column_panels(p.n);
+  const std::int64_t i0 = tiles * row / grid.rows * kTileRows;
+  const std::int64_t i1 = smaller(p.m, tiles * (row + 1) / grid.rows * kTileRows);
+  const std::int64_t j0 = panels * column / grid.columns * kTileColumns;
+  const std::int64_t j1 = smaller(p.n, panels * (column + 1) / grid.columns * kTileColumns);
+  for (std::int64_t j = j0; j < j1; j += kColumnBlock) multiply_columns(p, i0, i1, j, smaller(j1, j + kColumnBlock));
+}
+
+void matmul(const MatmulProblem& problem) {
+  if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
+  const bool exchange = better_transposed(problem);
+  const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+                      (static_cast<double>(problem.k) + 16);
+  // Waking a thread costs about as much as 200000 multiply-adds.
+  const auto useful = static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / 2e5) + 1;
+  const std::int64_t threads = smaller(thread_count(), useful);
+  const std::int64_t pieces = (threads + problem.batch - 1) / problem.batch;
+  const Grid grid = exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
+  const std::int64_t per_member = grid.rows * grid.columns, total = problem.batch * per_member;
+  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const Product p = member(problem, t / per_member);
+      multiply_piece(exchange ? transposed(p) : p, grid, t % per_member);
+    }
+  });
+}
+
+}  // namespace
+
+void fill_matmul(KernelTable& t) { t.matmul = matmul; }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

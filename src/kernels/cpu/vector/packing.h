@@ -1,0 +1,77 @@
+// Copies of matrix blocks into the panels that the microkernel reads: panel[k][kWidth], k consecutive.
+//
+//   pack_panel<kWidth>(source, k_stride, lane_stride, terms, lanes, panel)
+//   panel[k * kWidth + l] = source[k * k_stride + l * lane_stride]       k < terms, l < lanes
+//
+// Lanes past `lanes` hold copies of others (their outputs are never stored). Up to 16 floats past the panel's
+// end are overwritten; the source is read nowhere else.
+#pragma once
+
+#include "kernels/cpu/vector/gemm_microkernel.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+ISOBIT_INLINE void transpose8(__m256 (&r)[8]) {
+  const __m256 t0 = _mm256_unpacklo_ps(r[0], r[1]), t1 = _mm256_unpackhi_ps(r[0], r[1]);
+  const __m256 t2 = _mm256_unpacklo_ps(r[2], r[3]), t3 = _mm256_unpackhi_ps(r[2], r[3]);
+  const __m256 t4 = _mm256_unpacklo_ps(r[4], r[5]), t5 = _mm256_unpackhi_ps(r[4], r[5]);
+  const __m256 t6 = _mm256_unpacklo_ps(r[6], r[7]), t7 = _mm256_unpackhi_ps(r[6], r[7]);
+  const __m256 u0 = _mm256_shuffle_ps(t0, t2, 0x44), u1 = _mm256_shuffle_ps(t0, t2, 0xee);
+  const __m256 u2 = _mm256_shuffle_ps(t1, t3, 0x44), u3 = _mm256_shuffle_ps(t1, t3, 0xee);
+  const __m256 u4 = _mm256_shuffle_ps(t4, t6, 0x44), u5 = _mm256_shuffle_ps(t4, t6, 0xee);
+  const __m256 u6 = _mm256_shuffle_ps(t5, t7, 0x44), u7 = _mm256_shuffle_ps(t5, t7, 0xee);
+  r[0] = _mm256_permute2f128_ps(u0, u4, 0x20), r[4] = _mm256_permute2f128_ps(u0, u4, 0x31);
+  r[1] = _mm256_permute2f128_ps(u1, u5, 0x20), r[5] = _mm256_permute2f128_ps(u1, u5, 0x31);
+  r[2] = _mm256_permute2f128_ps(u2, u6, 0x20), r[6] = _mm256_permute2f128_ps(u2, u6, 0x31);
+  r[3] = _mm256_permute2f128_ps(u3, u7, 0x20), r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
+}
+
+// Lanes consecutive in k: transposed in blocks of 8 x 8. Stores are 8 wide whatever the width: what spills over
+// a row's end is the next row's, and written later.
+template <int kWidth>
+void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
+                     float* panel) {
+  constexpr int kGroups = (kWidth + 7) / 8;
+  const float* lane[kGroups * 8];
+  for (int l = 0; l < kGroups * 8; ++l) lane[l] = source + (l < lanes ? l : lanes - 1) * lane_stride;
+  std::int64_t k = 0;
+  for (; k + 8 <= terms; k += 8) {
+    __m256 rows[kGroups][8];
+    for (int g = 0; g < kGroups; ++g) {
+      for (int i = 0; i < 8; ++i) rows[g][i] = _mm256_loadu_ps(lane[g * 8 + i] + k);
+      transpose8(rows[g]);
+    }
+    for (int i = 0; i < 8; ++i)
+      for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(panel + (k + i) * kWidth + g * 8, rows[g][i]);
+  }
+  for (; k < terms; ++k)
+    for (int l = 0; l < kWidth; ++l) panel[k * kWidth + l] = lane[l][k];
+}
+
+template <int kWidth>
+void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes, float* panel) {
+  if (lanes >= kWidth && kWidth % kLanes == 0) {
+    for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth) {
+      __builtin_prefetch(source + 8 * k_stride);
+      __builtin_prefetch(source + 8 * k_stride + 16);
+      for (int l = 0; l < kWidth; l += kLanes) store(panel + l, load(source + l));
+    }
+    return;
+  }
+  for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)
+    for (int l = 0; l < kWidth; ++l) panel[l] = source[l < lanes ? l : lanes - 1];
+}
+
+template <int kWidth>
+void pack_panel(const float* source, std::int64_t k_stride, std::int64_t lane_stride, std::int64_t terms,
+                std::int64_t lanes, float* panel) {
+  if (lane_stride == 1) return pack_rows<kWidth>(source, k_stride, terms, lanes, panel);
+  if (k_stride == 1) return pack_transposed<kWidth>(source, lane_stride, terms, lanes, panel);
+  for (std::int64_t k = 0; k < terms; ++k)
+    for (int l = 0; l < kWidth; ++l)
+      panel[k * kWidth + l] = source[k * k_stride + (l < lanes ? l : lanes - 1) * lane_stride];
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

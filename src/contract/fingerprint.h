@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kMixFactor[4] = {0xB5297A4Cu, 0x68E31DA4u, 0x9E6D
 // bits: the element's 64-bit pattern (spread_bits for narrower types).
 [[nodiscard]] ISOBIT_HOST_DEVICE inline Mix mix(std::uint64_t index, std::uint64_t bits) {
   std::uint64_t z = (index + 1) * kMixIndex ^ bits;
-  z = mix_shift(rotate_right(mix_multiply(z, kMixFactor[0]), 24));
+  z = mix_shift(mix_multiply(z, kMixFactor[0]));
   z = mix_shift(rotate_right(mix_multiply(z, kMixFactor[1]), 24));
   z = rotate_right(mix_multiply(z, kMixFactor[2]), 24);
   const std::uint64_t high = z;

@@ -63,7 +63,7 @@ struct SumDigits {
   }
   const auto cut = static_cast<double>(static_cast<std::uint64_t>(magnitude) | odd);
   const auto rounded = static_cast<float>(cut * power_of_two(exponent));
-  return value < 0 ? -rounded : rounded;
+  return (value < 0 ? -rounded : rounded) + 0.0f;
 }
 
 ISOBIT_CONTRACT_END

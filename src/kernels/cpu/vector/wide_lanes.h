@@ -28,7 +28,10 @@ ISOBIT_INLINE WideInt wide_multiply_low32(WideInt a, WideInt b) { return _mm512_
 ISOBIT_INLINE WideInt wide_rotate_right24(WideInt a) { return _mm512_ror_epi64(a, 24); }
 ISOBIT_INLINE WideDouble wide_double(double x) { return _mm512_set1_pd(x); }
 ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(x)); }
+// Rounded to binary32; a zero is +0.
+ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
+  _mm256_storeu_ps(p, _mm256_add_ps(_mm512_cvtpd_ps(x), _mm256_setzero_ps()));
+}
 ISOBIT_INLINE WideInt wide_bits(WideDouble x) { return _mm512_castpd_si512(x); }
 ISOBIT_INLINE WideDouble wide_as_double(WideInt x) { return _mm512_castsi512_pd(x); }
 ISOBIT_INLINE bool wide_any(WideInt x) { return _mm512_test_epi64_mask(x, x) != 0; }
@@ -58,7 +61,10 @@ ISOBIT_INLINE WideInt wide_rotate_right24(WideInt a) {  // byte j of the result 
 }
 ISOBIT_INLINE WideDouble wide_double(double x) { return _mm256_set1_pd(x); }
 ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) { _mm_storeu_ps(p, _mm256_cvtpd_ps(x)); }
+// Rounded to binary32; a zero is +0.
+ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
+  _mm_storeu_ps(p, _mm_add_ps(_mm256_cvtpd_ps(x), _mm_setzero_ps()));
+}
 ISOBIT_INLINE WideInt wide_bits(WideDouble x) { return _mm256_castpd_si256(x); }
 ISOBIT_INLINE WideDouble wide_as_double(WideInt x) { return _mm256_castsi256_pd(x); }
 ISOBIT_INLINE bool wide_any(WideInt x) { return _mm256_testz_si256(x, x) == 0; }

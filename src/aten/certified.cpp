@@ -9,7 +9,7 @@ namespace {
 
 std::vector<Entry> all_entries() {
   std::vector<Entry> all;
-  for (auto* family : {&matmul_operators}) {
+  for (auto* family : {&matmul_operators, &convolution_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }

@@ -23,5 +23,6 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
 
 // One per family (a file of the same name).
 std::vector<Entry> matmul_operators();
+std::vector<Entry> convolution_operators();
 
 }  // namespace isobit::aten

@@ -1,0 +1,41 @@
+#include "aten/certified/tensors.h"
+
+#include <string>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+
+#include "aten/refusal.h"
+
+namespace isobit::aten {
+
+void refuse_type(std::string_view op, at::ScalarType type) {
+  refuse(op, std::string("is certified for float32 only, got ") + at::toString(type),
+         "convert with .float(), or run this part outside isobit");
+}
+
+at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {
+  return at::Tensor(at::detail::empty_cpu(sizes, type));
+}
+
+bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef sizes, at::ScalarType type,
+                 std::initializer_list<const at::Tensor*> inputs, bool same_allowed) {
+  if (out.scalar_type() != type) refuse_type(op, out.scalar_type());
+  TORCH_CHECK(out.device().is_cpu(), op, ": out must be a CPU tensor");
+  at::assert_no_internal_overlap(out);
+  for (const at::Tensor* input : inputs) {
+    if (!input->defined() || !input->is_alias_of(out)) continue;
+    const auto status = at::get_overlap_status(out, *input);
+    const bool same = status == at::MemOverlapStatus::Full && same_allowed;
+    if (out.sizes() != sizes || !(same || status == at::MemOverlapStatus::No)) return false;
+  }
+  at::native::resize_output(out, sizes);
+  return out.is_contiguous();
+}
+
+void copy_out(const at::Tensor& out, const at::Tensor& result) {
+  at::native::resize_output(out, result.sizes());
+  out.copy_(result);
+}
+
+}  // namespace isobit::aten

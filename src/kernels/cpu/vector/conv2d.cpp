@@ -1,7 +1,208 @@
+#include "kernels/conv2d.h"
+
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/gathered_product.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
+namespace {
 
-void fill_conv2d(KernelTable&) {}
+constexpr std::int64_t kSlabFloats = 80 * 1024;            // images per slab: what stays in the L2 cache
+constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 30;  // offsets inside a slab are 32 bits wide
+
+ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+ISOBIT_INLINE std::int64_t images_per_slab(const Slab& slab, std::int64_t images) {
+  return at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
+}
+
+double multiplications(const Conv2dShape& s) {
+  return static_cast<double>(s.n * s.out_h() * s.out_w()) * static_cast<double>(s.co * (s.ci / s.groups)) *
+         static_cast<double>(s.kh * s.kw + 1);
+}
+
+// Threads worth waking: one per 200000 multiply-adds.
+std::int64_t useful_threads(const Conv2dShape& s) {
+  return at_most(thread_count(), static_cast<std::int64_t>(multiplications(s) / 2e5) + 1);
+}
+
+// Calls work(group, first image, images, first row tile, end row tile) over disjoint parts of a convolution:
+// images first, rows of the product too where images are too few.
+template <class Work>
+void split_images(const Conv2dShape& s, std::int64_t tiles, Work work) {
+  const std::int64_t threads = useful_threads(s);
+  const std::int64_t image_pieces = at_least(1, at_most(s.n, threads));
+  const std::int64_t tile_pieces = at_most(tiles, (threads + image_pieces * s.groups - 1) / (image_pieces * s.groups));
+  const std::int64_t total = s.groups * image_pieces * tile_pieces;
+  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t tile = t % tile_pieces, piece = t / tile_pieces % image_pieces;
+      const std::int64_t n0 = s.n * piece / image_pieces, n1 = s.n * (piece + 1) / image_pieces;
+      work(t / tile_pieces / image_pieces, n0, n1 - n0, tiles * tile / tile_pieces, tiles * (tile + 1) / tile_pieces);
+    }
+  });
+}
+
+// ---- forward ----
+
+void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
+  const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
+  if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
+  const Slab slab = make_slab(ci, (out_h - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1,
+                              (out_w - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.stride_w);
+  if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
+  Workspace workspace;
+  float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
+  for (std::int64_t g = 0; g < s.groups; ++g)
+    for (std::int64_t t = 0; t < tiles; ++t)
+      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
+                            at_most(kTileRows, co - t * kTileRows), packed + (g * tiles + t) * terms * kTileRows);
+  std::int32_t* offsets = workspace.ints(terms);
+  for (std::int64_t k = 0; k < terms; ++k)
+    offsets[k] = static_cast<std::int32_t>(
+        slab.offset(k / (s.kh * s.kw), k / s.kw % s.kh * s.dilation_h, k % s.kw * s.dilation_w));
+  split_images(s, tiles, [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
+                             std::int64_t tile1) {
+    Workspace own;
+    const std::int64_t step = images_per_slab(slab, images);
+    float* pixels = own.floats(step * slab.image);
+    GatheredProduct p;
+    p.rows = co, p.terms = terms, p.weights = packed + group * tiles * terms * kTileRows, p.offsets = offsets;
+    p.bias = bias == nullptr ? nullptr : bias + group * co;
+    p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = slab.row * s.stride_h;
+    p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
+    for (std::int64_t n = first; n < first + images; n += step) {
+      const std::int64_t count = at_most(step, first + images - n);
+      fill_slab(slab, x + (n * s.ci + group * ci) * s.h * s.w, count, s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w,
+                pixels);
+      p.y = y + (n * s.co + group * co) * out_h * out_w;
+      multiply_pixels(p, pixels, count, tile0, tile1);
+    }
+  });
+}
+
+// ---- input gradient ----
+
+// One axis of one phase: elements phase, phase + stride, ...; tap i of the `count` that meet them reads output
+// position + shift[i].
+struct PhaseAxis {
+  std::int64_t elements, count;
+  const std::int32_t *tap, *shift;
+};
+
+PhaseAxis phase_axis(Workspace& workspace, std::int64_t phase, std::int64_t size, std::int64_t taps,
+                     std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+  std::int32_t* tap = workspace.ints(taps);
+  std::int32_t* shift = workspace.ints(taps);
+  std::int64_t count = 0;
+  for (std::int64_t k = 0; k < taps; ++k) {
+    const std::int64_t distance = phase + pad - k * dilation;
+    if (distance % stride != 0) continue;
+    tap[count] = static_cast<std::int32_t>(k);
+    shift[count++] = static_cast<std::int32_t>(distance / stride);
+  }
+  return {(size - phase + stride - 1) / stride, count, tap, shift};
+}
+
+// Zeros needed before and after the outputs of one axis.
+struct Margin {
+  std::int64_t before = 0, after = 0;
+};
+
+Margin margin_of(const PhaseAxis* axes, std::int64_t phases, std::int64_t outputs) {
+  Margin m;
+  for (std::int64_t a = 0; a < phases; ++a)
+    for (std::int64_t i = 0; i < axes[a].count; ++i) {
+      m.before = at_least(m.before, -std::int64_t{axes[a].shift[i]});
+      m.after = at_least(m.after, axes[a].shift[i] + axes[a].elements - outputs);
+    }
+  return m;
+}
+
+struct Phase {
+  const float* weights;         // packed [group][row tile][terms][kTileRows]
+  const std::int32_t* offsets;  // [terms], (co, kh, kw)
+  std::int64_t terms;
+};
+
+Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, const PhaseAxis& rows,
+                 const PhaseAxis& columns, Margin top, Margin left, const float* weight) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw;
+  const std::int64_t taps = rows.count * columns.count, terms = co * taps, tiles = row_tiles(ci);
+  std::int32_t* offsets = workspace.ints(terms);
+  std::int32_t* tap = workspace.ints(taps);
+  for (std::int64_t i = 0; i < taps; ++i) {
+    const std::int64_t r = i / columns.count, c = i % columns.count;
+    tap[i] = static_cast<std::int32_t>(rows.tap[r] * s.kw + columns.tap[c]);
+    for (std::int64_t o = 0; o < co; ++o)
+      offsets[o * taps + i] =
+          static_cast<std::int32_t>(slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
+  }
+  float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
+  for (std::int64_t g = 0; g < s.groups; ++g)
+    for (std::int64_t t = 0; t < tiles; ++t)
+      for (std::int64_t o = 0; o < co; ++o) {
+        const float* from = weight + ((g * co + o) * ci + t * kTileRows) * kernel;
+        float* to = packed + ((g * tiles + t) * terms + o * taps) * kTileRows;
+        const std::int64_t lanes = at_most(kTileRows, ci - t * kTileRows);
+        if (taps == kernel) {
+          pack_panel<kTileRows>(from, 1, kernel, taps, lanes, to);
+          continue;
+        }
+        for (std::int64_t i = 0; i < taps; ++i)
+          for (int l = 0; l < kTileRows; ++l) to[i * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[i]];
+      }
+  return {packed, offsets, terms};
+}
+
+void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
+  const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w), tiles = row_tiles(ci);
+  if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
+  Workspace workspace;
+  auto* axes_h = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));
+  auto* axes_w = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_w)));
+  for (std::int64_t a = 0; a < phases_h; ++a)
+    axes_h[a] = phase_axis(workspace, a, s.h, s.kh, s.stride_h, s.pad_h, s.dilation_h);
+  for (std::int64_t b = 0; b < phases_w; ++b)
+    axes_w[b] = phase_axis(workspace, b, s.w, s.kw, s.stride_w, s.pad_w, s.dilation_w);
+  const Margin top = margin_of(axes_h, phases_h, out_h), left = margin_of(axes_w, phases_w, out_w);
+  const Slab slab = make_slab(co, top.before + out_h + top.after, left.before + out_w + left.after, 1);
+  if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_input_gradient(s, dy, weight, dx);
+  auto* phases = static_cast<Phase*>(workspace.bytes(sizeof(Phase) * static_cast<std::size_t>(phases_h * phases_w)));
+  for (std::int64_t f = 0; f < phases_h * phases_w; ++f)
+    phases[f] = make_phase(workspace, s, slab, axes_h[f / phases_w], axes_w[f % phases_w], top, left, weight);
+  split_images(s, tiles, [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
+                             std::int64_t tile1) {
+    Workspace own;
+    const std::int64_t step = images_per_slab(slab, images);
+    float* pixels = own.floats(step * slab.image);
+    for (std::int64_t n = first; n < first + images; n += step) {
+      const std::int64_t count = at_most(step, first + images - n);
+      fill_slab(slab, dy + (n * s.co + group * co) * out_h * out_w, count, s.co * out_h * out_w, out_h, out_w,
+                top.before, left.before, pixels);
+      for (std::int64_t f = 0; f < phases_h * phases_w; ++f) {
+        const Phase& phase = phases[f];
+        GatheredProduct p;
+        p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
+        p.weights = phase.weights + group * tiles * phase.terms * kTileRows;
+        p.height = axes_h[f / phases_w].elements, p.width = axes_w[f % phases_w].elements;
+        p.image = slab.image, p.row_step = slab.row;
+        p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;
+        p.y_image = s.ci * s.h * s.w, p.y_plane = s.h * s.w, p.y_row = s.stride_h * s.w, p.y_column = s.stride_w;
+        multiply_pixels(p, pixels, count, tile0, tile1);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void fill_conv2d(KernelTable& t) {
+  t.conv2d_forward = conv2d_forward;
+  t.conv2d_input_gradient = conv2d_input_gradient;
+}
 
 }  // namespace isobit::kernels::ISOBIT_ISA

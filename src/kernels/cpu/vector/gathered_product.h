@@ -1,0 +1,142 @@
+// Forward convolution and one phase of its input gradient: weights times gathered pixels.
+//
+//   y[r, n, i, j] = tree over k of weights[r][k] * slab[n * image + i * row_step + j + offsets[k]]   (+ bias[r])
+//
+// Columns of a tile are consecutive positions (n, i, j), whatever row or image they lie in, so small maps fill
+// the lanes too. Per panel and leaf the pixels are copied into [k][kTileColumns]; all rows share that copy.
+#pragma once
+
+#include "contract/platform.h"
+#include "kernels/cpu/vector/conv_slab.h"
+#include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/tile_product.h"
+#include "kernels/cpu/workspace.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+struct GatheredProduct {
+  std::int64_t rows = 0, terms = 0;
+  const float* weights = nullptr;          // packed [row tile][terms][kTileRows]
+  const std::int32_t* offsets = nullptr;   // [terms]
+  const float* bias = nullptr;             // [rows] or nullptr
+  std::int64_t height = 0, width = 0;      // positions of an image
+  std::int64_t image = 0, row_step = 0;    // of the slab
+  float* y = nullptr;
+  std::int64_t y_image = 0, y_plane = 0, y_row = 0, y_column = 1;  // y_plane: from row to row of the product
+};
+
+// Pieces of a panel: lanes [lane, lane + length) from `source` on in the slab, to `target` on in y.
+struct PanelPieces {
+  struct Copy {
+    std::int32_t lane, source;
+  };
+  struct Run {
+    std::int64_t lane, length, target;
+  };
+  Copy copies[kTileColumns + 4];  // of copy_width floats each; what spills over a piece is overwritten
+  int copy_count = 0, copy_width = 8;
+  Run runs[kTileColumns];
+  int run_count = 0;
+  std::int64_t lanes = 0;
+  bool one_row = false;  // all lanes filled from one row of one image
+};
+
+PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int64_t positions) {
+  PanelPieces pieces;
+  pieces.lanes = positions - first < kTileColumns ? positions - first : kTileColumns;
+  pieces.copy_width = p.width <= 4 ? 4 : 8;
+  const std::int64_t plane = p.height * p.width;
+  std::int64_t n = first / plane, i = first % plane / p.width, j = first % p.width;
+  const bool flat = p.y_column == 1 && p.y_row == p.width;  // rows of y follow each other
+  for (std::int64_t lane = 0; lane < pieces.lanes;) {
+    const std::int64_t left = pieces.lanes - lane;
+    const std::int64_t length = p.width - j < left ? p.width - j : left;
+    const std::int64_t source = n * p.image + i * p.row_step + j;
+    pieces.one_row = length == kTileColumns;
+    for (std::int64_t l = 0; l < length; l += pieces.copy_width)
+      pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l), static_cast<std::int32_t>(source + l)};
+    if (flat && lane > 0 && i > 0) {
+      pieces.runs[pieces.run_count - 1].length += length;
+    } else {
+      pieces.runs[pieces.run_count++] = {lane, length, n * p.y_image + i * p.y_row + j * p.y_column};
+    }
+    lane += length;
+    j = 0;
+    if (++i == p.height) i = 0, ++n;
+  }
+  return pieces;
+}
+
+// panel[k][lane] for terms [0, terms) of `offsets`. Copies go upwards, so that each spill is overwritten by the
+// piece or the k that follows.
+void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_t* offsets, std::int64_t terms,
+                 float* panel) {
+  if (pieces.one_row) {
+    const float* pixels = slab + pieces.copies[0].source;
+    for (std::int64_t k = 0; k < terms; ++k, panel += kTileColumns)
+      for (int l = 0; l < kTileColumns; l += kLanes) store(panel + l, load(pixels + offsets[k] + l));
+    return;
+  }
+  for (std::int64_t k = 0; k < terms; ++k, panel += kTileColumns) {
+    const float* pixels = slab + offsets[k];
+    if (pieces.copy_width == 8) {
+      for (int c = 0; c < pieces.copy_count; ++c)
+        _mm256_storeu_ps(panel + pieces.copies[c].lane, _mm256_loadu_ps(pixels + pieces.copies[c].source));
+    } else {
+      for (int c = 0; c < pieces.copy_count; ++c)
+        _mm_storeu_ps(panel + pieces.copies[c].lane, _mm_loadu_ps(pixels + pieces.copies[c].source));
+    }
+  }
+}
+
+void store_pixels(const GatheredProduct& p, const PanelPieces& pieces, std::int64_t first_row, std::int64_t rows,
+                  float* tile) {
+  for (std::int64_t r = 0; r < rows; ++r, tile += kTileColumns) {
+    if (p.bias != nullptr) {
+      const FloatLanes bias(p.bias[first_row + r]);
+      for (int l = 0; l < kTileColumns; l += kLanes) store(tile + l, load(tile + l) + bias);
+    }
+    float* y = p.y + (first_row + r) * p.y_plane;
+    for (int i = 0; i < pieces.run_count; ++i) {
+      const PanelPieces::Run& run = pieces.runs[i];
+      if (p.y_column == 1) {
+        copy_floats(y + run.target, tile + run.lane, run.length);
+      } else {
+        for (std::int64_t l = 0; l < run.length; ++l) y[run.target + l * p.y_column] = tile[run.lane + l];
+      }
+    }
+  }
+}
+
+// Row tiles [tile0, tile1) for `images` images of the slab, on the calling thread.
+void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
+                     std::int64_t tile1) {
+  using contract::kLeaf;
+  Workspace workspace;
+  TileBlock block;
+  block.leaves = p.terms > kLeaf ? (p.terms + kLeaf - 1) / kLeaf : 1;
+  block.rows = (tile1 * kTileRows < p.rows ? tile1 * kTileRows : p.rows) - tile0 * kTileRows;
+  block.level_stride = (tile1 - tile0) * kTileSize;
+  block.partial = workspace.floats(tree_levels(block.leaves) * block.level_stride);
+  block.a_tile_stride = p.terms * kTileRows;
+  float* panel = workspace.floats(kTileColumns * (p.terms < kLeaf ? p.terms : kLeaf));
+  block.b = panel;
+  const std::int64_t positions = images * p.height * p.width;
+  for (std::int64_t first = 0; first < positions; first += kTileColumns) {
+    const PanelPieces pieces = panel_pieces(p, first, positions);
+    block.columns = pieces.lanes;
+    for (block.leaf = 0; block.leaf < block.leaves; ++block.leaf) {
+      const std::int64_t k0 = block.leaf * kLeaf;
+      block.terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
+      block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
+      pack_pixels(pieces, slab, p.offsets + k0, block.terms, panel);
+      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t, std::int64_t, float* tile) {
+        store_pixels(p, pieces, tile0 * kTileRows + r, rows, tile);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

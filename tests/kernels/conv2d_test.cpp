@@ -1,0 +1,248 @@
+#include "kernels/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include "contract/ordered_dot.h"
+#include "dense_values.h"
+
+namespace isobit::kernels {
+
+// Found by argument, so outside the unnamed namespace.
+static std::ostream& operator<<(std::ostream& out, const Conv2dShape& s) {
+  return out << s.n << "x" << s.ci << "x" << s.h << "x" << s.w << " -> " << s.co << ", kernel " << s.kh << "x" << s.kw
+             << ", stride " << s.stride_h << "," << s.stride_w << ", pad " << s.pad_h << "," << s.pad_w
+             << ", dilation " << s.dilation_h << "," << s.dilation_w << ", groups " << s.groups;
+}
+
+namespace {
+
+using namespace testing;
+
+struct Tensors {
+  Floats x, weight, bias, dy;
+  Tensors(const Conv2dShape& s, bool special)
+      : x(hostile(s.n * s.ci * s.h * s.w, 1, special)),
+        weight(hostile(s.co * (s.ci / s.groups) * s.kh * s.kw, 2, special)),
+        bias(hostile(s.co, 3)),
+        dy(hostile(s.n * s.co * s.out_h() * s.out_w(), 4, special)) {}
+};
+
+struct Results {
+  Floats y, without_bias, dx, dweight;
+};
+
+Results compute(const Conv2dShape& s, const Tensors& t, Isa isa, int threads) {
+  const IsaScope isa_scope(isa);
+  const ThreadCountScope thread_scope(threads);
+  Results r{Floats(t.dy.size(), -7.0f), Floats(t.dy.size(), -7.0f), Floats(t.x.size(), -7.0f),
+            Floats(t.weight.size(), -7.0f)};
+  conv2d_forward(s, t.x.data(), t.weight.data(), t.bias.data(), r.y.data());
+  conv2d_forward(s, t.x.data(), t.weight.data(), nullptr, r.without_bias.data());
+  conv2d_input_gradient(s, t.dy.data(), t.weight.data(), r.dx.data());
+  conv2d_weight_gradient(s, t.x.data(), t.dy.data(), r.dweight.data());
+  return r;
+}
+
+void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
+  const Tensors t(s, special);
+  const Results expected = compute(s, t, Isa::reference, 1);
+  for (Isa isa : available_isas())
+    for (int threads : thread_counts()) {
+      const Results found = compute(s, t, isa, threads);
+      ASSERT_EQ(first_difference(expected.y, found.y), -1) << s << ": forward, " << name(isa) << ", " << threads;
+      ASSERT_EQ(first_difference(expected.without_bias, found.without_bias), -1)
+          << s << ": forward without bias, " << name(isa) << ", " << threads;
+      ASSERT_EQ(first_difference(expected.dx, found.dx), -1)
+          << s << ": input gradient, " << name(isa) << ", " << threads;
+      ASSERT_EQ(first_difference(expected.dweight, found.dweight), -1)
+          << s << ": weight gradient, " << name(isa) << ", " << threads;
+    }
+}
+
+Conv2dShape square(std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co, std::int64_t kernel,
+                   std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1, std::int64_t groups = 1) {
+  return {n, ci, size, size, co, kernel, kernel, stride, stride, pad, pad, dilation, dilation, groups};
+}
+
+// The three sums as the contract writes them, one output at a time.
+Results by_definition(const Conv2dShape& s, const Tensors& t) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, oh = s.out_h(), ow = s.out_w();
+  Results r;
+  const auto x_at = [&](std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
+    const bool inside = i >= 0 && i < s.h && j >= 0 && j < s.w;
+    return inside ? t.x[static_cast<std::size_t>(((n * s.ci + c) * s.h + i) * s.w + j)] : 0.0f;
+  };
+  const auto w_at = [&](std::int64_t o, std::int64_t c, std::int64_t i, std::int64_t j) {
+    return t.weight[static_cast<std::size_t>(((o * ci + c) * s.kh + i) * s.kw + j)];
+  };
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t o = 0; o < s.co; ++o)
+      for (std::int64_t i = 0; i < oh; ++i)
+        for (std::int64_t j = 0; j < ow; ++j) {
+          contract::OrderedDot dot;
+          for (std::int64_t c = 0; c < ci; ++c)
+            for (std::int64_t a = 0; a < s.kh; ++a)
+              for (std::int64_t b = 0; b < s.kw; ++b)
+                dot.add(x_at(n, o / co * ci + c, i * s.stride_h - s.pad_h + a * s.dilation_h,
+                             j * s.stride_w - s.pad_w + b * s.dilation_w),
+                        w_at(o, c, a, b));
+          r.without_bias.push_back(dot.result());
+          r.y.push_back(r.without_bias.back() + t.bias[static_cast<std::size_t>(o)]);
+        }
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t c = 0; c < s.ci; ++c)
+      for (std::int64_t h = 0; h < s.h; ++h)
+        for (std::int64_t w = 0; w < s.w; ++w) {
+          contract::OrderedDot dot;
+          const std::int64_t group = c / ci;
+          for (std::int64_t o = group * co; o < (group + 1) * co; ++o)
+            for (std::int64_t a = 0; a < s.kh; ++a)
+              for (std::int64_t b = 0; b < s.kw; ++b) {
+                const std::int64_t i = h + s.pad_h - a * s.dilation_h, j = w + s.pad_w - b * s.dilation_w;
+                if (i % s.stride_h != 0 || j % s.stride_w != 0) continue;  // another phase: no term
+                const std::int64_t p = i / s.stride_h, q = j / s.stride_w;
+                const bool inside = p >= 0 && p < oh && q >= 0 && q < ow;
+                dot.add(inside ? t.dy[static_cast<std::size_t>(((n * s.co + o) * oh + p) * ow + q)] : 0.0f,
+                        w_at(o, c % ci, a, b));
+              }
+          r.dx.push_back(dot.result());
+        }
+  for (std::int64_t o = 0; o < s.co; ++o)
+    for (std::int64_t c = 0; c < ci; ++c)
+      for (std::int64_t a = 0; a < s.kh; ++a)
+        for (std::int64_t b = 0; b < s.kw; ++b) {
+          contract::OrderedDot dot;
+          for (std::int64_t n = 0; n < s.n; ++n)
+            for (std::int64_t i = 0; i < oh; ++i)
+              for (std::int64_t j = 0; j < ow; ++j)
+                dot.add(x_at(n, o / co * ci + c, i * s.stride_h - s.pad_h + a * s.dilation_h,
+                             j * s.stride_w - s.pad_w + b * s.dilation_w),
+                        t.dy[static_cast<std::size_t>(((n * s.co + o) * oh + i) * ow + j)]);
+          r.dweight.push_back(dot.result());
+        }
+  return r;
+}
+
+TEST(Conv2d, ReferenceFollowsTheDefinition) {
+  for (const Conv2dShape& s :
+       {square(2, 3, 7, 4, 3, 1, 1), square(2, 4, 9, 6, 3, 2, 1, 1, 2), square(1, 60, 5, 3, 3, 1, 0),
+        square(3, 2, 17, 3, 5, 3, 2), square(2, 3, 11, 2, 3, 2, 2, 2), square(2, 5, 6, 5, 3, 1, 1, 1, 5),
+        Conv2dShape{2, 2, 9, 6, 3, 3, 2, 2, 3, 1, 0, 1, 2, 1}}) {
+    const Tensors t(s, false);
+    const Results expected = by_definition(s, t), found = compute(s, t, Isa::reference, 2);
+    EXPECT_EQ(first_difference(expected.y, found.y), -1) << s;
+    EXPECT_EQ(first_difference(expected.without_bias, found.without_bias), -1) << s;
+    EXPECT_EQ(first_difference(expected.dx, found.dx), -1) << s;
+    EXPECT_EQ(first_difference(expected.dweight, found.dweight), -1) << s;
+  }
+}
+
+// |error| <= (leaf length + tree depth) * 2^-24 * sum of |terms|; here |terms| <= 1.
+TEST(Conv2d, ReferenceAgreesWithBinary64) {
+  const Conv2dShape s = square(1, 64, 6, 2, 5, 1, 0);
+  const Floats x = ordinary(64 * 36, 1), weight = ordinary(2 * 64 * 25, 2);
+  Floats y(8);
+  const IsaScope scope(Isa::reference);
+  conv2d_forward(s, x.data(), weight.data(), nullptr, y.data());
+  for (std::int64_t o = 0; o < 8; ++o) {
+    double exact = 0, magnitude = 0;
+    for (std::int64_t k = 0; k < 1600; ++k) {
+      const std::int64_t c = k / 25, row = o % 4 / 2 + k / 5 % 5, column = o % 2 + k % 5;
+      const double term = double{x[static_cast<std::size_t>(c * 36 + row * 6 + column)]} *
+                          weight[static_cast<std::size_t>(o / 4 * 1600 + k)];
+      exact += term;
+      magnitude += std::abs(term);
+    }
+    EXPECT_NEAR(y[static_cast<std::size_t>(o)], exact, (512 + 2) * 0x1p-24 * magnitude);
+  }
+}
+
+TEST(Conv2d, SmallShapesAgreeOnEveryInstructionSet) {
+  for (std::int64_t kernel : {1, 3, 5, 7})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t pad : {0, 1, 3})
+        for (std::int64_t dilation : {1, 2})
+          for (std::int64_t size : {7, 13}) {
+            const Conv2dShape s = square(2, 3, size, 5, kernel, stride, pad, dilation);
+            if (size + 2 * pad >= dilation * (kernel - 1) + 1) expect_same_everywhere(s);
+          }
+}
+
+TEST(Conv2d, GroupsAgreeOnEveryInstructionSet) {
+  expect_same_everywhere(square(2, 8, 9, 12, 3, 1, 1, 1, 4));
+  expect_same_everywhere(square(3, 40, 7, 40, 3, 1, 1, 1, 40));
+  expect_same_everywhere(square(2, 6, 10, 18, 3, 2, 1, 1, 6));
+  expect_same_everywhere(square(1, 32, 5, 64, 1, 1, 0, 1, 2));
+}
+
+TEST(Conv2d, TinyAndEmptyShapesAgreeOnEveryInstructionSet) {
+  expect_same_everywhere(square(0, 3, 5, 4, 3, 1, 1));
+  expect_same_everywhere(square(1, 1, 1, 1, 1, 1, 0));
+  expect_same_everywhere(square(1, 1, 1, 1, 3, 1, 1));
+  expect_same_everywhere(square(1, 1, 1, 3, 3, 3, 3));
+  expect_same_everywhere(square(5, 2, 2, 3, 3, 2, 1));
+  expect_same_everywhere({2, 3, 1, 37, 4, 1, 5, 1, 2, 0, 2, 1, 1, 1});
+  expect_same_everywhere({2, 3, 37, 1, 4, 5, 1, 2, 1, 2, 0, 1, 1, 1});
+  expect_same_everywhere({1, 2, 11, 6, 3, 2, 4, 3, 1, 1, 2, 2, 1, 1});
+}
+
+TEST(Conv2d, LongSumsAgreeOnEveryInstructionSet) {
+  expect_same_everywhere(square(9, 64, 4, 33, 3, 1, 1));     // 576 terms forward; 144 for weights
+  expect_same_everywhere(square(2, 130, 7, 40, 3, 2, 1));    // 1170 terms
+  expect_same_everywhere(square(40, 3, 12, 7, 3, 1, 1));     // 5760 terms for weights
+  expect_same_everywhere(square(3, 512, 2, 20, 1, 1, 0));    // exactly one leaf
+  expect_same_everywhere(square(2, 1, 32, 3, 5, 1, 2));      // exactly four leaves for weights
+  expect_same_everywhere(square(3, 3, 40, 20, 7, 2, 3));
+}
+
+TEST(Conv2d, ModelShapesAgreeOnEveryInstructionSet) {
+  expect_same_everywhere(square(16, 1, 28, 6, 5, 1, 2));
+  expect_same_everywhere(square(16, 6, 14, 16, 5, 1, 0));
+  expect_same_everywhere(square(2, 64, 16, 64, 3, 1, 1));
+  expect_same_everywhere(square(2, 64, 16, 128, 1, 2, 0));
+}
+
+TEST(Conv2d, NanAndInfinityAgreeOnEveryInstructionSet) {
+  expect_same_everywhere(square(2, 3, 9, 8, 3, 1, 1), true);
+  expect_same_everywhere(square(2, 20, 8, 7, 3, 2, 1), true);
+  expect_same_everywhere(square(2, 4, 9, 4, 5, 1, 2, 1, 4), true);
+}
+
+// A padded position is a term: zero times an infinite weight is NaN, on every instruction set.
+TEST(Conv2d, PaddingMeetsInfiniteWeights) {
+  const Conv2dShape s = square(1, 1, 3, 1, 3, 1, 1);
+  const Floats x(9, 1.0f);
+  Floats weight(9, 1.0f), y(9);
+  weight[0] = std::numeric_limits<float>::infinity();
+  for (Isa isa : available_isas()) {
+    const IsaScope scope(isa);
+    conv2d_forward(s, x.data(), weight.data(), nullptr, y.data());
+    EXPECT_TRUE(std::isnan(y[0])) << name(isa);
+    EXPECT_TRUE(std::isinf(y[8])) << name(isa);
+  }
+}
+
+// conv(x, padding p) = conv(pad(x, p)).
+TEST(Conv2d, PaddingIsZerosAround) {
+  const Conv2dShape s = square(2, 3, 6, 4, 3, 1, 1), padded = square(2, 3, 8, 4, 3, 1, 0);
+  const Tensors t(s, false);
+  Floats wide(2 * 3 * 64, 0.0f), y(t.dy.size()), z(t.dy.size());
+  for (std::size_t i = 0; i < t.x.size(); ++i) wide[i / 36 * 64 + (i / 6 % 6 + 1) * 8 + i % 6 + 1] = t.x[i];
+  conv2d_forward(s, t.x.data(), t.weight.data(), nullptr, y.data());
+  conv2d_forward(padded, wide.data(), t.weight.data(), nullptr, z.data());
+  EXPECT_EQ(first_difference(y, z), -1);
+}
+
+// Or the comparisons above could not fail: terms in the order (kh, kw, ci) give other bits.
+TEST(Conv2d, OtherOrdersGiveOtherBits) {
+  const Floats x = ordinary(40 * 9, 1), weight = ordinary(40 * 9, 2);
+  float y = 0;
+  conv2d_forward(square(1, 40, 3, 1, 3, 1, 0), x.data(), weight.data(), nullptr, &y);
+  contract::OrderedDot channels_last;
+  for (std::size_t tap = 0; tap < 9; ++tap)
+    for (std::size_t c = 0; c < 40; ++c) channels_last.add(x[c * 9 + tap], weight[c * 9 + tap]);
+  EXPECT_NE(canonical_bits(y), canonical_bits(channels_last.result()));
+}
+
+}  // namespace
+}  // namespace isobit::kernels

@@ -1,19 +1,54 @@
 #include "aten/refusal.h"
 
+#include <algorithm>
 #include <string>
 
 #include <c10/util/Exception.h>
 
+#include "aten/certified.h"
+#include "aten/module_path.h"
 #include "contract/platform.h"
 
 namespace isobit::aten {
+namespace {
+
+constexpr std::string_view kMark = "isobit: ";
+
+// "aten::erfinv" -> "erfinv", "aten::_foo.out" -> "foo".
+std::string_view base_name(std::string_view name) {
+  if (const auto colon = name.rfind("::"); colon != name.npos) name.remove_prefix(colon + 2);
+  name = name.substr(0, name.find('.'));
+  while (!name.empty() && name.front() == '_') name.remove_prefix(1);
+  return name;
+}
+
+// What to search for: as much of the name as some certified operator begins with, else all of it.
+std::string_view search_word(std::string_view op) {
+  constexpr std::size_t kShortest = 3;
+  const std::string_view base = base_name(op);
+  std::size_t best = 0;
+  for (const CertifiedOperator& candidate : certified_operators()) {
+    const std::string_view other = base_name(candidate.name);
+    const auto differ = std::mismatch(base.begin(), base.end(), other.begin(), other.end());
+    best = std::max<std::size_t>(best, differ.first - base.begin());
+  }
+  return best < kShortest ? base : base.substr(0, best);
+}
+
+}  // namespace
 
 void refuse(std::string_view op, std::string_view reason, std::string_view remedy) {
-  if (remedy.empty()) remedy = "use a certified operator (isobit ops), or run this part outside isobit";
-  std::string message(op);
-  message.append(" ").append(reason).append(" under ").append(contract::kContractVersion);
-  message.append("\n  do     ").append(remedy);
-  TORCH_CHECK(false, message);
+  std::string message(kMark);
+  message.append(op).append(" ").append(reason).append(" under ").append(contract::kContractVersion);
+  message.append("\n  in     ").append(current_place());
+  message.append("\n  do     ");
+  if (remedy.empty()) {
+    message.append("use a certified operator (isobit ops --search ").append(search_word(op));
+    message.append("), or run this part outside isobit");
+  } else {
+    message.append(remedy);
+  }
+  throw c10::Error(std::move(message));  // no backtrace: the message is for users
 }
 
 }  // namespace isobit::aten

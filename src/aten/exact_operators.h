@@ -1,0 +1,36 @@
+// Exact operators: stock kernels whose results need no contract, because IEEE-754 leaves them no choice.
+//
+// An allowlist per overload, each with the reason; a type alone is no reason (randperm returns integers, and
+// draws). Most hold under a condition, the rule, which the guard checks at each call. tests/aten/exact_test.cpp
+// runs each on hostile inputs under every CPU capability and thread count that stock has. Thread-safe.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace isobit::aten {
+
+enum class ExactRule {
+  moves,     // values are copied, viewed, allocated or described: never rounded, nothing to check
+  inspects,  // compared, selected or converted: correct wherever subnormals are kept
+  converts,  // copies that may change the type: float to integer only where the integer type holds the value
+  rounds,    // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
+  unscaled,  // as rounds, where the scale `alpha` is 1 or -1 (other scales differ by instruction set)
+  integers,  // integers and bool only: no floating tensor, dtype or scalar takes part
+  places,    // writes by index: no accumulation of floats; duplicates are resolved in ascending order
+  sorts,     // sorts, made stable
+};
+
+struct ExactOperator {
+  std::string_view name;  // "aten::add.Tensor"
+  ExactRule rule;
+  std::string_view reason;
+};
+
+// Sorted by name.
+[[nodiscard]] const std::vector<ExactOperator>& exact_operators();
+
+// nullptr where the list has no such operator.
+[[nodiscard]] const ExactOperator* find_exact(std::string_view full_name);
+
+}  // namespace isobit::aten

@@ -1,0 +1,181 @@
+#include "aten/guard.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/Exception.h>
+
+#include "aten/classification.h"
+#include "aten/exact_operators.h"
+#include "aten/graph_check.h"
+#include "aten/guarded_kernels.h"
+
+namespace isobit::aten {
+namespace {
+
+using c10::DispatchKey;
+using c10::Dispatcher;
+using c10::OperatorHandle;
+
+struct Registration {
+  DispatchKey key;
+  c10::KernelFunction kernel;
+};
+
+// Where autograd would run a composite before BackendSelect is reached.
+constexpr DispatchKey kAutogradKeys[] = {DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA,
+                                         DispatchKey::AutogradNestedTensor, DispatchKey::AutogradOther};
+
+// Backends other than dense CPU: an allowed operator is allowed there only through its children.
+constexpr DispatchKey kOtherBackends[] = {
+    DispatchKey::SparseCPU,        DispatchKey::SparseCsrCPU,    DispatchKey::MkldnnCPU,
+    DispatchKey::QuantizedCPU,     DispatchKey::NestedTensorCPU, DispatchKey::CUDA,
+    DispatchKey::SparseCUDA,       DispatchKey::SparseCsrCUDA,   DispatchKey::QuantizedCUDA,
+    DispatchKey::NestedTensorCUDA};
+
+// What the guard registers for an operator. known: its kernels are there already (false inside the definition
+// of a new one, whose kernels come later).
+std::vector<Registration> plan(const OperatorHandle& op, bool known) {
+  const c10::OperatorName& name = op.operator_name();
+  const OperatorInfo info = classify(name.name, name.overload_name);
+  std::vector<Registration> registrations;
+  if (info.kind == OperatorClass::refused) {
+    registrations.push_back({DispatchKey::BackendSelect, refusing_kernel()});
+    const bool before_backend = !known || name.name.rfind("aten::", 0) != 0 ||
+                                op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
+    if (before_backend) {
+      for (const DispatchKey key : kAutogradKeys) registrations.push_back({key, refusing_kernel()});
+    }
+    return registrations;
+  }
+  if (info.kind == OperatorClass::exact) {
+    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule);
+    if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
+  }
+  if (known) {
+    for (const DispatchKey key : kOtherBackends) {
+      if (op.hasKernelForDispatchKey(key)) registrations.push_back({key, refusing_layout_kernel()});
+    }
+  }
+  return registrations;
+}
+
+constexpr const char* kDebug = "isobit guard";
+
+// ---- operators that are defined while the guard lives
+//
+// The dispatcher tells a listener of a new definition while it holds its lock, before any kernel of it can
+// be registered or called. Registering through the public interface would deadlock there; the operator's
+// entry has the same function for callers that hold the lock, but its handle keeps the entry private.
+// An explicit instantiation may name a private member: that is the one liberty taken here.
+template <auto member>
+struct Reveal {
+  friend auto operator_definition() { return member; }
+};
+auto operator_definition();
+template struct Reveal<&OperatorHandle::operatorDef_>;
+
+c10::impl::OperatorEntry& entry_of(const OperatorHandle& op) {
+  auto* definition = op.*operator_definition();
+  return definition->op;
+}
+
+struct LateKernel {
+  OperatorHandle op;
+  DispatchKey key;
+  c10::impl::OperatorEntry::AnnotatedKernelContainerIterator position;
+};
+
+// Refuses what is defined after `armed`; the list belongs to the guard and is touched under the lock only.
+class LateDefinitions final : public c10::OpRegistrationListener {
+ public:
+  LateDefinitions(std::vector<LateKernel>& late, const bool& armed) : late_(late), armed_(armed) {}
+
+  void onOperatorRegistered(const OperatorHandle& op) override {
+    if (!armed_) return;
+    for (Registration& registration : plan(op, false)) {
+      const auto position =
+          entry_of(op).registerKernel(Dispatcher::singleton(), registration.key, std::move(registration.kernel),
+                                      std::nullopt, nullptr, kDebug);
+      late_.push_back({op, registration.key, position});
+    }
+  }
+
+  void onOperatorDeregistered(const OperatorHandle& op) override {
+    std::erase_if(late_, [&](const LateKernel& late) {
+      if (late.op != op) return false;
+      entry_of(op).deregisterKernel_(Dispatcher::singleton(), late.key, late.position);
+      return true;
+    });
+  }
+
+ private:
+  std::vector<LateKernel>& late_;
+  const bool& armed_;
+};
+
+// Adding a listener runs it under the dispatcher's lock: the way to take late kernels back.
+class TakeBack final : public c10::OpRegistrationListener {
+ public:
+  explicit TakeBack(std::vector<LateKernel>& late) : late_(late) {}
+  void onOperatorRegistered(const OperatorHandle&) override {
+    for (const LateKernel& late : late_) {
+      entry_of(late.op).deregisterKernel_(Dispatcher::singleton(), late.key, late.position);
+    }
+    late_.clear();
+  }
+  void onOperatorDeregistered(const OperatorHandle&) override {}
+
+ private:
+  std::vector<LateKernel>& late_;
+};
+
+// The dispatcher warns once per process that a kernel is overridden, which is what the guard is for.
+class SilentHandler final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
+}  // namespace
+
+struct Guard::Installed {
+  std::vector<c10::RegistrationHandleRAII> kernels;
+  std::vector<LateKernel> late;
+  bool armed = false;
+  std::optional<c10::RegistrationHandleRAII> listener;
+};
+
+Guard::Guard() : installed_(std::make_unique<Installed>()) {
+  SilentHandler silent;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
+  Dispatcher& dispatcher = Dispatcher::singleton();
+  // The listener first, so that no definition falls between the walk and it. It also meets every operator
+  // already there, which is the walk's business: it is armed once those have passed.
+  installed_->listener.emplace(
+      dispatcher.addRegistrationListener(std::make_unique<LateDefinitions>(installed_->late, installed_->armed)));
+  installed_->armed = true;
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findOp(name);
+    if (!op) continue;
+    for (Registration& registration : plan(*op, true)) {
+      installed_->kernels.push_back(dispatcher.registerImpl(name, registration.key, std::move(registration.kernel),
+                                                            std::nullopt, nullptr, kDebug));
+    }
+  }
+  keep_subnormals();
+  graph_check::mark(true);
+}
+
+Guard::~Guard() {
+  graph_check::mark(false);
+  if (!installed_->late.empty()) {
+    Dispatcher::singleton().addRegistrationListener(std::make_unique<TakeBack>(installed_->late));
+  }
+  installed_->listener.reset();
+}
+
+}  // namespace isobit::aten

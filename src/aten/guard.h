@@ -1,0 +1,24 @@
+// The guard: while it lives, an operator that is not certified, exact or composite throws instead of computing.
+//
+// Fail closed: whatever classify() does not know is refused, for every backend and layout, and so is what a
+// library registers while the guard lives, from its very definition. The first guard of a process takes
+// some ten milliseconds to install (docs/guard.md). Construct and destroy while no other thread runs operators.
+#pragma once
+
+#include <memory>
+
+namespace isobit::aten {
+
+class Guard {
+ public:
+  Guard();
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  struct Installed;
+  std::unique_ptr<Installed> installed_;
+};
+
+}  // namespace isobit::aten

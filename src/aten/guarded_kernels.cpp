@@ -1,0 +1,231 @@
+#include "aten/guarded_kernels.h"
+
+#include <cfenv>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <ATen/Context.h>
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "aten/refusal.h"
+#include "kernels/float_environment.h"
+
+namespace isobit::aten {
+namespace {
+
+using c10::DispatchKeySet;
+using c10::IValue;
+using c10::OperatorHandle;
+using c10::ScalarType;
+using c10::Stack;
+
+std::string full_name(const OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// Calls visit(scalar type) for every tensor, dtype and number among the arguments; stops where it says false.
+template <typename Visit>
+bool every_type(const IValue& value, Visit&& visit) {
+  if (value.isTensor()) return !value.toTensor().defined() || visit(value.toTensor().scalar_type());
+  if (value.isDouble()) return visit(ScalarType::Double);
+  if (value.isComplexDouble()) return visit(ScalarType::ComplexDouble);
+  if (value.isList()) {
+    for (const IValue& element : value.toListRef()) {
+      if (!every_type(element, visit)) return false;
+    }
+  }
+  return true;
+}
+
+bool is_float(ScalarType type) { return c10::isFloatingType(type) || c10::isComplexType(type); }
+
+bool is_rounded_once(ScalarType type) {
+  return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double;
+}
+
+class Arguments {
+ public:
+  Arguments(const OperatorHandle& op, Stack& stack) : schema_(op.schema()) {
+    const std::size_t count = schema_.arguments().size();
+    values_ = &stack[stack.size() - count];
+  }
+
+  template <typename Visit>
+  bool every_type(Visit&& visit) const {
+    for (std::size_t i = 0; i < schema_.arguments().size(); ++i) {
+      if (!isobit::aten::every_type(values_[i], visit)) return false;
+    }
+    return true;
+  }
+
+  // A dtype argument is an int to the interpreter: known by its name.
+  [[nodiscard]] bool asks_for_float() const {
+    const IValue* dtype = find("dtype");
+    return dtype != nullptr && dtype->isInt() && is_float(static_cast<ScalarType>(dtype->toInt()));
+  }
+
+  [[nodiscard]] IValue* find(std::string_view name) const {
+    for (std::size_t i = 0; i < schema_.arguments().size(); ++i) {
+      if (schema_.arguments()[i].name() == name) return &values_[i];
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] IValue& at(std::size_t i) const { return values_[i]; }
+
+ private:
+  const c10::FunctionSchema& schema_;
+  IValue* values_;
+};
+
+void call_stock(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect), stack);
+}
+
+bool only_integers(const Arguments& arguments) {
+  return arguments.every_type([](ScalarType type) { return !is_float(type); }) && !arguments.asks_for_float();
+}
+
+// Float to integer: defined by the language only for values that the integer type holds.
+template <typename Value>
+bool all_within(const at::Tensor& source, double low, double high_exclusive) {
+  const at::Tensor dense = source.contiguous();
+  const Value* values = dense.const_data_ptr<Value>();
+  for (std::int64_t i = 0; i < dense.numel(); ++i) {
+    const double value = std::trunc(static_cast<double>(values[i]));
+    if (!(value >= low && value < high_exclusive)) return false;
+  }
+  return true;
+}
+
+bool integer_type_holds(const at::Tensor& source, ScalarType type) {
+  const int bits = static_cast<int>(8 * c10::elementSize(type));
+  const bool has_sign = c10::isSignedType(type);
+  const double high = std::ldexp(1.0, has_sign ? bits - 1 : bits);
+  const double low = has_sign ? -high : 0.0;
+  if (source.scalar_type() == ScalarType::Float) return all_within<float>(source, low, high);
+  if (source.scalar_type() == ScalarType::Double) return all_within<double>(source, low, high);
+  return false;
+}
+
+void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
+  const at::Tensor& to = arguments.at(0).toTensor();
+  const at::Tensor& from = arguments.at(1).toTensor();
+  if (!from.defined() || !is_float(from.scalar_type()) || !c10::isIntegralType(to.scalar_type(), false)) return;
+  if (from.is_meta() || to.is_meta() || integer_type_holds(from, to.scalar_type())) return;
+  refuse(full_name(op), "takes floats that the integer type holds, which is not so here",
+         "clamp the values first, or convert float32 and float64 only");
+}
+
+void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
+  if (arguments.every_type(is_rounded_once)) return;
+  // A complex or 16-bit number among the arguments.
+  refuse(full_name(op), "takes float32, float64, integers and bool only", "convert the tensors first");
+}
+
+void check_scale(const OperatorHandle& op, const Arguments& arguments) {
+  const IValue* alpha = arguments.find("alpha");
+  if (alpha == nullptr) return;
+  const double scale = alpha->isDouble() ? alpha->toDouble() : static_cast<double>(alpha->toInt());
+  if (scale == 1.0 || scale == -1.0 || only_integers(arguments)) return;
+  refuse(full_name(op), "takes alpha 1 or -1 only", "multiply first, then add");
+}
+
+// Stock's parallel writes leave it open which of two duplicates wins; its deterministic mode does not.
+class DeterministicWrites {
+ public:
+  DeterministicWrites()
+      : before_(at::globalContext().deterministicAlgorithms()),
+        warn_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+    if (!before_) at::globalContext().setDeterministicAlgorithms(true, false);
+  }
+  ~DeterministicWrites() {
+    if (!before_) at::globalContext().setDeterministicAlgorithms(false, warn_before_);
+  }
+  DeterministicWrites(const DeterministicWrites&) = delete;
+  DeterministicWrites& operator=(const DeterministicWrites&) = delete;
+
+ private:
+  bool before_;
+  bool warn_before_;
+};
+
+void check_places(const OperatorHandle& op, const Arguments& arguments) {
+  const IValue* accumulate = arguments.find("accumulate");
+  if (accumulate == nullptr || !accumulate->toBool()) return;
+  const at::Tensor& target = arguments.at(0).toTensor();
+  if (!is_float(target.scalar_type())) return;
+  refuse(full_name(op), "accumulates integers only", "index without repeating a place (accumulate=False)");
+}
+
+template <ExactRule rule>
+void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const Arguments arguments(op, *stack);
+  keep_subnormals();
+  if constexpr (rule == ExactRule::converts) check_conversion(op, arguments);
+  if constexpr (rule == ExactRule::rounds || rule == ExactRule::unscaled) check_rounded(op, arguments);
+  if constexpr (rule == ExactRule::unscaled) check_scale(op, arguments);
+  if constexpr (rule == ExactRule::integers) {
+    if (!only_integers(arguments)) refuse(full_name(op), "is certified for integers and bool only");
+  }
+  if constexpr (rule == ExactRule::sorts) {
+    if (IValue* stable = arguments.find("stable")) *stable = true;
+  }
+  if constexpr (rule == ExactRule::places) {
+    check_places(op, arguments);
+    const DeterministicWrites writes;
+    call_stock(op, keys, stack);
+  } else {
+    call_stock(op, keys, stack);
+  }
+}
+
+void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) {
+  refuse(op.operator_name().name, "is not certified");
+}
+
+void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
+  refuse(op.operator_name().name, std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) +
+                                      " tensors", "use dense CPU tensors, or run this part outside isobit");
+}
+
+}  // namespace
+
+void keep_subnormals() {
+  thread_local int pool_checked = 0;
+  const int threads = at::get_num_threads();
+  if (kernels::float_environment_is_ieee() && pool_checked == threads) return;
+  std::fesetenv(FE_DFL_ENV);
+  at::parallel_for(0, threads, 1, [](std::int64_t, std::int64_t) { std::fesetenv(FE_DFL_ENV); });
+  pool_checked = threads;
+}
+
+c10::KernelFunction refusing_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_call>(); }
+
+c10::KernelFunction refusing_layout_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_layout>(); }
+
+c10::KernelFunction checking_kernel(ExactRule rule) {
+  using c10::KernelFunction;
+  switch (rule) {
+    case ExactRule::moves: break;
+    case ExactRule::inspects:
+      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
+    case ExactRule::converts:
+      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
+    case ExactRule::rounds: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::rounds>>();
+    case ExactRule::unscaled:
+      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::unscaled>>();
+    case ExactRule::integers:
+      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::integers>>();
+    case ExactRule::places: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::places>>();
+    case ExactRule::sorts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::sorts>>();
+  }
+  return {};
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,26 @@
+// The boxed kernels that the guard puts before stock's: refuse, or check the rule of an exact operator first.
+//
+// They sit at DispatchKey::BackendSelect, which every call passes after autograd and before any backend, so that
+// one registration covers CPU, sparse, quantized, mkldnn and nested tensors alike. Thread-safe.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+
+#include "aten/exact_operators.h"
+
+namespace isobit::aten {
+
+// Throws "isobit: aten::erfinv is not certified ...".
+[[nodiscard]] c10::KernelFunction refusing_kernel();
+
+// Refuses tensors that are not dense CPU tensors, for operators that are otherwise allowed.
+[[nodiscard]] c10::KernelFunction refusing_layout_kernel();
+
+// Checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
+[[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule);
+
+// Round to nearest, subnormals kept, for the calling thread and torch's pool, whatever another library set.
+// Not restored: the guard undoes it. Cheap where nothing is to be done.
+void keep_subnormals();
+
+}  // namespace isobit::aten

@@ -1,0 +1,84 @@
+#include "aten/module_path.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+
+#include "aten/graph_check.h"
+
+namespace isobit::aten {
+namespace {
+
+// From this sequence number on, the thread's nodes were recorded in `path`.
+struct Entry {
+  std::uint64_t first;
+  std::string path;
+};
+
+// Without begin_step the log would grow for ever: the older half goes.
+constexpr std::size_t kMostEntries = 1 << 16;
+
+std::mutex mutex;
+std::unordered_map<std::uint64_t, std::vector<Entry>> log_of_thread;  // ascending by `first`
+std::atomic<std::int64_t> current_step = -1;
+thread_local std::string path;
+
+void log_path() {
+  const std::uint64_t first = at::sequence_number::peek();
+  const std::lock_guard lock(mutex);
+  std::vector<Entry>& log = log_of_thread[at::RecordFunction::currentThreadId()];
+  if (!log.empty() && log.back().first == first) {
+    log.back().path = path;
+    return;
+  }
+  if (log.size() == kMostEntries) log.erase(log.begin(), log.begin() + kMostEntries / 2);
+  log.push_back({first, path});
+}
+
+std::string path_of(const torch::autograd::Node& node) {
+  const std::lock_guard lock(mutex);
+  const auto found = log_of_thread.find(node.thread_id());
+  if (found == log_of_thread.end()) return {};
+  const std::vector<Entry>& log = found->second;
+  const auto after = std::upper_bound(log.begin(), log.end(), node.sequence_nr(),
+                                      [](std::uint64_t number, const Entry& entry) { return number < entry.first; });
+  return after == log.begin() ? std::string() : std::prev(after)->path;
+}
+
+}  // namespace
+
+ModuleScope::ModuleScope(std::string_view name) : parent_length_(path.size()) {
+  graph_check::observe();
+  if (!path.empty()) path += '.';
+  path += name;
+  log_path();
+}
+
+ModuleScope::~ModuleScope() {
+  path.resize(parent_length_);
+  log_path();
+}
+
+void begin_step(std::int64_t step) {
+  current_step = step;
+  const std::lock_guard lock(mutex);
+  log_of_thread.erase(at::RecordFunction::currentThreadId());
+}
+
+std::string current_place() {
+  const auto node = torch::autograd::get_current_node();
+  std::string place = node ? path_of(*node) : path;
+  if (place.empty()) place = "outside any module";
+  place += " (";
+  if (const std::int64_t step = current_step; step >= 0) place += "step " + std::to_string(step) + ", ";
+  place += node ? "backward of " + node->name() : "forward";
+  return place += ")";
+}
+
+}  // namespace isobit::aten

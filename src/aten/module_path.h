@@ -1,0 +1,32 @@
+// Where in a model the calling thread is: the names that refusals show.
+//
+// Models push a name per module while it runs forward (`ModuleScope scope("head")`), the loop says the step.
+// Backward has no modules: the path of the forward call is found through the autograd node that runs, whose
+// number falls into the range that its module recorded; the log is kept per thread until the next step.
+// Thread-safe; a scope costs well under a microsecond.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace isobit::aten {
+
+class ModuleScope {
+ public:
+  explicit ModuleScope(std::string_view name);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  std::size_t parent_length_;
+};
+
+// The calling thread begins this step: shown in refusals; the previous step's log is dropped. Negative: no step.
+void begin_step(std::int64_t step);
+
+// "model.head.activation (step 1, forward)", "model.head (step 1, backward of AddmmBackward0)".
+[[nodiscard]] std::string current_place();
+
+}  // namespace isobit::aten

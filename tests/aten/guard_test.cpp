@@ -1,0 +1,227 @@
+// The guard on the whole dispatcher: no operator outside the four classes, nothing refused that computes.
+#include "aten/guard.h"
+
+#include <cfenv>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <torch/library.h>
+
+#include "aten/classification.h"
+#include "aten/module_path.h"
+#include "call_operator.h"
+#include "kernels/float_environment.h"
+
+namespace isobit::aten {
+namespace {
+
+using test::call_operator;
+using test::Values;
+
+// The refusal's first line, or "" where the call went through; any other error is the test's failure.
+template <typename Call>
+std::string refusal_of(Call&& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    EXPECT_EQ(what.rfind("isobit: ", 0), 0u) << what;
+    return what.substr(0, what.find('\n'));
+  }
+  return {};
+}
+
+std::string full_name(const OperatorInfo& info) {
+  return info.overload.empty() ? info.name : info.name + "." + info.overload;
+}
+
+// Every refused operator throws before it looks at its arguments, where a call enters: at autograd if it is a
+// composite there, else at BackendSelect.
+void expect_all_refused() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  std::map<OperatorClass, int> count;
+  for (const OperatorInfo& info : classify_all()) {
+    ++count[info.kind];
+    const auto op = dispatcher.findSchema({info.name, info.overload});
+    if (!op || info.kind != OperatorClass::refused) continue;
+    c10::Stack none;
+    EXPECT_NE(refusal_of([&] { op->callBoxedForDispatchKey(c10::DispatchKey::BackendSelect, none); }), "")
+        << full_name(info);
+    if (op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+      for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradOther,
+                             c10::DispatchKey::AutogradNestedTensor}) {
+        EXPECT_NE(refusal_of([&] { op->callBoxedForDispatchKey(key, none); }), "") << full_name(info);
+      }
+    }
+  }
+  EXPECT_GT(count[OperatorClass::exact], 300);
+  EXPECT_GT(count[OperatorClass::composite], 300);
+  EXPECT_GT(count[OperatorClass::refused], 2000);
+  for (const auto& [kind, n] : count) {
+    ::testing::Test::RecordProperty(std::string(to_string(kind)), n);
+  }
+}
+
+TEST(Guard, RefusesWhateverIsInNoOtherClass) {
+  const Guard guard;
+  expect_all_refused();
+}
+
+TEST(Guard, NamesOperatorPlaceAndRemedy) {
+  const at::Tensor x = at::ones({4});
+  const Guard guard;
+  begin_step(1);
+  const ModuleScope model("model"), head("head"), activation("activation");
+  try {
+    at::erfinv(x);
+    FAIL() << "erfinv went through";
+  } catch (const c10::Error& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.rfind("isobit: aten::erfinv is not certified under isobit-0.1\n"
+                         "  in     model.head.activation (step 1, forward)\n"
+                         "  do     use a certified operator (isobit ops --search erf", 0), 0u) << what;
+  }
+  begin_step(-1);
+}
+
+TEST(Guard, GivesStockBack) {
+  const at::Tensor x = at::full({4}, 0.5);
+  const at::Tensor before = at::erfinv(x);
+  {
+    const Guard guard;
+    EXPECT_NE(refusal_of([&] { at::erfinv(x); }), "");
+  }
+  EXPECT_TRUE(at::equal(at::erfinv(x), before));
+}
+
+// Raw loops, as a library may bring them: as composite, as CPU kernel, and without any tensor.
+at::Tensor noise(const at::Tensor& x) {
+  at::Tensor y = at::empty_like(x);
+  for (std::int64_t i = 0; i < y.numel(); ++i) y.data_ptr<float>()[i] = static_cast<float>(i) * 0.1f;
+  return y;
+}
+double dice() { return 0.5; }
+
+void define_noise(torch::Library& library) {
+  library.def("composite(Tensor x) -> Tensor", torch::CppFunction(TORCH_FN(noise)));
+  library.def("kernel(Tensor x) -> Tensor");
+  library.impl("kernel", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(noise)));
+  library.def("explicit_composite(Tensor x) -> Tensor");
+  library.impl("explicit_composite", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(noise)));
+  library.def("no_tensor() -> float", torch::CppFunction(TORCH_FN(dice)));
+}
+
+void expect_noise(const std::string& space, bool refused) {
+  const at::Tensor x = at::ones({3});
+  const at::Tensor with_grad = at::ones({3}).requires_grad_(true);
+  for (const std::string name : {"composite", "kernel", "explicit_composite"}) {
+    for (const at::Tensor& input : {x, with_grad}) {
+      const std::string what = refusal_of([&] { call_operator(space + "::" + name, {input}); });
+      EXPECT_EQ(!what.empty(), refused) << space << "::" << name;
+    }
+  }
+  EXPECT_EQ(!refusal_of([&] { call_operator(space + "::no_tensor", {}); }).empty(), refused);
+}
+
+TEST(Guard, RefusesOperatorsThatALibraryRegisteredBefore) {
+  torch::Library library(torch::Library::DEF, "noise_before", std::nullopt, __FILE__, __LINE__);
+  define_noise(library);
+  expect_noise("noise_before", false);
+  {
+    const Guard guard;
+    expect_noise("noise_before", true);
+    expect_all_refused();
+  }
+  expect_noise("noise_before", false);
+}
+
+TEST(Guard, RefusesOperatorsThatALibraryRegistersLater) {
+  std::optional<torch::Library> outliving;
+  {
+    const Guard guard;
+    {
+      torch::Library library(torch::Library::DEF, "noise_later", std::nullopt, __FILE__, __LINE__);
+      define_noise(library);
+      expect_noise("noise_later", true);
+      expect_all_refused();
+    }  // unloaded while the guard lives
+    outliving.emplace(torch::Library::DEF, "noise_later", std::nullopt, __FILE__, __LINE__);
+    define_noise(*outliving);
+    expect_noise("noise_later", true);
+  }
+  expect_noise("noise_later", false);
+}
+
+TEST(Guard, RefusesOtherLayouts) {
+  const at::Tensor dense = at::ones({3, 4});
+  const std::map<std::string, at::Tensor> layouts = {
+      {"sparse", dense.to_sparse()},
+      {"csr", dense.to_sparse_csr()},
+      {"mkldnn", dense.to_mkldnn()},
+      {"quantized", at::quantize_per_tensor(dense, 0.1, 0, at::kQInt8)},
+      {"nested", at::_nested_tensor_from_tensor_list({dense, dense})},
+  };
+  const Guard guard;
+  for (const auto& [name, tensor] : layouts) {
+    EXPECT_NE(refusal_of([&] { at::mul(tensor, tensor); }), "") << name;
+    EXPECT_NE(refusal_of([&] { tensor.clone(); }), "") << name;
+    EXPECT_NE(refusal_of([&] { at::relu(tensor); }), "") << name;
+  }
+  EXPECT_NE(refusal_of([&] { dense.to_sparse(); }), "");
+  EXPECT_NE(refusal_of([&] { dense.to_mkldnn(); }), "");
+  EXPECT_NE(refusal_of([&] { at::quantize_per_tensor(dense, 0.1, 0, at::kQInt8); }), "");
+}
+
+TEST(Guard, PassesWhatTypesAndArgumentsMakeExact) {
+  const at::Tensor floats = at::ones({4});
+  const at::Tensor ints = at::arange(4);
+  const Guard guard;
+  EXPECT_EQ(refusal_of([&] { at::cumsum(ints, 0); }), "");
+  EXPECT_NE(refusal_of([&] { at::cumsum(floats, 0); }), "");
+  EXPECT_NE(refusal_of([&] { at::cumsum(ints, 0, at::kFloat); }), "");
+  EXPECT_EQ(refusal_of([&] { at::add(floats.to(at::kDouble), floats, -1); }), "");
+  EXPECT_NE(refusal_of([&] { at::add(floats.to(at::kDouble), floats, 0.5); }), "");
+  EXPECT_EQ(refusal_of([&] { at::add(ints, ints, 3); }), "");
+  EXPECT_NE(refusal_of([&] { at::mul(floats.to(at::kHalf), floats.to(at::kHalf)); }), "");
+  EXPECT_NE(refusal_of([&] { at::mul(floats.to(at::kComplexFloat), 2); }), "");
+  EXPECT_EQ(refusal_of([&] { floats.index_put_({ints}, floats); }), "");
+  EXPECT_NE(refusal_of([&] { floats.index_put_({ints}, floats, true); }), "");
+  EXPECT_EQ(refusal_of([&] { floats.to(at::kLong); }), "");
+  EXPECT_NE(refusal_of([&] { at::full({1}, 3e9).to(at::kInt); }), "");
+  EXPECT_NE(refusal_of([&] { at::full({1}, NAN).to(at::kLong); }), "");
+  EXPECT_NE(refusal_of([&] { floats.view(at::kInt); }), "");
+  EXPECT_NE(refusal_of([&] { at::randperm(4); }), "");
+}
+
+TEST(Guard, SortsStably) {
+  const at::Tensor many = at::arange(1000).remainder(3).to(at::kFloat);
+  const at::Tensor expected = std::get<1>(at::sort(many, true, 0, false));
+  const Guard guard;
+  EXPECT_TRUE(at::equal(std::get<1>(at::sort(many)), expected));
+}
+
+TEST(Guard, UndoesFlushToZero) {
+  const at::Tensor small = at::full({100000}, 1e-38f);
+  const at::Tensor expected = at::mul(small, 0.5);
+  ASSERT_GT(expected[0].item<float>(), 0.0f);
+  at::set_num_threads(2);
+  ASSERT_TRUE(at::globalContext().setFlushDenormal(true));
+  EXPECT_FALSE(kernels::float_environment_is_ieee());
+  {
+    const Guard guard;  // set before
+    EXPECT_TRUE(kernels::float_environment_is_ieee());
+    EXPECT_TRUE(at::equal(at::mul(small, 0.5), expected));
+    at::globalContext().setFlushDenormal(true);  // set while it lives
+    EXPECT_TRUE(at::equal(at::mul(small, 0.5), expected));
+    at::globalContext().setFlushDenormal(true);
+    at::set_num_threads(3);  // new threads of torch's pool inherit the setting
+    EXPECT_TRUE(at::equal(at::mul(small, 0.5), expected));
+  }
+}
+
+}  // namespace
+}  // namespace isobit::aten

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/vector/gathered_product.h"
+#include "kernels/cpu/vector/weight_gradient.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -198,11 +199,67 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   });
 }
 
+// ---- weight gradient ----
+
+// How one group's work is cut for threads: leaves at multiples of a power of two where there are enough of
+// them (nothing is then done twice), row tiles otherwise.
+struct Cut {
+  std::int64_t leaves_per_range, ranges, tile_pieces;
+};
+
+Cut cut_for(std::int64_t leaves, std::int64_t tiles, std::int64_t pieces) {
+  if (pieces <= 1) return {at_least(1, leaves), 1, 1};
+  if (leaves < 4 * pieces) return {at_least(1, leaves), 1, at_most(tiles, pieces)};
+  std::int64_t per_range = 1;
+  while (per_range * 2 * 4 * pieces <= leaves) per_range *= 2;
+  return {per_range, (leaves + per_range - 1) / per_range, 1};
+}
+
+void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {
+  using contract::kLeaf;
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
+  const std::int64_t rows = ci * s.kh * s.kw, terms = s.n * out_h * out_w;
+  if (co <= 0 || rows <= 0) return;
+  if (terms <= 0) return zero_floats(dweight, s.co * rows);
+  Workspace workspace;
+  const Slab slab = make_slab(ci, (out_h - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1,
+                              (out_w - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.stride_w);
+  const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * kSlabFloats / slab.image);
+  if (slab.image > kOffsetLimit || kLeaf / plane * slab.image > kOffsetLimit)
+    return table_of(Isa::reference).conv2d_weight_gradient(s, x, dy, dweight);
+  auto* corner = static_cast<std::int64_t*>(workspace.bytes(sizeof(std::int64_t) * static_cast<std::size_t>(rows)));
+  for (std::int64_t r = 0; r < rows; ++r)
+    corner[r] = slab.offset(r / (s.kh * s.kw), r / s.kw % s.kh * s.dilation_h, r % s.kw * s.dilation_w);
+  const WeightGradient w{s, slab, at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
+
+  const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows), threads = useful_threads(s);
+  const Cut cut = cut_for(leaves, tiles, (threads + s.groups - 1) / s.groups);
+  float* results = workspace.floats(s.groups * cut.ranges * w.tile_floats());
+  const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
+  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces, piece = i % cut.tile_pieces;
+      weight_gradient_leaves(w, group, range * cut.leaves_per_range, at_most(leaves, (range + 1) * cut.leaves_per_range),
+                             tiles * piece / cut.tile_pieces, tiles * (piece + 1) / cut.tile_pieces,
+                             results + (group * cut.ranges + range) * w.tile_floats());
+    }
+  });
+  const std::int64_t panels = column_panels(co), all = s.groups * panels * tiles;
+  parallel_for(0, all, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / (panels * tiles);
+      finish_weight_gradient(w, i / tiles % panels, i % tiles, results + group * cut.ranges * w.tile_floats(),
+                             cut.ranges, w.tile_floats(), dweight + group * co * rows);
+    }
+  });
+}
+
 }  // namespace
 
 void fill_conv2d(KernelTable& t) {
   t.conv2d_forward = conv2d_forward;
   t.conv2d_input_gradient = conv2d_input_gradient;
+  t.conv2d_weight_gradient = conv2d_weight_gradient;
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

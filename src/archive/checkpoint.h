@@ -1,0 +1,35 @@
+// A checkpoint: named tensors and a text, in one safetensors file (metadata key "state"). Immutable.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "archive/safetensors.h"
+
+namespace isobit::archive {
+
+// An entry of checkpoints.jsonl.
+struct CheckpointEntry {
+  std::int64_t step = 0;
+  std::string file;  // relative to the run's folder
+  std::uint64_t size = 0;
+  std::string sha256;
+};
+
+class Checkpoint {
+ public:
+  Checkpoint(std::int64_t step, Safetensors contents) : step_(step), contents_(std::move(contents)) {}
+
+  [[nodiscard]] std::int64_t step() const { return step_; }
+  [[nodiscard]] const Safetensors& contents() const { return contents_; }
+  // What write_checkpoint was given beside the tensors.
+  [[nodiscard]] const std::string& state() const { return contents_.metadata().at("state"); }
+
+ private:
+  std::int64_t step_;
+  Safetensors contents_;
+};
+
+}  // namespace isobit::archive

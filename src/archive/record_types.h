@@ -1,0 +1,57 @@
+// What a run's record says, as plain values (docs/formats/run.md gives the bytes). No state; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace isobit::archive {
+
+// One executed step. Digests and fingerprints are lower-case hex; steps and epochs count from 1.
+struct StepLine {
+  std::int64_t step = 0, epoch = 0;
+  std::uint32_t loss_bits = 0;     // the loss, a binary32, as its bits
+  std::string batch;               // digest of the batch as the network saw it
+  std::string weights, optimizer;  // fingerprints after the step; "" where none was taken
+  friend bool operator==(const StepLine&, const StepLine&) = default;
+};
+
+// What was measured after a step. Values are binary64 and are kept exactly, infinities included; any NaN is
+// the one NaN.
+struct MetricsLine {
+  std::int64_t step = 0, epoch = 0;
+  std::string set;                       // "train" or "test"
+  std::map<std::string, double> values;  // "loss", "accuracy", ...
+};
+
+// How long something took: never compared.
+struct TimingLine {
+  std::int64_t step = 0;
+  std::string phase;  // "epoch", "evaluate", "checkpoint", ...
+  double seconds = 0;
+  std::int64_t samples = 0;
+};
+
+enum class RunState {
+  running,      // its writer is alive (or on another host, which can not be asked)
+  interrupted,  // no writer, no manifest: can be resumed
+  failed,       // ended by an error, which is recorded: can be resumed
+  finished,     // sealed by its manifest
+  damaged,      // its files can not be read as a record
+};
+[[nodiscard]] const char* to_string(RunState state);
+
+// What a list of runs shows.
+struct RunSummary {
+  std::string id, name;
+  RunState state = RunState::damaged;
+  std::string contract;    // "isobit-0.1"
+  std::string created;     // UTC, ISO 8601 with microseconds
+  std::int64_t steps = 0;  // recorded so far
+  std::string weights;     // "isobit-0.1:<32 hex>" of the end; "" before
+  std::vector<MetricsLine> metrics;  // the last line of each set
+  std::string note;        // why it failed, what is damaged, who runs it; else ""
+};
+
+}  // namespace isobit::archive

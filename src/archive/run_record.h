@@ -1,0 +1,54 @@
+// Reads a finished run's record, after proving that it is the one that was sealed (docs/formats/run.md).
+//
+// open() reads every file once, checks size and SHA-256 against the manifest, the manifest against its own digest,
+// and the folder for files that do not belong; contents are parsed from the bytes that were checked. A record with
+// any bit altered, a file missing or added, or not sealed at all never becomes an object: UserError names the
+// file and what is wrong with it. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "archive/checkpoint.h"
+#include "archive/record_types.h"
+
+namespace isobit::archive {
+
+class RunRecord {
+ public:
+  [[nodiscard]] static RunRecord open(const std::filesystem::path& folder);
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] const RunSummary& summary() const { return summary_; }
+  [[nodiscard]] const std::string& contract() const { return summary_.contract; }
+  [[nodiscard]] const std::string& weights() const { return summary_.weights; }
+
+  [[nodiscard]] const std::string& experiment() const { return experiment_; }    // TOML
+  [[nodiscard]] const std::string& environment() const { return environment_; }  // JSON, of the first start
+  [[nodiscard]] const std::string& data() const { return data_; }                // JSON
+
+  [[nodiscard]] const std::vector<StepLine>& steps() const { return steps_; }
+  [[nodiscard]] const std::vector<MetricsLine>& metrics() const { return metrics_; }
+  [[nodiscard]] const std::vector<TimingLine>& timings() const { return timings_; }
+  [[nodiscard]] const std::vector<CheckpointEntry>& checkpoints() const { return checkpoints_; }
+  // Read and checked again.
+  [[nodiscard]] Checkpoint checkpoint(const CheckpointEntry& entry) const;
+
+  [[nodiscard]] std::int64_t files() const { return files_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::filesystem::path folder_;
+  RunSummary summary_;
+  std::string experiment_, environment_, data_;
+  std::vector<StepLine> steps_;
+  std::vector<MetricsLine> metrics_;
+  std::vector<TimingLine> timings_;
+  std::vector<CheckpointEntry> checkpoints_;
+  std::int64_t files_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace isobit::archive

@@ -1,0 +1,71 @@
+// Writes the record of one run (docs/formats/run.md).
+//
+// Whoever holds a RunWriter holds the run's lock: no other process writes this record. What append_* was given
+// survives a kill of the process at any moment; what a checkpoint covers also survives a power failure. Files
+// other than the logs appear whole or not at all. Errors (no space, read-only, no permission, another writer) are
+// UserError naming the file; the record stays sound and resumable.
+// One thread per object.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "archive/checkpoint.h"
+#include "archive/record_types.h"
+
+namespace isobit::archive {
+
+struct RunInputs {
+  std::string name;         // of the experiment: 1 to 64 of A-Z a-z 0-9 - _ . and no dot first
+  std::string experiment;   // resolved, TOML
+  std::string environment;  // JSON: environment.h
+  std::string data;         // JSON: digests of the data files
+};
+
+class RunWriter {
+ public:
+  // A new folder in `runs` (created where missing), complete when it appears.
+  [[nodiscard]] static RunWriter create(const std::filesystem::path& runs, const RunInputs& inputs);
+
+  // Goes on with an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where
+  // there is none. UserError for a finished run, one with a living writer, or damaged logs before the checkpoint.
+  [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment);
+
+  RunWriter(RunWriter&&) noexcept;
+  RunWriter& operator=(RunWriter&&) noexcept;
+  ~RunWriter();  // releases the lock; the record is as it stands
+
+  [[nodiscard]] const std::string& id() const;
+  [[nodiscard]] const std::filesystem::path& folder() const;
+  // As given to create.
+  [[nodiscard]] const std::string& experiment() const;
+  [[nodiscard]] const std::string& data() const;
+  // Where resume starts: nothing means from the beginning.
+  [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const;
+
+  // Steps ascend by one. After resume a step that the cut-off log held already must come out the same:
+  // UserError naming the step and both values otherwise.
+  void append_step(const StepLine& line);
+  void append_metrics(const MetricsLine& line);
+  void append_timing(const TimingLine& line);
+
+  // After the step last appended; `state` is kept word for word. The logs are made durable first. Keeps the
+  // newest `keep` checkpoints (0: all).
+  void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep = 0);
+
+  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>".
+  void finish(const std::string& weights);
+  // Notes why the run ended early; never throws (the reason may be a full disk).
+  void fail(const std::string& reason) noexcept;
+
+ private:
+  struct Impl;
+  explicit RunWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace isobit::archive

@@ -1,0 +1,25 @@
+// The archive: a folder of runs. The folders are the truth; the index (run_index.h) only saves reading them.
+// Errors are UserError. Thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "archive/record_types.h"
+
+namespace isobit::archive {
+
+// `option` where not empty, else $ISOBIT_RUNS where set, else "runs".
+[[nodiscard]] std::filesystem::path runs_folder(const std::string& option = {});
+
+// The run that `word` means: a folder's path, "last" (the newest), an id, or the beginning of exactly one id.
+[[nodiscard]] std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& word);
+
+// Newest first. A missing archive is an empty one. Never fails for one bad run: that one is `damaged`.
+[[nodiscard]] std::vector<RunSummary> list_runs(const std::filesystem::path& runs);
+
+// What one folder says, without checking its manifest's digests (run_record.h does). Never throws for bad content.
+[[nodiscard]] RunSummary summarize(const std::filesystem::path& run);
+
+}  // namespace isobit::archive

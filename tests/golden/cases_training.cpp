@@ -1,0 +1,90 @@
+#include "contract/host_scalars.h"
+#include "contract/order_plan.h"
+#include "golden/inputs.h"
+#include "golden/kernel_cases.h"
+#include "kernels/exact_accumulator.h"
+#include "kernels/optimizer.h"
+
+namespace isobit::golden {
+namespace {
+
+using kernels::Fingerprint;
+
+constexpr std::int64_t kCount = 20011;
+
+Fingerprint sgd(const kernels::SgdOptions& options) {
+  Floats parameter = uniform(61, kCount), buffer(kCount);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    const Floats gradient = hostile(62 + step, kCount, step == 2);
+    kernels::sgd_step(options, step == 0, parameter.data(), gradient.data(),
+                      options.momentum != 0 ? buffer.data() : nullptr, kCount);
+  }
+  return Digest().add(parameter).add(buffer).result();
+}
+
+Fingerprint adam(const kernels::AdamOptions& options) {
+  Floats parameter = uniform(61, kCount), exp_avg(kCount), exp_avg_sq(kCount);
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const Floats gradient = hostile(62 + step, kCount, step == 3);
+    kernels::adam_step(options, static_cast<std::int64_t>(step), parameter.data(), gradient.data(), exp_avg.data(),
+                       exp_avg_sq.data(), kCount);
+  }
+  return Digest().add(parameter).add(exp_avg).add(exp_avg_sq).result();
+}
+
+Fingerprint exact_sum(int grains, bool any_exponent) {
+  kernels::ExactAccumulator accumulator(kCount);
+  for (int g = 0; g < grains; ++g) {
+    const auto key = static_cast<std::uint64_t>(71 + g);
+    const bool finite = accumulator.add((any_exponent ? hostile(key, kCount) : uniform(key, kCount, -1e-3f, 1e-3f)).data());
+    if (!finite) return {};
+  }
+  Floats sums(kCount);
+  accumulator.result(sums.data());
+  return Digest().add(sums).result();
+}
+
+Fingerprint order_plan(std::uint64_t seed, std::uint64_t epoch, std::uint64_t n) {
+  const contract::OrderPlan plan(contract::OrderRule::shuffled, seed, epoch, n);
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min<std::uint64_t>(n, 3000)));
+  for (std::size_t p = 0; p < samples.size(); ++p) samples[p] = static_cast<std::int64_t>(plan(p));
+  return Digest().add(samples).result();
+}
+
+Fingerprint host_scalars() {
+  std::vector<std::int64_t> bits;
+  const auto add = [&](double value) {
+    std::int64_t pattern;
+    std::memcpy(&pattern, &value, sizeof pattern);
+    bits.push_back(pattern);
+  };
+  for (std::uint64_t step = 1; step <= 1000; ++step) {
+    add(contract::power_rounded(0.9, step));
+    add(contract::power_rounded(0.999, step));
+    add(contract::cosine_rounded(3.141592653589793 * static_cast<double>(step) / 1000));
+  }
+  return Digest().add(bits).result();
+}
+
+}  // namespace
+
+void add_training_cases(std::vector<Case>& cases) {
+  cases.push_back({"sgd.plain", [] { return sgd({.lr = 0.05}); }});
+  cases.push_back({"sgd.decay", [] { return sgd({.lr = 0.05, .weight_decay = 5e-4}); }});
+  cases.push_back({"sgd.momentum", [] { return sgd({.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4}); }});
+  cases.push_back({"sgd.dampening", [] { return sgd({.lr = 0.05, .momentum = 0.9, .dampening = 0.1}); }});
+  cases.push_back({"sgd.nesterov", [] { return sgd({.lr = 0.05, .momentum = 0.9, .nesterov = true}); }});
+  cases.push_back({"adam.plain", [] { return adam({}); }});
+  cases.push_back({"adam.decay", [] { return adam({.weight_decay = 0.01}); }});
+  cases.push_back({"adam.decoupled", [] { return adam({.weight_decay = 0.01, .decoupled = true}); }});
+  cases.push_back({"adam.low_beta", [] { return adam({.beta1 = 0.4, .beta2 = 0.95}); }});
+  cases.push_back({"exact_sum.one", [] { return exact_sum(1, true); }});
+  cases.push_back({"exact_sum.gradients", [] { return exact_sum(9, false); }});
+  cases.push_back({"exact_sum.any_exponent", [] { return exact_sum(7, true); }});
+  cases.push_back({"order_plan.small", [] { return order_plan(1, 2, 10); }});
+  cases.push_back({"order_plan.fashion", [] { return order_plan(42, 3, 60000); }});
+  cases.push_back({"order_plan.large", [] { return order_plan(7, 1ull << 40, (1ull << 40) + 1); }});
+  cases.push_back({"host_scalars", [] { return host_scalars(); }});
+}
+
+}  // namespace isobit::golden

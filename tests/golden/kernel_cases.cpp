@@ -1,0 +1,17 @@
+#include "golden/kernel_cases.h"
+
+namespace isobit::golden {
+
+const std::vector<Case>& kernel_cases() {
+  static const std::vector<Case> cases = [] {
+    std::vector<Case> all;
+    add_dense_cases(all);
+    add_reduce_cases(all);
+    add_function_cases(all);
+    add_training_cases(all);
+    return all;
+  }();
+  return cases;
+}
+
+}  // namespace isobit::golden

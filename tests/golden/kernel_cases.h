@@ -1,0 +1,29 @@
+// One computation per kernel family and feature, its inputs made by Philox, its results as fingerprints.
+//
+// The same cases, written once, are the golden test on this machine (tests/kernels/golden_test.cpp, every
+// instruction set and thread count) and a stand-alone program for other architectures (contract_golden.cpp).
+// Uses the public kernels with whatever implementation is active; needs nothing but the standard library.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/fingerprint.h"
+
+namespace isobit::golden {
+
+struct Case {
+  std::string name;  // family.feature
+  std::function<kernels::Fingerprint()> compute;
+};
+
+[[nodiscard]] const std::vector<Case>& kernel_cases();
+
+// Defined one family group a file: cases_*.cpp.
+void add_dense_cases(std::vector<Case>& cases);      // matmul, conv2d
+void add_reduce_cases(std::vector<Case>& cases);     // sums, moments, batch norm, losses, pools
+void add_function_cases(std::vector<Case>& cases);   // pointwise, softmax, random
+void add_training_cases(std::vector<Case>& cases);   // optimizers, exact sums, order plans, host scalars
+
+}  // namespace isobit::golden

@@ -1,0 +1,60 @@
+// The committed fingerprints of every kernel family, for every instruction set of this machine and 1, 2 and 3
+// threads. A change of bits anywhere fails here; docs/contract.md says what such a change takes.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "golden/kernel_cases.h"
+#include "kernels/isa.h"
+#include "kernels/threads.h"
+
+namespace isobit::golden {
+namespace {
+
+std::map<std::string, std::string> committed() {
+  std::map<std::string, std::string> values;
+  std::ifstream file(ISOBIT_GOLDEN_FILE);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string name, value;
+    if (fields >> name >> value) values[name] = value;
+  }
+  return values;
+}
+
+TEST(Golden, FileAndCasesHaveTheSameNames) {
+  const auto values = committed();
+  std::size_t found = 0;
+  for (const Case& c : kernel_cases()) {
+    EXPECT_EQ(values.count(c.name), 1u) << c.name << " is missing in " << ISOBIT_GOLDEN_FILE;
+    found += values.count(c.name);
+  }
+  EXPECT_EQ(found, values.size()) << "the file names cases that do not exist";
+  EXPECT_EQ(kernel_cases().size(), values.size()) << "a name occurs twice";
+}
+
+class GoldenOn : public ::testing::TestWithParam<std::tuple<kernels::Isa, int>> {};
+
+TEST_P(GoldenOn, EveryCase) {
+  const auto [isa, threads] = GetParam();
+  const kernels::IsaScope isa_scope(isa);
+  const kernels::ThreadCountScope thread_scope(threads);
+  const auto values = committed();
+  for (const Case& c : kernel_cases()) {
+    const auto found = values.find(c.name);
+    if (found == values.end()) continue;  // the test above names it
+    EXPECT_EQ(kernels::to_hex(c.compute()), found->second) << c.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Machine, GoldenOn,
+                         ::testing::Combine(::testing::ValuesIn(kernels::available_isas()), ::testing::Values(1, 2, 3)),
+                         [](const auto& info) {
+                           return std::string(kernels::name(std::get<0>(info.param))) + "_" +
+                                  std::to_string(std::get<1>(info.param)) + "_threads";
+                         });
+
+}  // namespace
+}  // namespace isobit::golden

@@ -24,5 +24,10 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
 // One per family (a file of the same name).
 std::vector<Entry> matmul_operators();
 std::vector<Entry> convolution_operators();
+std::vector<Entry> unary_operators();
+std::vector<Entry> arithmetic_operators();
+std::vector<Entry> random_operators();
+std::vector<Entry> softmax_operators();
+std::vector<Entry> loss_operators();
 
 }  // namespace isobit::aten

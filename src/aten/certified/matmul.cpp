@@ -3,6 +3,7 @@
 // As in torch, beta = 0 means that the addend is not read at all (its NaN does not pass).
 #include "kernels/matmul.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/addbmm_native.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/addmv_cpu_dispatch.h>

@@ -1,0 +1,258 @@
+// Sums with a factor, maxima, interpolation and the gradients of activations (contract, sections 1 and 8).
+//
+// add and sub with alpha 1 are one IEEE addition: stock's own kernel is exact and is called directly.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/add_cpu_dispatch.h>
+#include <ATen/ops/addcmul_cpu_dispatch.h>
+#include <ATen/ops/maximum_cpu_dispatch.h>
+#include <ATen/ops/minimum_cpu_dispatch.h>
+#include <ATen/ops/sub_cpu_dispatch.h>
+#include <ATen/ops/threshold_backward_cpu_dispatch.h>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/pointwise.h"
+#include "aten/refusal.h"
+#include "kernels/pointwise.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+using kernels::Binary;
+
+float to_float(const Scalar& scalar) { return static_cast<float>(scalar.toDouble()); }
+bool both_integral(const Tensor& a, const Tensor& b) { return is_integral(a) && is_integral(b); }
+
+// ---- add, sub
+
+// One IEEE operation, or arithmetic on integers.
+bool plain(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  return (!alpha.isComplex() && alpha.toDouble() == 1.0) || both_integral(a, b);
+}
+auto scaled_kernel(float alpha) {
+  return [alpha](std::array<const float*, 2> x, float* y, std::int64_t n) {
+    kernels::add_scaled(x[0], x[1], alpha, y, n);
+  };
+}
+
+Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (plain(a, b, alpha)) return at::cpu::add(a, b, alpha);
+  return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(to_float(alpha)));
+}
+Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
+  if (plain(a, b, alpha)) return at::cpu::add_out(out, a, b, alpha);
+  return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(to_float(alpha)));
+}
+Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (plain(a, b, alpha)) return at::cpu::add_(a, b, alpha);
+  return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(to_float(alpha)));
+}
+Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (plain(a, b, alpha)) return at::cpu::sub(a, b, alpha);
+  return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-to_float(alpha)));
+}
+Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
+  if (plain(a, b, alpha)) return at::cpu::sub_out(out, a, b, alpha);
+  return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-to_float(alpha)));
+}
+Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (plain(a, b, alpha)) return at::cpu::sub_(a, b, alpha);
+  return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-to_float(alpha)));
+}
+Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return isobit::aten::sub(b, a, alpha); }
+
+// ---- addcmul, addcdiv, lerp
+
+auto addcmul_kernel(const Scalar& value) {
+  return [v = to_float(value)](std::array<const float*, 3> x, float* y, std::int64_t n) {
+    kernels::addcmul(x[0], x[1], x[2], v, y, n);
+  };
+}
+bool all_integral(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return both_integral(a, b) && is_integral(c);
+}
+Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  if (all_integral(a, b, c)) return at::cpu::addcmul(a, b, c, value);
+  return pointwise_new<3>("aten::addcmul", {a, b, c}, addcmul_kernel(value));
+}
+Tensor& addcmul_out(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, Tensor& out) {
+  if (all_integral(a, b, c)) return at::cpu::addcmul_out(out, a, b, c, value);
+  return pointwise_out<3>("aten::addcmul", out, {a, b, c}, addcmul_kernel(value));
+}
+Tensor& addcmul_(Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  if (all_integral(a, b, c)) return at::cpu::addcmul_(a, b, c, value);
+  return pointwise_in_place<3>("aten::addcmul_", a, {a, b, c}, addcmul_kernel(value));
+}
+
+auto addcdiv_kernel(const Scalar& value) {
+  return [v = to_float(value)](std::array<const float*, 3> x, float* y, std::int64_t n) {
+    kernels::addcdiv(x[0], x[1], x[2], v, y, n);
+  };
+}
+void require_a_float(const char* op, const Tensor& b, const Tensor& c) {
+  TORCH_CHECK(!both_integral(b, c), op, ": integer division is not supported");
+}
+Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  require_a_float("aten::addcdiv", b, c);
+  return pointwise_new<3>("aten::addcdiv", {a, b, c}, addcdiv_kernel(value));
+}
+Tensor& addcdiv_out(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, Tensor& out) {
+  require_a_float("aten::addcdiv", b, c);
+  return pointwise_out<3>("aten::addcdiv", out, {a, b, c}, addcdiv_kernel(value));
+}
+Tensor& addcdiv_(Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  require_a_float("aten::addcdiv_", b, c);
+  return pointwise_in_place<3>("aten::addcdiv_", a, {a, b, c}, addcdiv_kernel(value));
+}
+
+auto lerp_kernel(const Scalar& weight) {
+  return [w = to_float(weight)](std::array<const float*, 2> x, float* y, std::int64_t n) {
+    kernels::lerp(x[0], x[1], w, y, n);
+  };
+}
+Tensor lerp(const Tensor& a, const Tensor& b, const Scalar& weight) {
+  require_float("aten::lerp", {&a, &b});
+  return pointwise_new<2>("aten::lerp", {a, b}, lerp_kernel(weight));
+}
+Tensor& lerp_out(const Tensor& a, const Tensor& b, const Scalar& weight, Tensor& out) {
+  require_float("aten::lerp", {&a, &b});
+  return pointwise_out<2>("aten::lerp", out, {a, b}, lerp_kernel(weight));
+}
+Tensor& lerp_(Tensor& a, const Tensor& b, const Scalar& weight) {
+  require_float("aten::lerp_", {&a, &b});
+  return pointwise_in_place<2>("aten::lerp_", a, {a, b}, lerp_kernel(weight));
+}
+
+// ---- functions of two tensors
+
+template <Binary op>
+constexpr auto apply = [](std::array<const float*, 2> x, float* y, std::int64_t n) {
+  kernels::binary(op, x[0], x[1], y, n);
+};
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  if (both_integral(a, b)) return at::cpu::maximum(a, b);
+  return pointwise_new<2>("aten::maximum", {a, b}, apply<Binary::maximum>);
+}
+Tensor& maximum_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  if (both_integral(a, b)) return at::cpu::maximum_out(out, a, b);
+  return pointwise_out<2>("aten::maximum", out, {a, b}, apply<Binary::maximum>);
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  if (both_integral(a, b)) return at::cpu::minimum(a, b);
+  return pointwise_new<2>("aten::minimum", {a, b}, apply<Binary::minimum>);
+}
+Tensor& minimum_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  if (both_integral(a, b)) return at::cpu::minimum_out(out, a, b);
+  return pointwise_out<2>("aten::minimum", out, {a, b}, apply<Binary::minimum>);
+}
+
+// Gradients: (dy, x or y) and out=.
+constexpr std::string_view gradient_name(Binary op) {
+  switch (op) {
+    case Binary::sigmoid_backward: return "aten::sigmoid_backward";
+    case Binary::tanh_backward: return "aten::tanh_backward";
+    case Binary::silu_backward: return "aten::silu_backward";
+    case Binary::gelu_backward: return "aten::gelu_backward";
+    default: return "aten::threshold_backward";
+  }
+}
+template <Binary op>
+Tensor gradient(const Tensor& dy, const Tensor& x) {
+  return pointwise_new<2>(gradient_name(op), {dy, x}, apply<op>);
+}
+template <Binary op>
+Tensor& gradient_out(const Tensor& dy, const Tensor& x, Tensor& out) {
+  return pointwise_out<2>(gradient_name(op), out, {dy, x}, apply<op>);
+}
+
+void require_exact_gelu(std::string_view approximate) {
+  if (approximate == "none") return;
+  refuse("aten::gelu_backward(approximate='tanh')", "is not certified", "use approximate='none'");
+}
+Tensor gelu_backward(const Tensor& dy, const Tensor& x, c10::string_view approximate) {
+  require_exact_gelu(approximate);
+  return gradient<Binary::gelu_backward>(dy, x);
+}
+Tensor& gelu_backward_out(const Tensor& dy, const Tensor& x, c10::string_view approximate, Tensor& out) {
+  require_exact_gelu(approximate);
+  return gradient_out<Binary::gelu_backward>(dy, x, out);
+}
+
+// Above 0 ours; any other threshold is a selection, exact in stock's kernel.
+bool selects_at_zero(const Tensor& dy, const Scalar& threshold) {
+  return is_float(dy) && threshold.toDouble() == 0.0;
+}
+Tensor threshold_backward(const Tensor& dy, const Tensor& x, const Scalar& threshold) {
+  if (!selects_at_zero(dy, threshold)) return at::cpu::threshold_backward(dy, x, threshold);
+  return gradient<Binary::relu_backward>(dy, x);
+}
+Tensor& threshold_backward_out(const Tensor& dy, const Tensor& x, const Scalar& threshold, Tensor& out) {
+  if (!selects_at_zero(dy, threshold)) return at::cpu::threshold_backward_out(out, dy, x, threshold);
+  return gradient_out<Binary::relu_backward>(dy, x, out);
+}
+
+auto leaky_relu_gradient(const Scalar& slope) {
+  return [s = to_float(slope)](std::array<const float*, 2> x, float* y, std::int64_t n) {
+    kernels::leaky_relu_backward(x[0], x[1], s, y, n);
+  };
+}
+Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, const Scalar& slope, bool /*x_is_result*/) {
+  return pointwise_new<2>("aten::leaky_relu_backward", {dy, x}, leaky_relu_gradient(slope));
+}
+Tensor& leaky_relu_backward_out(const Tensor& dy, const Tensor& x, const Scalar& slope, bool /*x_is_result*/,
+                                Tensor& out) {
+  return pointwise_out<2>("aten::leaky_relu_backward", out, {dy, x}, leaky_relu_gradient(slope));
+}
+
+template <Binary op>
+void add_gradient(std::vector<Entry>& entries, std::string_view section) {
+  entries.push_back(certify<gradient<op>>(gradient_name(op), "", section));
+  entries.push_back(certify<gradient_out<op>>(gradient_name(op), "grad_input", section));
+}
+
+}  // namespace
+
+std::vector<Entry> arithmetic_operators() {
+  constexpr std::string_view sum = "8: a + b for alpha 1, else fma(alpha, b, a)";
+  constexpr std::string_view difference = "8: a - b for alpha 1, else fma(-alpha, b, a)";
+  constexpr std::string_view by_product = "8: fma(RN(value * b), c, a)";
+  constexpr std::string_view by_quotient = "8: fma(value, RN(b / c), a)";
+  constexpr std::string_view between = "8: d = b - a; |w| < 0.5 ? fma(w, d, a) : fma(w - 1, d, b)";
+  constexpr std::string_view extremum = "1: a zero is +0, any NaN makes it NaN";
+  std::vector<Entry> entries = {
+      certify<add>("aten::add", "Tensor", sum),
+      certify<add_out>("aten::add", "out", sum),
+      certify<add_>("aten::add_", "Tensor", sum),
+      certify<sub>("aten::sub", "Tensor", difference),
+      certify<sub_out>("aten::sub", "out", difference),
+      certify<sub_>("aten::sub_", "Tensor", difference),
+      certify<rsub>("aten::rsub", "Tensor", difference),
+      certify<addcmul>("aten::addcmul", "", by_product),
+      certify<addcmul_out>("aten::addcmul", "out", by_product),
+      certify<addcmul_>("aten::addcmul_", "", by_product),
+      certify<addcdiv>("aten::addcdiv", "", by_quotient),
+      certify<addcdiv_out>("aten::addcdiv", "out", by_quotient),
+      certify<addcdiv_>("aten::addcdiv_", "", by_quotient),
+      certify<lerp>("aten::lerp", "Scalar", between),
+      certify<lerp_out>("aten::lerp", "Scalar_out", between),
+      certify<lerp_>("aten::lerp_", "Scalar", between),
+      certify<maximum>("aten::maximum", "", extremum),
+      certify<maximum_out>("aten::maximum", "out", extremum),
+      certify<minimum>("aten::minimum", "", extremum),
+      certify<minimum_out>("aten::minimum", "out", extremum),
+      certify<gelu_backward>("aten::gelu_backward", "", "2: docs/contract.md"),
+      certify<gelu_backward_out>("aten::gelu_backward", "grad_input", "2: docs/contract.md"),
+      certify<threshold_backward>("aten::threshold_backward", "", "1: x <= threshold ? +0 : dy"),
+      certify<threshold_backward_out>("aten::threshold_backward", "grad_input", "1: x <= threshold ? +0 : dy"),
+      certify<leaky_relu_backward>("aten::leaky_relu_backward", "", "1: x > 0 ? dy : dy * slope"),
+      certify<leaky_relu_backward_out>("aten::leaky_relu_backward", "grad_input", "1: x > 0 ? dy : dy * slope"),
+  };
+  add_gradient<Binary::sigmoid_backward>(entries, "2: dy * (y * (1 - y))");
+  add_gradient<Binary::tanh_backward>(entries, "2: dy * (1 - y * y)");
+  add_gradient<Binary::silu_backward>(entries, "2: s = sigmoid(x); dy * (s * fma(x, 1 - s, 1))");
+  return entries;
+}
+
+}  // namespace isobit::aten

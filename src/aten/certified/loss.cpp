@@ -1,0 +1,120 @@
+// Negative log-likelihood (contract, section 8) of [n, classes] or [classes]; cross_entropy reaches it after
+// log_softmax. Class probabilities and label smoothing are composed from other operators by torch.
+#include "kernels/loss.h"
+
+#include <optional>
+#include <tuple>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/tensors.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using kernels::NllShape;
+using kernels::Reduction;
+
+constexpr const char* kForward = "aten::nll_loss_forward";
+constexpr const char* kBackward = "aten::nll_loss_backward";
+
+struct Problem {
+  NllShape shape;
+  Tensor target, weight;
+  const float* weights() const { return weight.defined() ? weight.const_data_ptr<float>() : nullptr; }
+};
+
+Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
+                   std::int64_t reduction, std::int64_t ignore_index) {
+  require_float(op, x);
+  TORCH_CHECK(x.dim() == 1 || x.dim() == 2, op, ": one or two dimensions expected, got ", x.sizes());
+  TORCH_CHECK(target.dim() == x.dim() - 1 || (x.dim() == 1 && target.numel() == 1), op,
+              ": target has sizes ", target.sizes(), ", input ", x.sizes());
+  TORCH_CHECK(x.dim() == 1 || target.size(0) == x.size(0), op, ": input of ", x.size(0), " rows, target of ",
+              target.numel());
+  TORCH_CHECK(target.scalar_type() == at::kLong || target.scalar_type() == at::kByte, op,
+              ": targets must be int64 or uint8, got ", target.scalar_type());
+  Problem problem;
+  problem.shape.n = x.dim() == 1 ? 1 : x.size(0);
+  problem.shape.classes = x.size(-1);
+  problem.shape.ignore_index = ignore_index;
+  problem.shape.reduction = static_cast<Reduction>(reduction);
+  problem.target = contiguous(target.scalar_type() == at::kLong ? target : target.to(at::kLong));
+  if (weight && weight->defined()) {
+    require_float(op, *weight);
+    TORCH_CHECK(weight->dim() == 1 && weight->size(0) == problem.shape.classes, op,
+                ": one weight per class expected, got sizes ", weight->sizes());
+    problem.weight = contiguous(*weight);
+  }
+  return problem;
+}
+
+void check_targets(const char* op, const Problem& problem, std::int64_t bad_row) {
+  TORCH_CHECK_INDEX(bad_row < 0, op, ": target ", problem.target.const_data_ptr<std::int64_t>()[bad_row],
+                    " of row ", bad_row, " is out of bounds for ", problem.shape.classes, " classes");
+}
+
+at::DimVector loss_sizes(const Tensor& x, std::int64_t reduction) {
+  if (static_cast<Reduction>(reduction) != Reduction::none || x.dim() == 1) return {};
+  return {x.size(0)};
+}
+
+std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& target,
+                                   const std::optional<Tensor>& weight, std::int64_t reduction,
+                                   std::int64_t ignore_index) {
+  const Problem problem = problem_of(kForward, input, target, weight, reduction, ignore_index);
+  const Tensor x = contiguous(input);
+  Tensor loss = new_tensor(loss_sizes(input, reduction)), total = new_tensor({});
+  check_targets(kForward, problem,
+                kernels::nll_forward(problem.shape, x.const_data_ptr<float>(),
+                                     problem.target.const_data_ptr<std::int64_t>(), problem.weights(),
+                                     loss.mutable_data_ptr<float>(), total.mutable_data_ptr<float>()));
+  return {loss, total};
+}
+std::tuple<Tensor&, Tensor&> forward_out(const Tensor& input, const Tensor& target,
+                                         const std::optional<Tensor>& weight, std::int64_t reduction,
+                                         std::int64_t ignore_index, Tensor& loss, Tensor& total) {
+  require_float(kForward, {&loss, &total});
+  const auto [l, t] = forward(input, target, weight, reduction, ignore_index);
+  copy_out(loss, l);
+  copy_out(total, t);
+  return {loss, total};
+}
+
+Tensor backward(const Tensor& grad_output, const Tensor& x, const Tensor& target,
+                const std::optional<Tensor>& weight, std::int64_t reduction, std::int64_t ignore_index,
+                const Tensor& total_weight) {
+  require_float(kBackward, {&grad_output, &total_weight});
+  const Problem problem = problem_of(kBackward, x, target, weight, reduction, ignore_index);
+  TORCH_CHECK(grad_output.numel() == (problem.shape.reduction == Reduction::none ? problem.shape.n : 1),
+              kBackward, ": grad_output has sizes ", grad_output.sizes());
+  const Tensor dy = contiguous(grad_output);
+  return write_new(x.sizes(), [&](float* dx) {
+    check_targets(kBackward, problem,
+                  kernels::nll_backward(problem.shape, dy.const_data_ptr<float>(),
+                                        problem.target.const_data_ptr<std::int64_t>(), problem.weights(),
+                                        total_weight.const_data_ptr<float>(), dx));
+  });
+}
+Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target,
+                     const std::optional<Tensor>& weight, std::int64_t reduction, std::int64_t ignore_index,
+                     const Tensor& total_weight, Tensor& dx) {
+  require_float(kBackward, dx);
+  copy_out(dx, backward(dy, x, target, weight, reduction, ignore_index, total_weight));
+  return dx;
+}
+
+}  // namespace
+
+std::vector<Entry> loss_operators() {
+  constexpr std::string_view terms = "8: terms -(weight * x[target]); section 4 sum; mean: / sum of weights";
+  constexpr std::string_view gradient = "8: -(weight * g) at the target, +0 elsewhere";
+  return {
+      certify<forward>("aten::nll_loss_forward", "", terms),
+      certify<forward_out>("aten::nll_loss_forward", "output", terms),
+      certify<backward>("aten::nll_loss_backward", "", gradient),
+      certify<backward_out>("aten::nll_loss_backward", "grad_input", gradient),
+  };
+}
+
+}  // namespace isobit::aten

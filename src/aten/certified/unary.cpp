@@ -1,0 +1,217 @@
+// Element-wise functions of one tensor (contract, sections 1 and 2).
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/clamp_cpu_dispatch.h>
+#include <ATen/ops/pow_cpu_dispatch.h>
+#include <ATen/ops/relu_native.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/pointwise.h"
+#include "aten/refusal.h"
+#include "kernels/pointwise.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+using kernels::Unary;
+
+// ---- one kernel, three variants
+
+constexpr std::string_view name_of(Unary op) {
+  switch (op) {
+    case Unary::exp: return "aten::exp";
+    case Unary::expm1: return "aten::expm1";
+    case Unary::log: return "aten::log";
+    case Unary::log1p: return "aten::log1p";
+    case Unary::tanh: return "aten::tanh";
+    case Unary::sigmoid: return "aten::sigmoid";
+    case Unary::erf: return "aten::erf";
+    case Unary::sin: return "aten::sin";
+    case Unary::cos: return "aten::cos";
+    case Unary::rsqrt: return "aten::rsqrt";
+    case Unary::reciprocal: return "aten::reciprocal";
+    case Unary::silu: return "aten::silu";
+    case Unary::gelu: return "aten::gelu";
+    case Unary::relu: return "aten::relu";
+    default: return "aten::?";
+  }
+}
+
+template <Unary op>
+constexpr auto apply = [](std::array<const float*, 1> x, float* y, std::int64_t n) {
+  kernels::unary(op, x[0], y, n);
+};
+
+template <Unary op>
+Tensor unary(const Tensor& x) {
+  return pointwise_new<1>(name_of(op), {x}, apply<op>);
+}
+template <Unary op>
+Tensor& unary_out(const Tensor& x, Tensor& out) {
+  return pointwise_out<1>(name_of(op), out, {x}, apply<op>);
+}
+template <Unary op>
+Tensor& unary_in_place(Tensor& x) {
+  return pointwise_in_place<1>(name_of(op), x, {x}, apply<op>);
+}
+
+template <Unary op>
+void add_variants(std::vector<Entry>& entries, std::string_view in_place_name, std::string_view section) {
+  entries.push_back(certify<unary<op>>(name_of(op), "", section));
+  entries.push_back(certify<unary_out<op>>(name_of(op), "out", section));
+  entries.push_back(certify<unary_in_place<op>>(in_place_name, "", section));
+}
+
+// ---- relu: integers too
+
+Tensor relu(const Tensor& x) { return is_integral(x) ? at::native::relu(x) : unary<Unary::relu>(x); }
+Tensor& relu_(Tensor& x) { return is_integral(x) ? at::native::relu_(x) : unary_in_place<Unary::relu>(x); }
+
+// ---- gelu: the exact form only
+
+void require_exact_gelu(std::string_view approximate) {
+  if (approximate == "none") return;
+  refuse("aten::gelu(approximate='tanh')", "is not certified", "use approximate='none'");
+}
+Tensor gelu(const Tensor& x, c10::string_view approximate) {
+  require_exact_gelu(approximate);
+  return unary<Unary::gelu>(x);
+}
+Tensor& gelu_out(const Tensor& x, c10::string_view approximate, Tensor& out) {
+  require_exact_gelu(approximate);
+  return unary_out<Unary::gelu>(x, out);
+}
+Tensor& gelu_(Tensor& x, c10::string_view approximate) {
+  require_exact_gelu(approximate);
+  return unary_in_place<Unary::gelu>(x);
+}
+
+// ---- pow with a scalar exponent
+
+auto power_kernel(double exponent) {
+  return [exponent](std::array<const float*, 1> x, float* y, std::int64_t n) {
+    if (kernels::power(x[0], exponent, y, n)) return;
+    refuse("aten::pow", "is certified for integer and half exponents only, got " + std::to_string(exponent));
+  };
+}
+bool exact_power(const Tensor& x, const Scalar& exponent) {
+  return is_integral(x) && !exponent.isFloatingPoint() && !exponent.isComplex();
+}
+Tensor pow(const Tensor& x, const Scalar& exponent) {
+  if (exact_power(x, exponent)) return at::cpu::pow(x, exponent);
+  return pointwise_new<1>("aten::pow", {x}, power_kernel(exponent.toDouble()));
+}
+Tensor& pow_out(const Tensor& x, const Scalar& exponent, Tensor& out) {
+  if (exact_power(x, exponent)) return at::cpu::pow_out(out, x, exponent);
+  return pointwise_out<1>("aten::pow", out, {x}, power_kernel(exponent.toDouble()));
+}
+Tensor& pow_(Tensor& x, const Scalar& exponent) {
+  if (exact_power(x, exponent)) return at::cpu::pow_(x, exponent);
+  return pointwise_in_place<1>("aten::pow", x, {x}, power_kernel(exponent.toDouble()));
+}
+
+// ---- clamp
+
+using Bound = std::optional<Scalar>;
+
+bool exact_clamp(const Tensor& x, const Bound& low, const Bound& high) {
+  return is_integral(x) && !(low && low->isFloatingPoint()) && !(high && high->isFloatingPoint());
+}
+auto clamp_kernel(const Bound& low, const Bound& high) {
+  TORCH_CHECK(low || high, "aten::clamp: at least one of min and max must be given");
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float upper = high ? static_cast<float>(high->toDouble()) : infinity;
+  float lower = low ? static_cast<float>(low->toDouble()) : -infinity;
+  if (std::isnan(lower) || std::isnan(upper)) refuse("aten::clamp", "takes no NaN as a bound");
+  if (lower > upper) lower = upper;  // as torch documents: everything becomes max
+  return [lower, upper](std::array<const float*, 1> x, float* y, std::int64_t n) {
+    kernels::clamp(x[0], lower, upper, y, n);
+  };
+}
+Tensor clamp(const Tensor& x, const Bound& low, const Bound& high) {
+  if (exact_clamp(x, low, high)) return at::cpu::clamp(x, low, high);
+  return pointwise_new<1>("aten::clamp", {x}, clamp_kernel(low, high));
+}
+Tensor& clamp_out(const Tensor& x, const Bound& low, const Bound& high, Tensor& out) {
+  if (exact_clamp(x, low, high)) return at::cpu::clamp_out(out, x, low, high);
+  return pointwise_out<1>("aten::clamp", out, {x}, clamp_kernel(low, high));
+}
+Tensor& clamp_(Tensor& x, const Bound& low, const Bound& high) {
+  if (exact_clamp(x, low, high)) return at::cpu::clamp_(x, low, high);
+  return pointwise_in_place<1>("aten::clamp", x, {x}, clamp_kernel(low, high));
+}
+Tensor clamp_min(const Tensor& x, const Scalar& low) { return isobit::aten::clamp(x, Bound(low), Bound()); }
+Tensor& clamp_min_out(const Tensor& x, const Scalar& low, Tensor& out) { return isobit::aten::clamp_out(x, Bound(low), Bound(), out); }
+Tensor& clamp_min_(Tensor& x, const Scalar& low) { return isobit::aten::clamp_(x, Bound(low), Bound()); }
+Tensor clamp_max(const Tensor& x, const Scalar& high) { return isobit::aten::clamp(x, Bound(), Bound(high)); }
+Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) { return isobit::aten::clamp_out(x, Bound(), Bound(high), out); }
+Tensor& clamp_max_(Tensor& x, const Scalar& high) { return isobit::aten::clamp_(x, Bound(), Bound(high)); }
+
+// ---- leaky relu
+
+auto leaky_relu_kernel(const Scalar& slope) {
+  return [s = static_cast<float>(slope.toDouble())](std::array<const float*, 1> x, float* y, std::int64_t n) {
+    kernels::leaky_relu(x[0], s, y, n);
+  };
+}
+Tensor leaky_relu(const Tensor& x, const Scalar& slope) {
+  return pointwise_new<1>("aten::leaky_relu", {x}, leaky_relu_kernel(slope));
+}
+Tensor& leaky_relu_out(const Tensor& x, const Scalar& slope, Tensor& out) {
+  return pointwise_out<1>("aten::leaky_relu", out, {x}, leaky_relu_kernel(slope));
+}
+Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
+  return pointwise_in_place<1>("aten::leaky_relu_", x, {x}, leaky_relu_kernel(slope));
+}
+
+}  // namespace
+
+std::vector<Entry> unary_operators() {
+  constexpr std::string_view function = "2: fixed binary32 formula";
+  constexpr std::string_view select = "1: x < low ? low : x > high ? high : x";
+  std::vector<Entry> entries;
+  add_variants<Unary::exp>(entries, "aten::exp_", function);
+  add_variants<Unary::expm1>(entries, "aten::expm1_", function);
+  add_variants<Unary::log>(entries, "aten::log_", function);
+  add_variants<Unary::log1p>(entries, "aten::log1p_", function);
+  add_variants<Unary::tanh>(entries, "aten::tanh_", function);
+  add_variants<Unary::sigmoid>(entries, "aten::sigmoid_", function);
+  add_variants<Unary::erf>(entries, "aten::erf_", function);
+  add_variants<Unary::sin>(entries, "aten::sin_", function);
+  add_variants<Unary::cos>(entries, "aten::cos_", function);
+  add_variants<Unary::rsqrt>(entries, "aten::rsqrt_", "2: 1 / sqrt(x)");
+  add_variants<Unary::reciprocal>(entries, "aten::reciprocal_", "2: 1 / x");
+  add_variants<Unary::silu>(entries, "aten::silu_", "2: x * sigmoid(x)");
+  const std::vector<Entry> others = {
+      certify<gelu>("aten::gelu", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
+      certify<gelu_out>("aten::gelu", "out", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
+      certify<gelu_>("aten::gelu_", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
+      certify<relu>("aten::relu", "", "1: x < 0 ? +0 : x"),
+      certify<relu_>("aten::relu_", "", "1: x < 0 ? +0 : x"),
+      certify<pow>("aten::pow", "Tensor_Scalar", "2: integer and half powers as products and square roots"),
+      certify<pow_out>("aten::pow", "Tensor_Scalar_out",
+                       "2: integer and half powers as products and square roots"),
+      certify<pow_>("aten::pow_", "Scalar", "2: integer and half powers as products and square roots"),
+      certify<clamp>("aten::clamp", "", select),
+      certify<clamp_out>("aten::clamp", "out", select),
+      certify<clamp_>("aten::clamp_", "", select),
+      certify<clamp_min>("aten::clamp_min", "", select),
+      certify<clamp_min_out>("aten::clamp_min", "out", select),
+      certify<clamp_min_>("aten::clamp_min_", "", select),
+      certify<clamp_max>("aten::clamp_max", "", select),
+      certify<clamp_max_out>("aten::clamp_max", "out", select),
+      certify<clamp_max_>("aten::clamp_max_", "", select),
+      certify<leaky_relu>("aten::leaky_relu", "", "1: x > 0 ? x : x * slope"),
+      certify<leaky_relu_out>("aten::leaky_relu", "out", "1: x > 0 ? x : x * slope"),
+      certify<leaky_relu_>("aten::leaky_relu_", "", "1: x > 0 ? x : x * slope"),
+  };
+  entries.insert(entries.end(), others.begin(), others.end());
+  return entries;
+}
+
+}  // namespace isobit::aten

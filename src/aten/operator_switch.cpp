@@ -7,10 +7,7 @@
 #include <torch/library.h>
 
 #include "aten/certified.h"
-#if __has_include("aten/guard.h")
 #include "aten/guard.h"
-#define ISOBIT_HAVE_GUARD 1
-#endif
 
 namespace isobit::aten {
 namespace {
@@ -26,15 +23,11 @@ struct Installed {
     SilentHandler silent;
     const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
     register_certified(library);
-#ifdef ISOBIT_HAVE_GUARD
     guard = std::make_unique<Guard>();
-#endif
   }
 
   torch::Library library;
-#ifdef ISOBIT_HAVE_GUARD
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
-#endif
 };
 
 std::mutex mutex;

@@ -40,4 +40,13 @@ ISOBIT_CONTRACT_BEGIN
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> bits);
 }
 
+// Work that goes lane by lane: a float is one lane.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline float lane(float a, int) { return a; }
+ISOBIT_HOST_DEVICE inline void set_lane(float& a, int, float value) { a = value; }
+ISOBIT_HOST_DEVICE inline void set_lane(std::int32_t& a, int, std::int32_t value) { a = value; }
+template <class Function>
+ISOBIT_HOST_DEVICE inline void each_lane(bool m, Function&& function) {
+  if (m) function(0);
+}
+
 ISOBIT_CONTRACT_END

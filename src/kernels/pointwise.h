@@ -1,4 +1,4 @@
-// Element-wise operators and their gradients on contiguous arrays (contract, sections 1, 2, 8).
+// Element-wise operators and their gradients on contiguous arrays (contract, sections 1, 2, 8, 10).
 //
 // One written formula per operator (docs/contract.md lists them); the scalar one is in contract/pointwise.h
 // and contract/functions.h, the vector builds instantiate the same source. y may be one of the inputs.
@@ -15,6 +15,7 @@ enum class Unary {
   rsqrt,       // 1 / sqrt(x)
   silu,        // x * sigmoid(x)
   gelu,        // (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))
+  gelu_tanh,   // docs/contract.md, section 10
   square,      // x * x
   reciprocal,  // 1 / x
 };
@@ -22,11 +23,12 @@ void unary(Unary op, const float* x, float* y, std::int64_t n);
 
 enum class Binary {
   maximum, minimum,    // section 1 rules
-  relu_backward,       // (dy, x or y): x > 0 ? dy : +0  (NaN x: dy, as threshold_backward does)
+  relu_backward,       // (dy, x or y): x <= 0 ? +0 : dy  (NaN x: dy, as threshold_backward does)
   sigmoid_backward,    // (dy, y): dy * (y * (1 - y))
   tanh_backward,       // (dy, y): dy * (1 - y * y), y * y rounded
   silu_backward,       // (dy, x): s = sigmoid(x); dy * (s * fma(x, 1 - s, 1))
-  gelu_backward,       // (dy, x): docs/contract.md
+  gelu_backward,       // (dy, x): docs/contract.md, section 10
+  gelu_tanh_backward,  // (dy, x): the same
 };
 void binary(Binary op, const float* a, const float* b, float* y, std::int64_t n);
 
@@ -38,10 +40,13 @@ void addcmul(const float* a, const float* b, const float* c, float value, float*
 void addcdiv(const float* a, const float* b, const float* c, float value, float* y, std::int64_t n);
 // d = b - a;  |weight| < 0.5 ? fma(weight, d, a) : fma(weight - 1, d, b)
 void lerp(const float* a, const float* b, float weight, float* y, std::int64_t n);
-// Integer and half powers as products and square roots (docs/contract.md); false where p is another one.
+// Integer and half powers up to 32 as products and square roots (docs/contract.md, section 10); false, and y
+// untouched, where p is another one.
 [[nodiscard]] bool power(const float* x, double p, float* y, std::int64_t n);
-// x < low ? low : x > high ? high : x (NaN stays); either bound may be infinite.
+// t = x < low ? low : x;  t > high ? high : t (NaN stays); either bound may be infinite, neither NaN.
 void clamp(const float* x, float low, float high, float* y, std::int64_t n);
+// x <= low or x >= high ? +0 : dy
+void hardtanh_backward(const float* dy, const float* x, float low, float high, float* dx, std::int64_t n);
 // leaky_relu: x > 0 ? x : x * slope; its gradient x > 0 ? dy : dy * slope.
 void leaky_relu(const float* x, float slope, float* y, std::int64_t n);
 void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx, std::int64_t n);

@@ -156,6 +156,10 @@ void clamp(const float* x, float low, float high, float* y, std::int64_t n) {
   const FloatEnvironment environment;
   active_table().clamp(x, low, high, y, n);
 }
+void hardtanh_backward(const float* dy, const float* x, float low, float high, float* dx, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().hardtanh_backward(dy, x, low, high, dx, n);
+}
 void leaky_relu(const float* x, float slope, float* y, std::int64_t n) {
   const FloatEnvironment environment;
   active_table().leaky_relu(x, slope, y, n);

@@ -65,6 +65,7 @@ struct KernelTable {
   decltype(&kernels::lerp) lerp = nullptr;
   decltype(&kernels::power) power = nullptr;
   decltype(&kernels::clamp) clamp = nullptr;
+  decltype(&kernels::hardtanh_backward) hardtanh_backward = nullptr;
   decltype(&kernels::leaky_relu) leaky_relu = nullptr;
   decltype(&kernels::leaky_relu_backward) leaky_relu_backward = nullptr;
 

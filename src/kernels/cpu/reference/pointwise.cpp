@@ -1,7 +1,21 @@
-#include "kernels/cpu/kernel_table.h"
+// Point-wise operators, element by element.
+#include "kernels/cpu/pointwise_kernels.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
+namespace {
 
-void fill_pointwise(KernelTable&) {}
+struct ScalarMap {
+  template <class Formula, class... Input>
+  static void run(Formula formula, float* y, std::int64_t n, const Input*... inputs) {
+    parallel_for(0, n, 4096, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) y[i] = formula(inputs[i]...);
+    });
+  }
+};
+
+}  // namespace
+
+void fill_pointwise(KernelTable& t) { baseline::PointwiseKernels<ScalarMap>::fill(t); }
 
 }  // namespace isobit::kernels::reference

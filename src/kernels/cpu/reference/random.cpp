@@ -1,7 +1,63 @@
+// Random fills, element by element from the contract's words.
+#include "contract/random.h"
+
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
+namespace {
 
-void fill_random(KernelTable&) {}
+constexpr std::int64_t kSmallest = 4096;  // elements worth a thread
+
+std::uint32_t word_of(std::uint64_t key, std::int64_t element) {
+  return contract::random_word(key, static_cast<std::uint64_t>(element));
+}
+
+void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, float* out, std::int64_t n) {
+  const float range = high - low;
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      out[i] = contract::uniform_of_word(static_cast<std::int32_t>(word_of(key, first + i)), low, range);
+    }
+  });
+}
+
+void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n) {
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t even = (first + i) & ~std::int64_t{1};
+      const auto w0 = static_cast<std::int32_t>(word_of(key, even));
+      const auto w1 = static_cast<std::int32_t>(word_of(key, even + 1));
+      const auto pair = contract::normals_of_words<float>(w0, w1);
+      out[i] = contract::fma((first + i) & 1 ? pair.second : pair.first, deviation, mean);
+    }
+  });
+}
+
+void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n) {
+  const std::uint64_t threshold = contract::bernoulli_threshold(p);
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) out[i] = word_of(key, first + i) < threshold ? 1.0f : 0.0f;
+  });
+}
+
+void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
+  const std::uint64_t threshold = contract::bernoulli_threshold(keep);
+  const float factor = 1.0f / static_cast<float>(keep);
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = word_of(key, first + i) < threshold ? x[i] * factor : 0.0f;
+    }
+  });
+}
+
+}  // namespace
+
+void fill_random(KernelTable& t) {
+  t.fill_uniform = fill_uniform;
+  t.fill_normal = fill_normal;
+  t.fill_bernoulli = fill_bernoulli;
+  t.dropout = dropout;
+}
 
 }  // namespace isobit::kernels::reference

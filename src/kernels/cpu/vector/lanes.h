@@ -198,4 +198,16 @@ ISOBIT_INLINE IntLanes shift_right_logical(IntLanes a, int bits) {
   return (IntLanes::Raw)((U)a.v >> bits);
 }
 
+// Work that goes lane by lane.
+ISOBIT_INLINE float lane(FloatLanes a, int i) { return a.v[i]; }
+ISOBIT_INLINE void set_lane(FloatLanes& a, int i, float value) { a.v[i] = value; }
+ISOBIT_INLINE void set_lane(IntLanes& a, int i, std::int32_t value) { a.v[i] = value; }
+// function(i) for every lane i whose mask is set.
+template <class Function>
+ISOBIT_INLINE void each_lane(MaskLanes m, Function&& function) {
+  for (int i = 0; i < ISOBIT_LANES; ++i) {
+    if (m.v[i]) function(i);
+  }
+}
+
 }  // namespace isobit::kernels::ISOBIT_ISA

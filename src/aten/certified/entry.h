@@ -29,5 +29,8 @@ std::vector<Entry> arithmetic_operators();
 std::vector<Entry> random_operators();
 std::vector<Entry> softmax_operators();
 std::vector<Entry> loss_operators();
+std::vector<Entry> reduce_operators();
+std::vector<Entry> pooling_operators();
+std::vector<Entry> normalization_operators();
 
 }  // namespace isobit::aten

@@ -128,7 +128,7 @@ aten::_unique aten::_unique2 aten::unique_consecutive aten::unique_dim aten::uni
 aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
     {ExactRule::places, "writes by index, accumulating integers only", R"(
-aten::_index_put_impl_ aten::put_ aten::index_copy aten::index_copy.out aten::index_copy_
+aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_
 aten::scatter.src aten::scatter.src_out aten::scatter_.src aten::scatter.value aten::scatter.value_out aten::scatter_.value
 )"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(

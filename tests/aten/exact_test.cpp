@@ -1,0 +1,150 @@
+// Every exact overload gives the same bits under each CPU capability and thread count that stock has.
+//
+// Stock chooses its instruction set once per process, so this program runs itself with ATEN_CPU_CAPABILITY set
+// and compares the digests that it prints.
+#include "aten/exact_operators.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <ATen/Parallel.h>
+
+#include "aten/guard.h"
+#include "hostile_samples.h"
+
+namespace isobit::aten {
+namespace {
+
+using test::Values;
+
+// Nothing to compare: no values are computed, or they need processes. Everything else must have a sample.
+const std::set<std::string_view> kExemptReasons = {
+    "view: shares the memory, computes nothing",
+    "describes a tensor or its place in the graph: no values",
+    "allocates or resizes memory; its values are the caller's to write",
+    "sends bits between processes unchanged",
+};
+const std::map<std::string_view, std::string_view> kExempt = {
+    {"c10d::allreduce_", "needs a process group; sums integers"},
+    {"c10d::reduce_", "needs a process group; sums integers"},
+    {"aten::view.dtype", "view between integer types"},
+};
+
+// Stock operators outside the list that do differ: the test must see it.
+constexpr const char* kDiffering[] = {"aten::addcmul", "aten::lerp.Scalar", "aten::sigmoid"};
+
+std::vector<at::ScalarType> types_of(ExactRule rule) {
+  switch (rule) {
+    case ExactRule::moves: return {at::kFloat, at::kLong, at::kBool};
+    case ExactRule::inspects: return {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
+    case ExactRule::converts: return {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kByte, at::kBool};
+    case ExactRule::integers: return {at::kLong, at::kInt, at::kByte};
+    case ExactRule::rounds:
+    case ExactRule::unscaled: return {at::kFloat, at::kDouble, at::kLong};
+    case ExactRule::places:
+    case ExactRule::sorts: break;
+  }
+  return {at::kFloat, at::kDouble, at::kLong};
+}
+
+// The digest of the results, among which in-place operators return their first argument; 0 where no sample is accepted.
+std::uint64_t digest_of_call(const std::string& name, at::ScalarType type, std::string& error) {
+  for (const at::ScalarType out : {type, at::kBool, at::kLong}) {
+    try {
+      const Values results = test::call_operator(name, test::sample_of(name, type, out));
+      std::uint64_t digest = 1;
+      for (const c10::IValue& value : results) digest = digest * 31 + test::digest_of(value);
+      return digest;
+    } catch (const c10::Error& refused) {
+      error = refused.what_without_backtrace();
+    }
+  }
+  return 0;
+}
+
+void print(const std::string& name, at::ScalarType type, std::uint64_t digest) {
+  std::printf("digest %s %s %016" PRIx64 "\n", name.c_str(), c10::toString(type), digest);
+}
+
+bool is_exempt(const ExactOperator& op) { return kExemptReasons.count(op.reason) || kExempt.count(op.name); }
+
+TEST(ExactDigests, DISABLED_Print) {
+  if (const char* threads = std::getenv("ISOBIT_TEST_THREADS")) at::set_num_threads(std::atoi(threads));
+  std::string error;
+  for (const char* name : kDiffering) print(name, at::kFloat, digest_of_call(name, at::kFloat, error));
+  const Guard guard;  // the rules hold only under it
+  for (const ExactOperator& op : exact_operators()) {
+    if (is_exempt(op)) continue;
+    const std::string name(op.name);
+    bool any = false;
+    for (const at::ScalarType type : types_of(op.rule)) {
+      const std::uint64_t digest = digest_of_call(name, type, error);
+      if (digest != 0) print(name, type, digest);
+      any |= digest != 0;
+    }
+    if (!any) std::printf("nosample %s %s\n", name.c_str(), error.substr(0, error.find('\n')).c_str());
+  }
+}
+
+struct Digests {
+  std::map<std::string, std::string> of;  // "aten::add.Tensor Float" -> digest
+  std::string without_sample;
+};
+
+Digests run(const std::string& capability, int threads) {
+  const std::string command = "ATEN_CPU_CAPABILITY=" + capability + " ISOBIT_TEST_THREADS=" + std::to_string(threads) +
+                              " /proc/" + std::to_string(getpid()) +
+                              "/exe --gtest_filter=ExactDigests.DISABLED_Print --gtest_also_run_disabled_tests";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  Digests digests;
+  char line[512];
+  while (std::fgets(line, sizeof line, pipe.get())) {
+    std::istringstream words(line);
+    std::string kind, name, type, digest;
+    words >> kind >> name >> type >> digest;
+    if (kind == "digest") digests.of[name + " " + type] = digest;
+    if (kind == "nosample") digests.without_sample += line;
+  }
+  return digests;
+}
+
+TEST(Exact, SameBitsUnderEveryCapabilityAndThreadCount) {
+  const Digests first = run("default", 1);
+  EXPECT_EQ(first.without_sample, "") << "an exact overload needs a sample or a stated exemption";
+  ASSERT_GT(first.of.size(), 500u);
+  std::set<std::string> differing;
+  std::vector<std::pair<std::string, int>> settings = {{"default", 3}, {"avx2", 1}, {"avx2", 2}};
+  if (__builtin_cpu_supports("avx512f")) settings.push_back({"avx512", 3});
+  for (const auto& [capability, threads] : settings) {
+    const Digests other = run(capability, threads);
+    EXPECT_EQ(other.of.size(), first.of.size());
+    for (const auto& [name, digest] : first.of) {
+      const auto found = other.of.find(name);
+      if (found == other.of.end() || found->second != digest) differing.insert(name);
+    }
+  }
+  for (const char* planted : kDiffering) {
+    EXPECT_EQ(differing.erase(std::string(planted) + " Float"), 1u) << planted << " should differ: the test is blind";
+  }
+  for (const std::string& name : differing) ADD_FAILURE() << name << " differs: it does not belong in the list";
+}
+
+TEST(Exact, ListHasNoNameTwiceAndNoCertifiedOne) {
+  const auto& all = exact_operators();
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_NE(all[i - 1].name, all[i].name);
+}
+
+}  // namespace
+}  // namespace isobit::aten

@@ -1,7 +1,319 @@
+// Batch normalisation over the lane count.
+//
+// [n, c, inner]: channels in parallel. A channel's elements lie in n segments that rarely end with a leaf or a
+// register: leaves that cross segments are first copied to a buffer, so that lanes and elements meet as the
+// contract says; the passes that write (no order) run over the segments themselves.
+// [n, c] (inner = 1): a register holds channels instead of elements.
+#include "contract/moments.h"
+#include "contract/scalar_ops.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
+namespace {
 
-void fill_batch_norm(KernelTable&) {}
+using contract::kLeaf;
+constexpr std::int64_t kWorthAThread = 16384;  // elements
+
+std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+float invstd_of_one(float variance, double eps) {
+  using contract::sqrt;
+  return 1.0f / sqrt(variance + static_cast<float>(eps));
+}
+
+template <class Function>
+void for_each_channel(const ChannelShape& s, Function function) {
+  parallel_for(0, s.c, kWorthAThread / (s.per_channel() + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) function(c);
+  });
+}
+
+// function(offset of the segment): the channel's elements are inner consecutive ones there.
+template <class Function>
+ISOBIT_INLINE void for_each_segment(const ChannelShape& s, std::int64_t c, Function function) {
+  for (std::int64_t i = 0; i < s.n; ++i) function((i * s.c + c) * s.inner);
+}
+
+// One channel's elements [begin, begin + n), n <= kLeaf, as if they were consecutive in memory.
+struct LeafBuffer {
+  float data[kLeaf + kLanes];
+
+  const float* gather(const ChannelShape& s, std::int64_t c, const float* x, std::int64_t begin, std::int64_t n) {
+    std::int64_t sample = begin / s.inner, at = begin % s.inner;
+    if (at + n <= s.inner) return x + (sample * s.c + c) * s.inner + at;
+    for (std::int64_t done = 0; done < n; ++sample, at = 0) {
+      const std::int64_t length = smaller(n - done, s.inner - at);
+      copy_loose(x + (sample * s.c + c) * s.inner + at, length, data + done);
+      done += length;
+    }
+    return data;
+  }
+};
+
+contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
+  const float sum = leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
+  const float mean = sum / static_cast<float>(n);
+  const FloatLanes center(mean);
+  const float m2 = leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
+    const FloatLanes d = keep(fetch(p + i, part) - center, part);
+    return fma(d, d, t);
+  });
+  return {n, mean, m2};
+}
+
+contract::Moments moments_of(const ChannelShape& s, std::int64_t c, const float* x) {
+  LeafBuffer buffer;
+  contract::MomentsTree tree;
+  for (std::int64_t begin = 0; begin < s.per_channel(); begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, s.per_channel() - begin);
+    tree.add(moments_of_leaf(buffer.gather(s, c, x, begin, n), n));
+  }
+  return tree.result();
+}
+
+// What one channel, or a register of channels, needs of its parameters.
+template <class F>
+struct ChannelScale {
+  F mean, scale, shift;
+};
+
+template <class F>
+ISOBIT_INLINE F normalised(F x, const ChannelScale<F>& by) {
+  using contract::fma;
+  return fma(x - by.mean, by.scale, by.shift);
+}
+
+void apply(const BatchNormForward& p, std::int64_t c, float mean, float invstd) {
+  const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd, p.bias ? p.bias[c] : 0.0f};
+  for_each_segment(p.shape, c, [&](std::int64_t at) {
+    for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
+      put(p.y + at + i, normalised(fetch(p.x + at + i, part), by), part);
+    });
+  });
+}
+
+void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments, float* invstd) {
+  const std::int64_t n = p.shape.per_channel();
+  const float variance = n > 0 ? moments.m2 / static_cast<float>(n) : 0.0f;
+  *invstd = invstd_of_one(variance, p.eps);
+  if (p.saved_mean) p.saved_mean[c] = moments.mean;
+  if (p.saved_invstd) p.saved_invstd[c] = *invstd;
+  if (n == 0) return;
+  const float unbiased = n > 1 ? moments.m2 / static_cast<float>(n - 1) : moments.m2;
+  const float kept = static_cast<float>(1.0 - p.momentum), added = static_cast<float>(p.momentum);
+  if (p.running_mean) p.running_mean[c] = kept * p.running_mean[c] + added * moments.mean;
+  if (p.running_variance) p.running_variance[c] = kept * p.running_variance[c] + added * unbiased;
+}
+
+// Sums of the backward pass and what follows from them.
+struct ChannelGradient {
+  float mean, scale, g, k;
+};
+
+ChannelGradient finish_backward(const BatchNormBackward& p, std::int64_t c, float a, float d) {
+  const float n = static_cast<float>(p.shape.per_channel()), invstd = p.invstd[c];
+  const float dweight = d * invstd;
+  if (p.dbias) p.dbias[c] = a;
+  if (p.dweight) p.dweight[c] = dweight;
+  return {p.mean[c], p.weight ? p.weight[c] * invstd : invstd, a / n, dweight * invstd / n};
+}
+
+template <class F>
+ISOBIT_INLINE F input_gradient(bool training, F x, F dy, F mean, F scale, F g, F k) {
+  return training ? fma(-(x - mean), k, dy - g) * scale : dy * scale;
+}
+
+void backward_channel(const BatchNormBackward& p, std::int64_t c) {
+  const std::int64_t total = p.shape.per_channel();
+  const FloatLanes center(p.mean[c]);
+  LeafBuffer x_buffer, dy_buffer;
+  contract::PairwiseTreeOf<float> sums, dots;
+  for (std::int64_t begin = 0; begin < total; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, total - begin);
+    const float* const x = x_buffer.gather(p.shape, c, p.x, begin, n);
+    const float* const dy = dy_buffer.gather(p.shape, c, p.dy, begin, n);
+    sums.add(leaf_sum(n, [dy](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
+    dots.add(leaf_sum(n, [=](FloatLanes t, std::int64_t i, auto part) {
+      return fma(fetch(dy + i, part), keep(fetch(x + i, part) - center, part), t);
+    }));
+  }
+  const ChannelGradient by = finish_backward(p, c, sums.result() + 0.0f, dots.result() + 0.0f);
+  if (!p.dx) return;
+  const FloatLanes scale(by.scale), g(by.g), k(by.k);
+  for_each_segment(p.shape, c, [&](std::int64_t at) {
+    for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
+      const FloatLanes x = fetch(p.x + at + i, part), dy = fetch(p.dy + at + i, part);
+      put(p.dx + at + i, input_gradient(p.training, x, dy, center, scale, g, k), part);
+    });
+  });
+}
+
+// ---- [n, c]: a register of channels at a time -------------------------------------------------------------
+
+struct MomentLanes {
+  std::int64_t n = 0;
+  FloatLanes mean = FloatLanes(0.0f), m2 = FloatLanes(0.0f);
+};
+
+ISOBIT_INLINE MomentLanes operator+(const MomentLanes& a, const MomentLanes& b) {  // as contract/moments.h
+  const std::int64_t n = a.n + b.n;
+  const FloatLanes d = b.mean - a.mean;
+  const float q = static_cast<float>(b.n) / static_cast<float>(n), share = static_cast<float>(a.n) * q;
+  return {n, fma(d, FloatLanes(q), a.mean), fma(d * d, FloatLanes(share), a.m2 + b.m2)};
+}
+
+template <class Extent>
+ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride, Extent part) {
+  contract::PairwiseTreeOf<MomentLanes> tree;
+  for (std::int64_t begin = 0; begin < rows; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, rows - begin);
+    const float* const first = x + begin * stride;
+    FloatLanes sum[1], m2[1];
+    column_leaf<1>(
+        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); }, Plus{}, sum);
+    const FloatLanes mean = sum[0] / FloatLanes(static_cast<float>(n));
+    const auto square = [&](FloatLanes t, std::int64_t r, int) {
+      const FloatLanes d = fetch(first + r * stride, part) - mean;
+      return fma(d, d, t);
+    };
+    column_leaf<1>(n, 0.0f, square, Plus{}, m2);
+    tree.add({n, mean, m2[0]});
+  }
+  return tree.result();
+}
+
+// function(first channel, Whole or Part) for registers of channels.
+template <class Function>
+void for_each_channel_register(const ChannelShape& s, Function function) {
+  const std::int64_t registers = (s.c + kLanes - 1) / kLanes;
+  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = smaller(end * kLanes, s.c);
+    for_each_register(last - begin * kLanes, [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
+  });
+}
+
+ISOBIT_INLINE std::int64_t lanes_of(Whole) { return kLanes; }
+ISOBIT_INLINE std::int64_t lanes_of(Part part) { return part.count; }
+
+template <class Extent>
+ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean, FloatLanes invstd,
+                                 Extent part) {
+  const FloatLanes scale = p.weight ? fetch(p.weight + c, part) * invstd : invstd;
+  const ChannelScale<FloatLanes> by = {mean, scale, p.bias ? fetch(p.bias + c, part) : FloatLanes(0.0f)};
+  for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
+    put(p.y + at, normalised(fetch(p.x + at, part), by), part);
+  }
+}
+
+template <class Extent>
+void train_columns(const BatchNormForward& p, std::int64_t c, Extent part) {
+  const MomentLanes moments = column_moments(p.x + c, p.shape.n, p.shape.c, part);
+  float invstd[kLanes] = {};
+  for (std::int64_t l = 0; l < lanes_of(part); ++l) {
+    finish_training(p, c + l, {moments.n, moments.mean.v[l], moments.m2.v[l]}, invstd + l);
+  }
+  apply_columns(p, c, moments.mean, load(invstd), part);
+}
+
+template <class Extent>
+void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
+  const std::int64_t stride = p.shape.c;
+  const FloatLanes mean = fetch(p.mean + c, part);
+  contract::PairwiseTreeOf<FloatLanes> sums, dots;
+  for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, p.shape.n - begin), first = begin * stride + c;
+    FloatLanes sum[1], dot[1];
+    const auto add = [&](FloatLanes t, std::int64_t r, int) { return t + fetch(p.dy + first + r * stride, part); };
+    const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
+      const std::int64_t at = first + r * stride;
+      return fma(fetch(p.dy + at, part), fetch(p.x + at, part) - mean, t);
+    };
+    column_leaf<1>(n, 0.0f, add, Plus{}, sum);
+    column_leaf<1>(n, 0.0f, add_product, Plus{}, dot);
+    sums.add(sum[0]);
+    dots.add(dot[0]);
+  }
+  const FloatLanes zero(0.0f);
+  const FloatLanes a = (p.shape.n > 0 ? sums.result() : zero) + zero;
+  const FloatLanes d = (p.shape.n > 0 ? dots.result() : zero) + zero;
+  float scale[kLanes] = {}, g[kLanes] = {}, k[kLanes] = {};
+  for (std::int64_t l = 0; l < lanes_of(part); ++l) {
+    const ChannelGradient by = finish_backward(p, c + l, a.v[l], d.v[l]);
+    scale[l] = by.scale, g[l] = by.g, k[l] = by.k;
+  }
+  if (!p.dx) return;
+  for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
+    const FloatLanes x = fetch(p.x + at, part), dy = fetch(p.dy + at, part);
+    put(p.dx + at, input_gradient(p.training, x, dy, mean, load(scale), load(g), load(k)), part);
+  }
+}
+
+// ---- entry points -------------------------------------------------------------------------------------------
+
+void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2) {
+  if (s.inner == 1) {
+    return for_each_channel_register(s, [&](std::int64_t c, auto part) {
+      const MomentLanes moments = column_moments(x + c, s.n, s.c, part);
+      put(mean + c, moments.mean, part);
+      put(m2 + c, moments.m2, part);
+    });
+  }
+  for_each_channel(s, [&](std::int64_t c) {
+    const contract::Moments moments = moments_of(s, c, x);
+    mean[c] = moments.mean;
+    m2[c] = moments.m2;
+  });
+}
+
+void batch_norm_training(const BatchNormForward& p) {
+  if (p.shape.inner == 1) {
+    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { train_columns(p, c, part); });
+  }
+  for_each_channel(p.shape, [&](std::int64_t c) {
+    const contract::Moments moments = moments_of(p.shape, c, p.x);
+    float invstd;
+    finish_training(p, c, moments, &invstd);
+    apply(p, c, moments.mean, invstd);
+  });
+}
+
+void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n) {
+  for_each_register(n, [&](std::int64_t i, auto part) {
+    const FloatLanes sum = fetch(variance + i, part) + FloatLanes(static_cast<float>(eps));
+    put(invstd + i, FloatLanes(1.0f) / sqrt(sum), part);
+  });
+}
+
+void batch_norm_inference(const BatchNormForward& p) {
+  if (p.shape.inner == 1) {
+    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) {
+      float invstd[kLanes] = {};
+      invstd_of(p.running_variance + c, p.eps, invstd, lanes_of(part));
+      apply_columns(p, c, fetch(p.running_mean + c, part), load(invstd), part);
+    });
+  }
+  for_each_channel(p.shape, [&](std::int64_t c) {
+    apply(p, c, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps));
+  });
+}
+
+void batch_norm_backward(const BatchNormBackward& p) {
+  if (p.shape.inner == 1) {
+    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
+  }
+  for_each_channel(p.shape, [&](std::int64_t c) { backward_channel(p, c); });
+}
+
+}  // namespace
+
+void fill_batch_norm(KernelTable& t) {
+  t.batch_moments = batch_moments;
+  t.batch_norm_training = batch_norm_training;
+  t.batch_norm_inference = batch_norm_inference;
+  t.batch_norm_backward = batch_norm_backward;
+  t.invstd_of = invstd_of;
+}
 
 }  // namespace isobit::kernels::ISOBIT_ISA

@@ -1,0 +1,31 @@
+// `isobit bench`: the shared options, and the two kinds of rows.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_timing.h"
+
+namespace isobit::cli {
+
+struct BenchOptions {
+  std::vector<int> threads{1};
+  std::vector<std::string> isas{"auto"};
+  std::vector<std::string> models{"mlp", "lenet5", "resnet18-32"};
+  std::string filter;  // operators whose name contains it
+  int rounds = 15;
+  std::function<void(const BenchRow&)> report;  // called as each row is known
+};
+
+// Runs body(threads, isa) for every combination with the kernels set accordingly; restores both after.
+void for_each_setting(const BenchOptions& options, const std::function<void(int, const std::string&)>& body);
+
+// The stock side: torch's own threads, our switch off. The isobit side: our pool, the switch (and guard) on.
+double on_stock(int threads, const std::function<double()>& body);
+double on_isobit(int threads, const std::function<double()>& body);
+
+std::vector<BenchRow> bench_operators(const BenchOptions& options);
+std::vector<BenchRow> bench_steps(const BenchOptions& options);
+
+}  // namespace isobit::cli

@@ -1,0 +1,102 @@
+// Operators one by one, stock PyTorch against isobit, through PyTorch's own dispatcher on both sides.
+#include "cli/bench.h"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+
+#include "aten/operator_switch.h"
+
+namespace isobit::cli {
+namespace {
+
+struct Case {
+  std::string name;
+  double gflop;
+  std::function<void()> call;
+};
+
+at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes); }
+
+void add_products(std::vector<Case>& cases) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024},
+                                {2048, 2048, 2048}, {64, 512, 784}, {64, 784, 512}, {1, 1024, 1024}}) {
+    auto a = random({m, k}), b = random({k, n}), out = at::empty({m, n});
+    cases.push_back({"mm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k),
+                     2e-9 * static_cast<double>(m * n * k), [=]() mutable { at::mm_out(out, a, b); }});
+  }
+}
+
+struct ConvolutionCase {
+  int64_t n, ci, size, co, kernel, stride, pad;
+};
+
+void add_convolutions(std::vector<Case>& cases) {
+  for (const auto& c : {ConvolutionCase{64, 1, 28, 6, 5, 1, 2}, {64, 6, 14, 16, 5, 1, 0}, {64, 64, 32, 64, 3, 1, 1},
+                        {64, 128, 16, 128, 3, 1, 1}, {64, 256, 8, 256, 3, 1, 1}, {64, 512, 4, 512, 3, 1, 1},
+                        {8, 64, 56, 64, 3, 1, 1}, {8, 128, 28, 128, 3, 1, 1}, {8, 3, 224, 64, 7, 2, 3},
+                        {8, 64, 56, 128, 1, 2, 0}}) {
+    auto x = random({c.n, c.ci, c.size, c.size}), w = random({c.co, c.ci, c.kernel, c.kernel});
+    const int64_t out = (c.size + 2 * c.pad - c.kernel) / c.stride + 1;
+    auto dy = random({c.n, c.co, out, out});
+    const double gflop = 2e-9 * static_cast<double>(c.n * c.co * out * out * c.ci * c.kernel * c.kernel);
+    const std::string shape = " " + std::to_string(c.n) + "x" + std::to_string(c.ci) + "x" + std::to_string(c.size) +
+                              "->" + std::to_string(c.co) + " k" + std::to_string(c.kernel) + " s" +
+                              std::to_string(c.stride);
+    const std::vector<int64_t> stride{c.stride, c.stride}, pad{c.pad, c.pad}, one{1, 1}, zero{0, 0};
+    cases.push_back({"conv2d" + shape, gflop,
+                     [=] { at::convolution(x, w, {}, stride, pad, one, false, zero, 1); }});
+    const auto backward = [=](std::array<bool, 3> mask) {
+      at::convolution_backward(dy, x, w, c10::nullopt, stride, pad, one, false, zero, 1, mask);
+    };
+    cases.push_back({"conv2d input gradient" + shape, gflop, [=] { backward({true, false, false}); }});
+    cases.push_back({"conv2d weight gradient" + shape, gflop, [=] { backward({false, true, false}); }});
+  }
+}
+
+void add_the_rest(std::vector<Case>& cases) {
+  auto image = random({64, 64, 32, 32});
+  auto weight = at::ones({64}), bias = at::zeros({64}), mean = at::zeros({64}), variance = at::ones({64});
+  cases.push_back({"batch norm training 64x64x32x32", 0, [=] {
+    at::native_batch_norm(image, weight, bias, mean, variance, true, 0.1, 1e-5); }});
+  const auto [y, saved_mean, saved_invstd] =
+      at::native_batch_norm(image, weight, bias, mean, variance, true, 0.1, 1e-5);
+  cases.push_back({"batch norm backward 64x64x32x32", 0, [=, m = saved_mean, s = saved_invstd] {
+    at::native_batch_norm_backward(image, image, weight, mean, variance, m, s, true, 1e-5, {true, true, true}); }});
+  cases.push_back({"max pool 2x2 64x64x32x32", 0, [=] { at::max_pool2d_with_indices(image, {2, 2}, {2, 2}); }});
+  cases.push_back({"relu 64x64x32x32", 0, [=] { at::relu(image); }});
+  cases.push_back({"sum over batch 64x64x32x32", 0, [=] { at::sum(image, {0, 2, 3}); }});
+  cases.push_back({"sum of all 64x64x32x32", 0, [=] { at::sum(image); }});
+  auto logits = random({64, 1000});
+  cases.push_back({"log softmax 64x1000", 0, [=] { at::log_softmax(logits, 1); }});
+  cases.push_back({"exp 64x64x32x32", 0, [=] { at::exp(image); }});
+  cases.push_back({"tanh 64x64x32x32", 0, [=] { at::tanh(image); }});
+  cases.push_back({"sigmoid 64x64x32x32", 0, [=] { at::sigmoid(image); }});
+}
+
+}  // namespace
+
+std::vector<BenchRow> bench_operators(const BenchOptions& options) {
+  const at::NoGradGuard no_grad;
+  at::manual_seed(0);
+  std::vector<Case> cases;
+  add_products(cases);
+  add_convolutions(cases);
+  add_the_rest(cases);
+  std::vector<BenchRow> rows;
+  for (Case& one : cases) {
+    if (!options.filter.empty() && one.name.find(options.filter) == std::string::npos) continue;
+    for_each_setting(options, [&](int threads, const std::string& isa) {
+      BenchRow row{.model = one.name, .threads = threads, .isa = isa, .gflop = one.gflop};
+      measure(
+          row, [&](int calls) { return on_stock(threads, [&] { return milliseconds(one.call, calls); }); },
+          [&](int calls) { return on_isobit(threads, [&] { return milliseconds(one.call, calls); }); },
+          options.rounds, 20.0);
+      options.report(row);
+      rows.push_back(row);
+    });
+  }
+  return rows;
+}
+
+}  // namespace isobit::cli

@@ -15,6 +15,7 @@ struct BenchOptions {
   std::vector<std::string> models{"mlp", "lenet5", "resnet18-32"};
   std::string filter;  // operators whose name contains it
   int rounds = 15;
+  bool inference = false;  // a row for the forward pass in evaluation mode, too
   std::function<void(const BenchRow&)> report;  // called as each row is known
 };
 

@@ -1,0 +1,110 @@
+// isobit bench ops | step: stock PyTorch against isobit, interleaved in one process.
+#include "cli/bench.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "archive/user_error.h"
+#include "cli/command.h"
+#include "kernels/isa.h"
+
+namespace isobit::cli {
+namespace {
+
+struct Arguments {
+  std::string what;
+  BenchOptions options;
+  bool json = false;
+};
+
+nlohmann::json to_json(const BenchRow& row) {
+  nlohmann::json json{{"model", row.model},       {"threads", row.threads},     {"isa", row.isa},
+                      {"stock_ms", row.stock_ms}, {"isobit_ms", row.isobit_ms}, {"ratio", row.ratio},
+                      {"spread", row.spread},     {"rounds", row.rounds}};
+  if (row.gflop > 0) {
+    json["stock_gflops"] = row.gflop / row.stock_ms * 1e3;
+    json["isobit_gflops"] = row.gflop / row.isobit_ms * 1e3;
+  }
+  return json;
+}
+
+void print_row(const BenchRow& row) {
+  std::string rate;
+  if (row.gflop > 0) {
+    rate = fmt::format("  {:7.1f} {:7.1f}", row.gflop / row.stock_ms * 1e3, row.gflop / row.isobit_ms * 1e3);
+  }
+  fmt::print("{:52} {:>3} {:>9} {:10.4f} {:10.4f} {:7.3f} {:7.3f}{}\n", row.model, row.threads, row.isa, row.stock_ms,
+             row.isobit_ms, row.ratio, row.spread, rate);
+  std::fflush(stdout);
+}
+
+void check(const Arguments& arguments) {
+  for (const int threads : arguments.options.threads) {
+    if (threads < 1) throw archive::UserError("--threads", "must be at least 1", "for example --threads 1,2");
+  }
+  for (const std::string& isa : arguments.options.isas) {
+    const auto parsed = kernels::parse_isa(isa);
+    if (!parsed) {
+      throw archive::UserError("--isa", "unknown instruction set '" + isa + "'", "use auto, reference, avx2 or avx512");
+    }
+    if (!kernels::isa_available(*parsed)) {
+      throw archive::UserError("--isa", "this CPU has no " + isa, "use auto");
+    }
+  }
+}
+
+int bench(Arguments& arguments) {
+  check(arguments);
+  if (arguments.json) {
+    arguments.options.report = [](const BenchRow&) {};
+  } else {
+    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  GFLOP/s stock, isobit\n", arguments.what, "thr", "isa",
+               "stock ms", "isobit ms", "ratio", "spread");
+    arguments.options.report = print_row;
+  }
+  const auto rows =
+      arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
+  if (arguments.json) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const BenchRow& row : rows) all.push_back(to_json(row));
+    fmt::print("{}\n", all.dump(2));
+  }
+  return 0;
+}
+
+Action declare(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  app.add_option("what", arguments->what, "ops: operator by operator; step: whole training steps")
+      ->required()
+      ->check(CLI::IsMember({"ops", "step"}));
+  app.add_option("--models", arguments->options.models,
+                 "step: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"mlp", "lenet5", "resnet18-32", "resnet18-224"}))
+      ->capture_default_str();
+  app.add_option("--filter", arguments->options.filter, "ops: only those whose name contains this");
+  app.add_option("--threads", arguments->options.threads, "thread counts (comma-separated)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--isa", arguments->options.isas, "auto, reference, avx2, avx512 (comma-separated)")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--inference", arguments->options.inference, "step: also the forward pass in evaluation mode");
+  app.add_flag("--json", arguments->json, "rows as a JSON array");
+  return [arguments] { return bench(*arguments); };
+}
+
+const CommandRegistration registration({.name = "bench",
+                                        .summary = "Time stock PyTorch against isobit",
+                                        .example = "isobit bench step --models lenet5 --threads 1,2",
+                                        .rank = 60,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

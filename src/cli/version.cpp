@@ -1,0 +1,19 @@
+#include "cli/version.h"
+
+#include <torch/csrc/api/include/torch/version.h>
+
+#include "contract/platform.h"
+
+namespace isobit::cli {
+
+std::string version_text() {
+#if defined(__clang__)
+  const std::string compiler = "clang " + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__);
+#else
+  const std::string compiler = "gcc " + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__);
+#endif
+  return std::string("isobit ") + ISOBIT_VERSION + " (contract " + contract::kContractVersion + ", torch " +
+         TORCH_VERSION + ", " + compiler + ")";
+}
+
+}  // namespace isobit::cli

@@ -25,7 +25,7 @@ void check_subcommand(int argc, char** argv) {
   }
   const std::string nearest = isobit::archive::nearest(word, names);
   const std::string remedy = nearest.empty() ? "see isobit --help" : "did you mean '" + nearest + "'?";
-  throw isobit::archive::UserError("isobit", "unknown command '" + word + "'", remedy);
+  throw isobit::archive::UserError("", "unknown command '" + word + "'", remedy);
 }
 
 int usage_error(const std::string& command, std::string message) {

@@ -1,6 +1,8 @@
 #include "cli/version.h"
 
-#include <torch/csrc/api/include/torch/version.h>
+#if __has_include(<torch/version.h>)
+#include <torch/version.h>
+#endif
 
 #include "contract/platform.h"
 
@@ -12,8 +14,13 @@ std::string version_text() {
 #else
   const std::string compiler = "gcc " + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__);
 #endif
-  return std::string("isobit ") + ISOBIT_VERSION + " (contract " + contract::kContractVersion + ", torch " +
-         TORCH_VERSION + ", " + compiler + ")";
+#if defined(TORCH_VERSION)
+  const std::string torch = std::string(", torch ") + TORCH_VERSION;
+#else
+  const std::string torch;
+#endif
+  return std::string("isobit ") + ISOBIT_VERSION + " (contract " + contract::kContractVersion + torch + ", " +
+         compiler + ")";
 }
 
 }  // namespace isobit::cli

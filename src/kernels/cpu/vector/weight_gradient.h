@@ -11,6 +11,7 @@
 #include "contract/platform.h"
 #include "kernels/conv2d.h"
 #include "kernels/cpu/vector/conv_slab.h"
+#include "kernels/cpu/vector/gathered_microkernel.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/cpu/workspace.h"

@@ -122,7 +122,7 @@ ISOBIT_INLINE FloatLanes fma(FloatLanes a, FloatLanes b, FloatLanes c) {
 
 ISOBIT_INLINE FloatLanes sqrt(FloatLanes a) {
 #if ISOBIT_LANES == 16 && defined(__AVX512F__)
-  return (FloatLanes::Raw)_mm512_sqrt_ps((__m512)a.v);
+  return (FloatLanes::Raw)_mm512_maskz_sqrt_ps(0xffff, (__m512)a.v);
 #elif ISOBIT_LANES == 8
   return (FloatLanes::Raw)_mm256_sqrt_ps((__m256)a.v);
 #else
@@ -196,6 +196,38 @@ ISOBIT_INLINE IntLanes shift_right(IntLanes a, int bits) { return a.v >> bits; }
 ISOBIT_INLINE IntLanes shift_right_logical(IntLanes a, int bits) {
   typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
   return (IntLanes::Raw)((U)a.v >> bits);
+}
+
+// high:low = a * m, all of them unsigned.
+ISOBIT_INLINE void multiply_wide(IntLanes a, std::uint32_t m, IntLanes& high, IntLanes& low) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  const __m512i x = (__m512i)a.v, f = _mm512_set1_epi64(m);
+  const __m512i even = _mm512_mul_epu32(x, f), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), f);
+  high = (IntLanes::Raw)_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd);
+  low = (IntLanes::Raw)_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
+#else
+  for (int part = 0; part < ISOBIT_LANES / 8; ++part) {
+    __m256i x;
+    std::memcpy(&x, (const char*)&a.v + 32 * part, 32);
+    const __m256i f = _mm256_set1_epi64x(m);
+    const __m256i even = _mm256_mul_epu32(x, f), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), f);
+    const __m256i h = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    const __m256i l = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+    std::memcpy((char*)&high.v + 32 * part, &h, 32);
+    std::memcpy((char*)&low.v + 32 * part, &l, 32);
+  }
+#endif
+}
+
+// a0 b0 a1 b1 ...: the first half of both into low, the second into high.
+ISOBIT_INLINE void interleave(FloatLanes a, FloatLanes b, FloatLanes& low, FloatLanes& high) {
+#if ISOBIT_LANES == 16
+  low = __builtin_shufflevector(a.v, b.v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  high = __builtin_shufflevector(a.v, b.v, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#else
+  low = __builtin_shufflevector(a.v, b.v, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = __builtin_shufflevector(a.v, b.v, 4, 12, 5, 13, 6, 14, 7, 15);
+#endif
 }
 
 // Work that goes lane by lane.

@@ -1,7 +1,154 @@
+#include "golden/inputs.h"
 #include "golden/kernel_cases.h"
+#include "kernels/pointwise.h"
+#include "kernels/random.h"
+#include "kernels/softmax.h"
 
 namespace isobit::golden {
+namespace {
 
-void add_function_cases(std::vector<Case>&) {}
+using kernels::Binary;
+using kernels::Fingerprint;
+using kernels::Unary;
+
+constexpr std::int64_t kCount = 10007;
+
+// Small, ordinary and hostile arguments.
+Floats arguments(std::uint64_t key) {
+  Floats x = uniform(key, kCount, -1.0f, 1.0f);
+  const Floats middle = uniform(key + 1, kCount, -20.0f, 20.0f), wild = hostile(key + 2, kCount, true);
+  x.insert(x.end(), middle.begin(), middle.end());
+  x.insert(x.end(), wild.begin(), wild.end());
+  return x;
+}
+
+Fingerprint unary(Unary op) {
+  const Floats x = arguments(81);
+  Floats y(x.size());
+  kernels::unary(op, x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+  return Digest().add(y).result();
+}
+
+Fingerprint binary(Binary op) {
+  const Floats a = arguments(81), b = arguments(91);
+  Floats y(a.size());
+  kernels::binary(op, a.data(), b.data(), y.data(), static_cast<std::int64_t>(a.size()));
+  return Digest().add(y).result();
+}
+
+Fingerprint scaled() {
+  const Floats a = arguments(81), b = arguments(91), c = arguments(95);
+  const auto n = static_cast<std::int64_t>(a.size());
+  Floats y(a.size());
+  Digest digest;
+  kernels::add_scaled(a.data(), b.data(), -0.3f, y.data(), n);
+  digest.add(y);
+  kernels::addcmul(a.data(), b.data(), c.data(), 0.7f, y.data(), n);
+  digest.add(y);
+  kernels::addcdiv(a.data(), b.data(), c.data(), 0.7f, y.data(), n);
+  digest.add(y);
+  for (const float weight : {0.1f, 0.5f, 0.9f, -0.4f}) {
+    kernels::lerp(a.data(), b.data(), weight, y.data(), n);
+    digest.add(y);
+  }
+  return digest.result();
+}
+
+Fingerprint bounded() {
+  const Floats x = arguments(81), dy = arguments(91);
+  const auto n = static_cast<std::int64_t>(x.size());
+  Floats y(x.size());
+  Digest digest;
+  kernels::clamp(x.data(), -0.5f, 3.0f, y.data(), n);
+  digest.add(y);
+  kernels::leaky_relu(x.data(), 0.01f, y.data(), n);
+  digest.add(y);
+  kernels::leaky_relu_backward(dy.data(), x.data(), 0.01f, y.data(), n);
+  digest.add(y);
+  kernels::hardtanh_backward(dy.data(), x.data(), -0.5f, 3.0f, y.data(), n);
+  return digest.add(y).result();
+}
+
+Fingerprint powers() {
+  const Floats x = arguments(81);
+  Digest digest;
+  for (const double p : {0.0, 0.5, 1.0, 2.0, 3.0, 4.0, -0.5, -1.0, -2.0, 1.5}) {
+    Floats y(x.size());
+    const bool done = kernels::power(x.data(), p, y.data(), static_cast<std::int64_t>(x.size()));
+    digest.add(std::vector<std::int64_t>{done ? 1 : 0}).add(y);
+  }
+  return digest.result();
+}
+
+Fingerprint softmax(const kernels::SoftmaxShape& s, bool wild) {
+  const std::int64_t n = s.outer * s.size * s.inner;
+  const Floats x = wild ? hostile(101, n, true) : uniform(101, n, -10.0f, 10.0f), dy = uniform(102, n);
+  Floats y(x.size()), log_y(x.size()), dx(x.size());
+  kernels::softmax(s, x.data(), y.data());
+  kernels::log_softmax(s, x.data(), log_y.data());
+  Digest digest;
+  digest.add(y).add(log_y);
+  kernels::softmax_backward(s, dy.data(), y.data(), dx.data());
+  digest.add(dx);
+  kernels::log_softmax_backward(s, dy.data(), log_y.data(), dx.data());
+  return digest.add(dx).result();
+}
+
+Fingerprint random_fills() {
+  Digest digest;
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{6}, (std::int64_t{1} << 34) + 2}) {
+    Floats out(kCount);
+    kernels::fill_uniform(111, first, -2.0f, 3.0f, out.data(), kCount);
+    digest.add(out);
+    kernels::fill_normal(112, first, 0.5f, 2.0f, out.data(), kCount);
+    digest.add(out);
+    kernels::fill_bernoulli(113, first, 0.3, out.data(), kCount);
+    digest.add(out);
+    const Floats x = uniform(114, kCount);
+    kernels::dropout(115, first, 0.9, x.data(), out.data(), kCount);
+    digest.add(out);
+  }
+  return digest.result();
+}
+
+}  // namespace
+
+void add_function_cases(std::vector<Case>& cases) {
+  static constexpr struct {
+    const char* name;
+    Unary op;
+  } kUnary[] = {{"exp", Unary::exp},         {"expm1", Unary::expm1},     {"log", Unary::log},
+                {"log1p", Unary::log1p},     {"tanh", Unary::tanh},       {"sigmoid", Unary::sigmoid},
+                {"erf", Unary::erf},         {"sin", Unary::sin},         {"cos", Unary::cos},
+                {"sinpi", Unary::sinpi},     {"cospi", Unary::cospi},     {"relu", Unary::relu},
+                {"rsqrt", Unary::rsqrt},     {"silu", Unary::silu},       {"gelu", Unary::gelu},
+                {"square", Unary::square},   {"reciprocal", Unary::reciprocal},
+                {"gelu_tanh", Unary::gelu_tanh}};
+  static constexpr struct {
+    const char* name;
+    Binary op;
+  } kBinary[] = {{"maximum", Binary::maximum},
+                 {"minimum", Binary::minimum},
+                 {"relu_backward", Binary::relu_backward},
+                 {"sigmoid_backward", Binary::sigmoid_backward},
+                 {"tanh_backward", Binary::tanh_backward},
+                 {"silu_backward", Binary::silu_backward},
+                 {"gelu_backward", Binary::gelu_backward},
+                 {"gelu_tanh_backward", Binary::gelu_tanh_backward}};
+  for (const auto& entry : kUnary) {
+    cases.push_back({std::string("unary.") + entry.name, [op = entry.op] { return unary(op); }});
+  }
+  for (const auto& entry : kBinary) {
+    cases.push_back({std::string("binary.") + entry.name, [op = entry.op] { return binary(op); }});
+  }
+  cases.push_back({"pointwise.scaled", [] { return scaled(); }});
+  cases.push_back({"pointwise.bounded", [] { return bounded(); }});
+  cases.push_back({"pointwise.powers", [] { return powers(); }});
+  cases.push_back({"softmax.rows", [] { return softmax({37, 10, 1}, false); }});
+  cases.push_back({"softmax.leaves", [] { return softmax({3, 1500, 1}, false); }});
+  cases.push_back({"softmax.inner", [] { return softmax({3, 41, 19}, false); }});
+  cases.push_back({"softmax.wild", [] { return softmax({50, 33, 1}, true); }});
+  cases.push_back({"random.fills", [] { return random_fills(); }});
+}
 
 }  // namespace isobit::golden

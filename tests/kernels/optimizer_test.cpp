@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "kernels/pointwise.h"
 #include "kernels/sweep.h"
 
 namespace isobit::kernels {
@@ -156,6 +156,61 @@ TEST(Optimizer, PlantedMistakesExceedTheBound) {
   EXPECT_GT(adam_deviation(adam, Mistake::momentum), 100 * kBound);
   EXPECT_GT(adam_deviation(adam, Mistake::no_correction), 100 * kBound);
   EXPECT_GT(adam_deviation(adam, Mistake::coupled), 100 * kBound);
+}
+
+// torch's sequence as calls of the public operators: a fused step gives the bits of its composition.
+TEST(Optimizer, AdamIsTheCompositionOfItsOperators) {
+  const std::int64_t n = 3001;
+  for (const bool decoupled : {false, true}) {
+    const AdamOptions o{.lr = 2e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1, .decoupled = decoupled};
+    Floats p = testing::hostile_floats(n, 1, false), m(p.size()), v(p.size());
+    Floats q = p, mean(p.size()), square(p.size()), root(p.size());
+    for (int step = 1; step <= 3; ++step) {
+      Floats g = testing::hostile_floats(n, 20 + static_cast<unsigned>(step), step == 3);
+      adam_step(o, step, p.data(), g.data(), m.data(), v.data(), n);
+      if (decoupled) {
+        for (float& x : q) x *= static_cast<float>(1 - o.lr * o.weight_decay);
+      } else {
+        add_scaled(g.data(), q.data(), static_cast<float>(o.weight_decay), g.data(), n);
+      }
+      lerp(mean.data(), g.data(), static_cast<float>(1 - o.beta1), mean.data(), n);
+      for (float& x : square) x *= static_cast<float>(o.beta2);
+      addcmul(square.data(), g.data(), g.data(), static_cast<float>(1 - o.beta2), square.data(), n);
+      // pow of the C library: steps this small are correctly rounded everywhere (and in host_scalars_test).
+      const double correction1 = 1 - std::pow(o.beta1, step), correction2 = 1 - std::pow(o.beta2, step);
+      for (std::size_t i = 0; i < root.size(); ++i) {
+        root[i] = std::sqrt(square[i]) / static_cast<float>(std::sqrt(correction2)) + static_cast<float>(o.eps);
+      }
+      addcdiv(q.data(), mean.data(), root.data(), static_cast<float>(-(o.lr / correction1)), q.data(), n);
+    }
+    EXPECT_TRUE(testing::same_bits(p, q));
+    EXPECT_TRUE(testing::same_bits(m, mean));
+    EXPECT_TRUE(testing::same_bits(v, square));
+  }
+}
+
+TEST(Optimizer, SgdIsTheCompositionOfItsOperators) {
+  const std::int64_t n = 3001;
+  for (const SgdOptions& o : sgd_cases()) {
+    Floats p = testing::hostile_floats(n, 1, false), buffer(p.size()), q = p, momentum(p.size());
+    for (int step = 0; step < 3; ++step) {
+      Floats g = testing::hostile_floats(n, 20 + static_cast<unsigned>(step), step == 2);
+      sgd_step(o, step == 0, p.data(), g.data(), o.momentum != 0 ? buffer.data() : nullptr, n);
+      if (o.weight_decay != 0) add_scaled(g.data(), q.data(), static_cast<float>(o.weight_decay), g.data(), n);
+      if (o.momentum != 0) {
+        for (float& x : momentum) x *= static_cast<float>(o.momentum);
+        add_scaled(momentum.data(), g.data(), static_cast<float>(1 - o.dampening), momentum.data(), n);
+        if (step == 0) momentum = g;
+        if (o.nesterov) add_scaled(g.data(), momentum.data(), static_cast<float>(o.momentum), g.data(), n);
+        else g = momentum;
+      }
+      add_scaled(q.data(), g.data(), static_cast<float>(-o.lr), q.data(), n);
+    }
+    EXPECT_TRUE(testing::same_bits(p, q));
+    if (o.momentum != 0) {
+      EXPECT_TRUE(testing::same_bits(buffer, momentum));
+    }
+  }
 }
 
 TEST(Optimizer, MomentumBufferStartsAsTheGradient) {

@@ -1,0 +1,217 @@
+#include "train/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "archive/suggest.h"
+#include "archive/user_error.h"
+#include "train/experiment_schema.h"
+
+namespace isobit::train {
+namespace {
+
+using archive::UserError;
+
+std::string at(const std::string& origin, const toml::source_region& source) {
+  if (source.begin.line == 0) return origin;
+  return fmt::format("{}:{}:{}", origin, source.begin.line, source.begin.column);
+}
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : experiment_keys()) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+bool is_section(std::string_view name) {
+  return std::any_of(experiment_keys().begin(), experiment_keys().end(), [&](const Key& key) {
+    return key.name.size() > name.size() && key.name.substr(0, name.size()) == name && key.name[name.size()] == '.';
+  });
+}
+
+// Names that could stand where `name` stands: keys and sections of the same section.
+std::vector<std::string> neighbours(std::string_view name) {
+  const auto dot = name.rfind('.');
+  const std::string prefix(dot == std::string_view::npos ? "" : name.substr(0, dot + 1));
+  std::vector<std::string> names;
+  for (const Key& key : experiment_keys()) {
+    if (key.name.substr(0, prefix.size()) != prefix) continue;
+    const auto end = key.name.find('.', prefix.size());
+    std::string candidate(key.name.substr(0, end));
+    if (names.empty() || names.back() != candidate) names.push_back(std::move(candidate));
+  }
+  return names;
+}
+
+[[noreturn]] void fail_unknown(const std::string& place, std::string_view name) {
+  std::vector<std::string> candidates = neighbours(name);
+  std::string best = archive::nearest(std::string(name), candidates);
+  if (best.empty()) {  // perhaps a key of another section
+    for (const Key& key : experiment_keys()) {
+      const auto dot = key.name.rfind('.');
+      if (dot != std::string_view::npos && key.name.substr(dot + 1) == name) best = key.name;
+    }
+  }
+  const std::string remedy = best.empty() ? "see docs/experiment.md for all keys" : fmt::format("did you mean '{}'?", best);
+  throw UserError(place, fmt::format("unknown key '{}'", name), remedy);
+}
+
+template <class Value>
+bool read_value(const toml::node& node, Value& out) {
+  if constexpr (std::is_same_v<Value, double>) {
+    if (!node.is_integer() && !node.is_floating_point()) return false;
+    out = *node.value<double>();
+    return true;
+  } else {
+    const auto value = node.value_exact<Value>();
+    if (value) out = *value;
+    return value.has_value();
+  }
+}
+
+template <class Value>
+bool read_value(const toml::node& node, std::vector<Value>& out) {
+  if (!node.is_array()) return false;
+  std::vector<Value> values;
+  for (const toml::node& element : *node.as_array()) {
+    Value value{};
+    if (!read_value(element, value)) return false;
+    values.push_back(value);
+  }
+  out = std::move(values);
+  return true;
+}
+
+// Places of the keys that were given, for errors that come later.
+using Places = std::map<std::string, std::string, std::less<>>;
+
+void set_key(Experiment& experiment, const Key& key, const toml::node& node, const std::string& place, Places& places) {
+  const Field field = key.field(experiment);
+  if (!std::visit([&](auto* target) { return read_value(node, *target); }, field)) {
+    throw UserError(place, fmt::format("'{}' must be {}", key.name, type_name(field)),
+                    fmt::format("allowed: {}", key.range));
+  }
+  if (!key.valid(experiment)) {
+    throw UserError(place, fmt::format("'{}' is {}", key.name, toml_value(field)), fmt::format("allowed: {}", key.range));
+  }
+  places[std::string(key.name)] = place;
+}
+
+void read_table(Experiment& experiment, const toml::table& table, const std::string& prefix, const std::string& origin,
+                Places& places) {
+  for (const auto& [word, node] : table) {
+    const std::string name = prefix + std::string(word.str());
+    const std::string place = at(origin, word.source());
+    if (const Key* key = find_key(name)) {
+      set_key(experiment, *key, node, place, places);
+    } else if (!is_section(name)) {
+      fail_unknown(place, name);
+    } else if (!node.is_table()) {
+      throw UserError(place, fmt::format("'{}' is a section, not a value", name), fmt::format("write [{}]", name));
+    } else {
+      read_table(experiment, *node.as_table(), name + ".", origin, places);
+    }
+  }
+}
+
+// "a.b=value": the value as TOML, or else as a bare string (so that model.name=lenet5 needs no quotes).
+void apply_override(Experiment& experiment, const std::string& text, Places& places) {
+  const std::string place = "--set " + text;
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UserError(place, "not of the form key=value", "write for example --set optimizer.lr=0.1");
+  }
+  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+  const Key* key = find_key(name);
+  if (key == nullptr) {
+    if (is_section(name)) throw UserError(place, fmt::format("'{}' is a section", name), "name a key in it");
+    fail_unknown(place, name);
+  }
+  toml::table table;
+  try {
+    table = toml::parse("value = " + value);
+  } catch (const toml::parse_error&) {
+    table.insert("value", value);
+  }
+  if (table.size() != 1) throw UserError(place, "more than one value", "give one --set per key");
+  set_key(experiment, *key, *table.get("value"), place, places);
+}
+
+// What no single key can tell.
+void check_together(const Experiment& e, const std::string& origin, const Places& places) {
+  const auto fail = [&](std::string_view key, const std::string& what, const std::string& remedy) {
+    const auto found = places.find(key);
+    throw UserError(found == places.end() ? origin : found->second, what, remedy);
+  };
+  if (e.grain > e.batch) {
+    fail("grain", fmt::format("'grain' is {}, above 'batch' ({})", e.grain, e.batch), "a grain is at most the batch; 0: the batch");
+  }
+  if ((e.batch + e.grain_size() - 1) / e.grain_size() > 1 << 17) {
+    fail("grain", "more than 131072 grains in a step", "choose larger grains");
+  }
+  const OptimizerSettings& o = e.optimizer;
+  if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
+    fail("optimizer.nesterov", "Nesterov momentum needs momentum above 0 and no dampening", "set optimizer.momentum, and optimizer.dampening = 0");
+  }
+  // A value that would be ignored is an error, unless it is the default.
+  Experiment given = e, defaults;
+  for (const Key& key : experiment_keys()) {
+    if (key.used(e) || toml_value(key.field(given)) == toml_value(key.field(defaults))) continue;
+    const std::string section(key.name.substr(0, key.name.find('.')));
+    const std::string& name = section == "model" ? e.model.name : section == "optimizer" ? o.name : e.schedule.name;
+    fail(key.name, fmt::format("'{}' means nothing for {} '{}'", key.name, section, name), "remove the key, or choose another name");
+  }
+}
+
+}  // namespace
+
+Experiment parse_experiment(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides) {
+  toml::table table;
+  try {
+    table = toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    throw UserError(at(origin, error.source()), fmt::format("not TOML: {}", error.description()), "correct the line");
+  }
+  Experiment experiment;
+  Places places;
+  read_table(experiment, table, "", origin, places);
+  for (const std::string& text_of_override : overrides) apply_override(experiment, text_of_override, places);
+  check_together(experiment, origin, places);
+  return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    throw UserError(path, "the experiment file can not be read", "name an existing TOML file, for example examples/fashion-mlp.toml");
+  }
+  return parse_experiment(text.str(), path, overrides);
+}
+
+// Keys that mean nothing for the chosen model, optimizer or schedule are left out, as they are refused when read.
+std::string to_toml(const Experiment& experiment) {
+  Experiment copy = experiment;
+  std::string out, section;
+  for (const Key& key : experiment_keys()) {
+    const std::string name(key.name);
+    if (!key.used(experiment)) continue;
+    const auto dot = name.find('.');
+    if (dot != std::string::npos && name.substr(0, dot) != section) {
+      section = name.substr(0, dot);
+      out += fmt::format("\n[{}]\n", section);
+    }
+    out += fmt::format("{} = {}\n", dot == std::string::npos ? name : name.substr(dot + 1), toml_value(key.field(copy)));
+  }
+  return out;
+}
+
+}  // namespace isobit::train

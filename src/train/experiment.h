@@ -1,0 +1,99 @@
+// An experiment: everything that decides a run's bits, and what is recorded of it.
+//
+// The keys, their units, defaults and ranges stand in one table (experiment_schema.h), from which reading,
+// checking, writing and docs/experiment.md all follow. Values here are checked and resolved: what
+// load_experiment returns can be run. Plain values; no state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace isobit::train {
+
+struct DataSettings {
+  std::string format = "idx";
+  std::string path = "/usr/share/datasets/fashion-mnist";
+  std::string train_images = "train-images-idx3-ubyte.gz", train_labels = "train-labels-idx1-ubyte.gz";
+  std::string test_images = "t10k-images-idx3-ubyte.gz", test_labels = "t10k-labels-idx1-ubyte.gz";
+  std::int64_t train_limit = 0, test_limit = 0;
+  double mean = 0, deviation = 1;
+};
+
+struct ModelSettings {
+  std::string name = "mlp";
+  std::vector<std::int64_t> hidden = {512, 256};
+  std::int64_t classes = 10;
+  std::string stem = "small";
+  double dropout = 0;
+};
+
+struct LossSettings {
+  std::string name = "cross_entropy";
+  double label_smoothing = 0;
+};
+
+struct OptimizerSettings {
+  std::string name = "sgd";
+  double lr = 0.01, momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+};
+
+struct ScheduleSettings {
+  std::string name = "constant";
+  std::int64_t warmup = 0;
+  std::int64_t step_epochs = 1;
+  double gamma = 0.1;
+  double floor = 0;
+};
+
+struct AugmentSettings {
+  std::int64_t crop = 0;
+  bool flip = false;
+};
+
+struct EvaluateSettings {
+  std::int64_t every = 1, batch = 500;
+};
+
+struct CheckpointSettings {
+  std::int64_t every = 0, keep = 2;
+};
+
+struct FingerprintSettings {
+  std::int64_t every = 20;
+};
+
+struct Experiment {
+  std::string name = "experiment";
+  std::int64_t seed = 0, steps = 0, epochs = 1, batch = 64, grain = 0;
+  DataSettings data;
+  ModelSettings model;
+  LossSettings loss;
+  OptimizerSettings optimizer;
+  ScheduleSettings schedule;
+  AugmentSettings augment;
+  EvaluateSettings evaluate;
+  CheckpointSettings checkpoint;
+  FingerprintSettings fingerprint;
+
+  // Samples per grain (0 resolved to the batch).
+  [[nodiscard]] std::int64_t grain_size() const { return grain == 0 ? batch : grain; }
+};
+
+// Reads a file and applies overrides ("optimizer.lr=0.1"), in order. Throws archive's UserError with file,
+// line and column (or the override) and a remedy: not readable, not TOML, unknown key, wrong type, out of
+// range, contradictory values.
+[[nodiscard]] Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
+
+// The same from text; `origin` stands in error messages for the file's name.
+[[nodiscard]] Experiment parse_experiment(const std::string& text, const std::string& origin,
+                                          const std::vector<std::string>& overrides = {});
+
+// Canonical TOML: every key, in the table's order. parse_experiment(to_toml(e)) gives e.
+[[nodiscard]] std::string to_toml(const Experiment& experiment);
+
+}  // namespace isobit::train

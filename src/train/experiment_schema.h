@@ -1,0 +1,40 @@
+// The table of an experiment file's keys: the one place where a key's type, unit, default, range and meaning
+// stand. Constant; thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "train/experiment.h"
+
+namespace isobit::train {
+
+// Where a key's value lives in an Experiment; the alternative is its type.
+using Field = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*,
+                           std::vector<double>*>;
+
+struct Key {
+  std::string_view name;  // "optimizer.lr"
+  Field (*field)(Experiment&);
+  std::string_view unit;     // "" where it has none
+  std::string_view range;    // in words, as errors and documentation say it
+  bool (*valid)(const Experiment&);  // of this key's value alone
+  std::string_view meaning;
+  bool (*used)(const Experiment&);  // false: means nothing for the chosen model, optimizer or schedule
+};
+
+[[nodiscard]] const std::vector<Key>& experiment_keys();
+
+// "an integer", "a number", "true or false", ... as errors and documentation say it.
+[[nodiscard]] std::string_view type_name(const Field& field);
+
+// A value as TOML; numbers in the shortest form that reads back to the same bits.
+[[nodiscard]] std::string toml_value(const Field& field);
+
+// The table of keys in docs/experiment.md (Markdown).
+[[nodiscard]] std::string keys_as_markdown();
+
+}  // namespace isobit::train

@@ -1,0 +1,119 @@
+#include "train/idx_reader.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "archive/user_error.h"
+
+namespace isobit::train {
+namespace {
+
+using archive::UserError;
+
+constexpr const char* kRemedy = "restore the file, or set data.path (Debian: apt install dataset-fashion-mnist)";
+
+// A plain or gzip file read from front to back; zlib passes plain files through.
+class Source {
+ public:
+  explicit Source(const std::string& path) : path_(path) {
+    if (!std::filesystem::is_regular_file(path)) {
+      throw UserError(path, std::filesystem::exists(path) ? "not a data file" : "data file missing", kRemedy);
+    }
+    file_ = gzopen(path.c_str(), "rb");
+    if (file_ == nullptr) throw UserError(path, fmt::format("can not be opened: {}", std::strerror(errno)), kRemedy);
+    gzbuffer(file_, 1 << 18);
+  }
+  ~Source() { gzclose(file_); }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  // Bytes read: fewer than asked at the end of the data.
+  std::size_t read(std::uint8_t* out, std::size_t n) {
+    std::size_t done = 0;
+    while (done < n) {
+      const auto part = static_cast<unsigned>(std::min<std::size_t>(n - done, 1 << 30));
+      const int got = gzread(file_, out + done, part);
+      if (got < 0) damaged();
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    int code = Z_OK;
+    gzerror(file_, &code);
+    if (code != Z_OK && code != Z_BUF_ERROR) damaged();
+    return done;
+  }
+
+ private:
+  [[noreturn]] void damaged() {
+    int code = Z_OK;
+    const char* text = gzerror(file_, &code);
+    throw UserError(path_, fmt::format("damaged: {}", code == Z_ERRNO ? std::strerror(errno) : text), kRemedy);
+  }
+
+  std::string path_;
+  gzFile file_ = nullptr;
+};
+
+struct IdxArray {
+  std::vector<std::int64_t> dims;
+  std::vector<std::uint8_t> bytes;
+};
+
+IdxArray read_idx(const std::string& path, int rank, const char* content) {
+  Source source(path);
+  std::uint8_t head[4] = {};
+  const std::size_t got = source.read(head, 4);
+  if (got < 4) throw UserError(path, fmt::format("truncated: {} bytes, an IDX file starts with 4", got), kRemedy);
+  if (head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] != rank) {
+    throw UserError(path, fmt::format("wrong magic number 0x{:02x}{:02x}{:02x}{:02x}: {} have 0x000008{:02x}", head[0], head[1],
+                                      head[2], head[3], content, rank), kRemedy);
+  }
+  IdxArray array;
+  std::size_t total = 1;
+  for (int d = 0; d < rank; ++d) {
+    std::uint8_t size[4] = {};
+    if (source.read(size, 4) < 4) throw UserError(path, "truncated within its header", kRemedy);
+    array.dims.push_back(std::int64_t{size[0]} << 24 | size[1] << 16 | size[2] << 8 | size[3]);
+    const auto dim = static_cast<std::size_t>(array.dims.back());
+    if (dim == 0) throw UserError(path, "empty: a dimension is 0", kRemedy);
+    if (dim > (std::size_t{1} << 40) / total) throw UserError(path, "header claims more than 2^40 elements", kRemedy);
+    total *= dim;
+  }
+  // Grown as data comes, so that a false header can not ask for memory that the file does not fill.
+  for (std::size_t done = 0; done < total;) {
+    const std::size_t part = std::min<std::size_t>(total - done, 1 << 24);
+    array.bytes.resize(done + part);
+    const std::size_t read = source.read(array.bytes.data() + done, part);
+    done += read;
+    if (read < part) {
+      throw UserError(path, fmt::format("truncated: {} of {} {} bytes", done, total, content), kRemedy);
+    }
+  }
+  std::uint8_t extra = 0;
+  if (source.read(&extra, 1) != 0) throw UserError(path, fmt::format("longer than the {} bytes its header names", total), kRemedy);
+  return array;
+}
+
+}  // namespace
+
+IdxImages read_idx_images(const std::string& path) {
+  IdxArray array = read_idx(path, 3, "images");
+  return {array.dims[0], array.dims[1], array.dims[2], std::move(array.bytes)};
+}
+
+std::vector<std::uint8_t> read_idx_labels(const std::string& path, std::int64_t classes) {
+  IdxArray array = read_idx(path, 1, "labels");
+  for (std::size_t i = 0; i < array.bytes.size(); ++i) {
+    if (array.bytes[i] < classes) continue;
+    throw UserError(path, fmt::format("label {} of sample {} is out of range 0..{}", array.bytes[i], i, classes - 1),
+                    "correct the file, or raise model.classes");
+  }
+  return std::move(array.bytes);
+}
+
+}  // namespace isobit::train

@@ -1,0 +1,57 @@
+// The networks that experiments name, as torch::nn modules behind a header that needs only ATen.
+//
+//   mlp       flatten, then Linear + ReLU (+ dropout) per hidden width, then Linear ("fc1", "fc2", ...)
+//   lenet5    conv1 6@5x5 padding 2, ReLU, max pool 2; conv2 16@5x5, ReLU, max pool 2; fc1 120, fc2 84, fc3
+//             (LeCun, Bottou, Bengio, Haffner, 1998; with ReLU and max pooling)
+//   resnet18  He, Zhang, Ren, Sun, 2015; names as torchvision's; stem "imagenet": 7x7 stride 2 and max pool,
+//             "small": 3x3 stride 1, no pool
+//
+// Initial weights (contract, section 5): parameter i in sorted order of names has key derive_key(seed,
+// initial_weights, i, 0). Linear and convolution weights and biases: fill_uniform in (-b, b), b = RN32(1 /
+// sqrt(fan in)) in binary64 (PyTorch's default); resnet18's convolutions: fill_normal with deviation
+// RN32(sqrt(2 / fan out)); batch norm: weight 1, bias 0.
+// One thread per model.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "trace/tensor_fingerprint.h"
+#include "train/experiment.h"
+
+namespace isobit::train {
+
+using trace::NamedTensor;
+
+// Running statistics of one batch norm, in the order of its module name.
+struct BatchStatistics {
+  at::Tensor mean, variance;
+  double momentum = 0.1;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // x: [n, 1, height, width]; logits [n, classes].
+  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x) = 0;
+  virtual void set_training(bool training) = 0;
+
+  // Sorted by name; the tensors share memory with the model.
+  [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
+  [[nodiscard]] virtual std::vector<NamedTensor> buffers() const = 0;
+  [[nodiscard]] virtual std::vector<BatchStatistics> batch_statistics() const = 0;
+  // While true, every batch norm stores the batch's own statistics instead of the running average.
+  virtual void store_batch_statistics(bool raw) = 0;
+
+  // Parameters and buffers.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+};
+
+// Throws archive::UserError where the network does not fit the images.
+[[nodiscard]] std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width,
+                                                std::uint64_t seed);
+
+}  // namespace isobit::train

@@ -1,0 +1,37 @@
+#include "train/optimizer.h"
+
+#include <ATen/ops/zeros_like.h>
+
+#include "kernels/optimizer.h"
+
+namespace isobit::train {
+
+Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters)
+    : settings_(settings), parameters_(std::move(parameters)) {
+  std::vector<const char*> slots;
+  if (settings_.name != "sgd") slots = {".exp_avg", ".exp_avg_sq"};
+  if (settings_.name == "sgd" && settings_.momentum != 0) slots = {".momentum_buffer"};
+  slots_ = slots.size();
+  for (const auto& [name, tensor] : parameters_) {
+    for (const char* slot : slots) state_.push_back({name + slot, at::zeros_like(tensor.detach())});
+  }
+}
+
+void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& tensor = parameters_[i].tensor;
+    float* parameter = tensor.mutable_data_ptr<float>();
+    const float* gradient = gradients[i].const_data_ptr<float>();
+    const auto slot = [&](std::size_t k) { return state_[i * slots_ + k].tensor.mutable_data_ptr<float>(); };
+    if (settings_.name == "sgd") {
+      const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay, settings_.nesterov};
+      kernels::sgd_step(options, step == 1, parameter, gradient, slots_ > 0 ? slot(0) : nullptr, tensor.numel());
+    } else {
+      const kernels::AdamOptions options{lr,           settings_.betas[0],      settings_.betas[1],
+                                         settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
+      kernels::adam_step(options, step, parameter, gradient, slot(0), slot(1), tensor.numel());
+    }
+  }
+}
+
+}  // namespace isobit::train

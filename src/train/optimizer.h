@@ -1,0 +1,35 @@
+// The optimizers by name over the fused kernels; bits of torch.optim's single-tensor form (contract, section 8).
+//
+// State tensors per parameter p: sgd with momentum "p.momentum_buffer"; adam and adamw "p.exp_avg",
+// "p.exp_avg_sq". One thread per object.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/tensor_fingerprint.h"
+#include "train/experiment.h"
+
+namespace isobit::train {
+
+using trace::NamedTensor;
+
+class Optimizer {
+ public:
+  // Parameters: contiguous float32 tensors, updated in place.
+  Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters);
+
+  // Step number `step` (from 1) with one gradient per parameter, in their order, contiguous.
+  void step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients);
+
+  // Named state, sharing memory. Before the first step every state tensor is zero.
+  [[nodiscard]] const std::vector<NamedTensor>& state() const { return state_; }
+
+ private:
+  OptimizerSettings settings_;
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> state_;  // slots_ tensors per parameter, one parameter after the other
+  std::size_t slots_ = 0;
+};
+
+}  // namespace isobit::train

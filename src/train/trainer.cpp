@@ -1,0 +1,293 @@
+#include "train/trainer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "contract/philox.h"
+#include "kernels/exact_accumulator.h"
+#include "kernels/exact_sum.h"
+#include "train/purposes.h"
+
+namespace isobit::train {
+namespace {
+
+std::uint64_t key_of(const Experiment& experiment, Purpose purpose, std::int64_t a, std::int64_t b) {
+  return contract::derive_key(static_cast<std::uint64_t>(experiment.seed), static_cast<std::uint32_t>(purpose),
+                              static_cast<std::uint64_t>(a), static_cast<std::uint32_t>(b));
+}
+
+void seed_default_generator(std::uint64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();  // a handle, not a copy
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+at::Tensor scalar(float value) {
+  at::Tensor tensor = at::empty({}, at::kFloat);
+  *tensor.mutable_data_ptr<float>() = value;
+  return tensor;
+}
+
+// First index among equals, the first NaN before all (contract, section 1).
+std::int64_t argmax_of_row(const float* row, std::int64_t n) {
+  std::int64_t best = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (row[i] != row[i]) return i;
+    if (row[i] > row[best]) best = i;
+  }
+  return best;
+}
+
+std::int64_t count_correct(const at::Tensor& logits, const at::Tensor& labels) {
+  const at::Tensor dense = logits.detach().contiguous();
+  const std::int64_t classes = dense.size(1);
+  const float* x = dense.const_data_ptr<float>();
+  const std::int64_t* label = labels.const_data_ptr<std::int64_t>();
+  std::int64_t correct = 0;
+  for (std::int64_t i = 0; i < dense.size(0); ++i) correct += argmax_of_row(x + i * classes, classes) == label[i];
+  return correct;
+}
+
+void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
+  const auto fail = [](const std::string& name) { throw std::invalid_argument("the state does not fit the model: " + name); };
+  std::map<std::string, at::Tensor> source;
+  for (const auto& [name, tensor] : from) source[name] = tensor;
+  if (from.size() != to.size()) fail(fmt::format("{} tensors for {}", from.size(), to.size()));
+  for (const auto& [name, tensor] : to) {
+    const auto found = source.find(name);
+    if (found == source.end()) fail(name);
+    const at::Tensor values = found->second.contiguous();
+    if (values.scalar_type() != tensor.scalar_type() || values.sizes() != tensor.sizes()) fail(name);
+    std::memcpy(tensor.mutable_data_ptr(), values.const_data_ptr(), tensor.nbytes());
+  }
+}
+
+std::vector<NamedTensor> copies(const std::vector<NamedTensor>& tensors) {
+  std::vector<NamedTensor> result;
+  for (const auto& [name, tensor] : tensors) result.push_back({name, tensor.detach().clone()});
+  return result;
+}
+
+// Sums of the elements' fingerprints of what the network saw in a step, grain by grain in any order.
+struct BatchDigest {
+  kernels::Fingerprint images, labels, samples;
+
+  [[nodiscard]] kernels::Fingerprint close(std::int64_t count, std::int64_t height, std::int64_t width) const {
+    const std::int64_t image_shape[] = {count, 1, height, width};
+    kernels::ListFingerprint list;
+    list.add("images", "float32", image_shape, 4, kernels::close_tensor(images, "float32", image_shape, 4));
+    list.add("labels", "int64", image_shape, 1, kernels::close_tensor(labels, "int64", image_shape, 1));
+    list.add("samples", "int64", image_shape, 1, kernels::close_tensor(samples, "int64", image_shape, 1));
+    return list.result();
+  }
+};
+
+}  // namespace
+
+// What the grains of a step leave behind.
+struct Trainer::GrainSums {
+  BatchDigest digest;
+  std::int64_t correct = 0;
+  float loss = 0;                                     // of the grain computed last: mean if alone, else sum
+  std::vector<std::vector<BatchStatistics>> statistics;  // by grain index; values cloned
+};
+
+Trainer::Trainer(const Experiment& experiment, const DataSets& data, GrainOrder grain_order)
+    : experiment_(experiment),
+      data_(data),
+      grain_order_(grain_order),
+      timetable_(experiment, data.train.count),
+      train_batches_(experiment, data.train),
+      test_batches_(experiment, data.test),
+      model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed))),
+      parameters_(model_->parameters()),
+      optimizer_(experiment.optimizer, parameters_) {}
+
+std::vector<Trainer::Grain> Trainer::grains_of(const StepPlace& place) const {
+  std::vector<Grain> grains;
+  const std::int64_t size = experiment_.grain_size();
+  for (std::int64_t first = 0; first < place.count; first += size) {
+    grains.push_back({static_cast<std::int64_t>(grains.size()), first, std::min(size, place.count - first)});
+  }
+  return grains;
+}
+
+// Forward and backward of one grain; gradients are left in the parameters.
+void Trainer::compute_grain(const StepPlace& place, const contract::OrderPlan& plan, const Grain& grain, bool alone,
+                            GrainSums& sums) {
+  seed_default_generator(key_of(experiment_, Purpose::grain, place.step, grain.index));
+  const std::int64_t height = data_.train.height, width = data_.train.width;
+  const at::Tensor images = at::empty({grain.count, 1, height, width}, at::kFloat);
+  const at::Tensor labels = at::empty({grain.count}, at::kLong);
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(grain.count));
+  for (std::int64_t i = 0; i < grain.count; ++i) {
+    const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + grain.first + i)));
+    samples[static_cast<std::size_t>(i)] = sample;
+    labels.mutable_data_ptr<std::int64_t>()[i] = data_.train.labels[static_cast<std::size_t>(sample)];
+    train_batches_.augmented(sample, place.epoch, images.mutable_data_ptr<float>() + i * height * width);
+  }
+  const std::int64_t first_pixel = grain.first * height * width;
+  BatchDigest& digest = sums.digest;
+  digest.images = merge(digest.images, kernels::element_sums(images.const_data_ptr<float>(), first_pixel, images.numel()));
+  digest.labels = merge(digest.labels, kernels::element_sums(labels.const_data_ptr<std::int64_t>(), grain.first, grain.count));
+  digest.samples = merge(digest.samples, kernels::element_sums(samples.data(), grain.first, grain.count));
+
+  for (auto& [name, tensor] : parameters_) tensor.mutable_grad() = at::Tensor();
+  const at::Tensor logits = model_->forward(images);
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
+                                                 experiment_.loss.label_smoothing);
+  loss.backward(scalar(alone ? 1.0f : 1.0f / static_cast<float>(place.count)));
+  sums.loss = *loss.const_data_ptr<float>();
+  sums.correct += count_correct(logits, labels);
+}
+
+// Several grains: gradients summed exactly into gradients_, running statistics applied in grain order.
+void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan, std::int64_t grains, GrainSums& sums) {
+  std::vector<kernels::ExactAccumulator> accumulators;
+  for (const auto& [name, tensor] : parameters_) accumulators.emplace_back(tensor.numel());
+  kernels::ExactAccumulator loss(1);
+
+  std::vector<Grain> order = grains_of(place);
+  if (grain_order_ == GrainOrder::shuffled) {
+    const contract::OrderPlan shuffle(contract::OrderRule::shuffled, key_of(experiment_, Purpose::grain_schedule, place.step, 0),
+                                      0, static_cast<std::uint64_t>(grains));
+    std::vector<Grain> ascending = order;
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = ascending[shuffle(i)];
+  }
+
+  const std::vector<BatchStatistics> running = model_->batch_statistics();
+  std::vector<BatchStatistics> before;
+  for (const auto& [mean, variance, momentum] : running) before.push_back({mean.clone(), variance.clone(), momentum});
+  sums.statistics.resize(static_cast<std::size_t>(grains));
+  model_->store_batch_statistics(true);
+  struct Restore {
+    Model& model;
+    ~Restore() { model.store_batch_statistics(false); }
+  } const restore{*model_};
+
+  for (const Grain& grain : order) {
+    for (const auto& [mean, variance, momentum] : running) {
+      std::memset(mean.mutable_data_ptr(), 0, mean.nbytes());
+      std::memset(variance.mutable_data_ptr(), 0, variance.nbytes());
+    }
+    compute_grain(place, plan, grain, false, sums);
+    for (const auto& [mean, variance, momentum] : running) {
+      sums.statistics[static_cast<std::size_t>(grain.index)].push_back({mean.clone(), variance.clone(), momentum});
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor gradient = parameters_[i].tensor.grad().contiguous();
+      if (accumulators[i].add(gradient.const_data_ptr<float>())) continue;
+      throw NotFinite(fmt::format("the gradient of {} is not finite in step {}, grain {} (loss {})", parameters_[i].name, place.step,
+                                  grain.index, sums.loss));
+    }
+    if (!loss.add(&sums.loss)) throw NotFinite(fmt::format("the loss is not finite in step {}, grain {}", place.step, grain.index));
+  }
+
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    gradients_.push_back(at::empty(parameters_[i].tensor.sizes(), at::kFloat));
+    accumulators[i].result(gradients_.back().mutable_data_ptr<float>());
+  }
+  loss.result(&sums.loss);
+  sums.loss /= static_cast<float>(place.count);
+
+  const auto apply = [](double momentum, const at::Tensor& old, const at::Tensor& fresh, const at::Tensor& out) {
+    const auto keep = static_cast<float>(1.0 - momentum), take = static_cast<float>(momentum);
+    for (std::int64_t c = 0; c < out.numel(); ++c) {
+      out.mutable_data_ptr<float>()[c] = keep * old.const_data_ptr<float>()[c] + take * fresh.const_data_ptr<float>()[c];
+    }
+  };
+  for (std::size_t k = 0; k < running.size(); ++k) {
+    for (std::int64_t g = 0; g < grains; ++g) {
+      const BatchStatistics& fresh = sums.statistics[static_cast<std::size_t>(g)][k];
+      const BatchStatistics& old = g == 0 ? before[k] : running[k];
+      apply(fresh.momentum, old.mean, fresh.mean, running[k].mean);
+      apply(fresh.momentum, old.variance, fresh.variance, running[k].variance);
+    }
+  }
+}
+
+StepResult Trainer::step() {
+  const StepPlace place = timetable_.place(steps_done_ + 1);
+  const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
+                                 static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.train.count));
+  model_->set_training(true);
+  gradients_.clear();
+  GrainSums sums;
+  const std::vector<Grain> grains = grains_of(place);
+  const std::vector<NamedTensor> buffers_before = copies(model_->buffers());
+  try {
+    if (grains.size() == 1) {
+      compute_grain(place, plan, grains[0], true, sums);
+      for (const auto& [name, tensor] : parameters_) gradients_.push_back(tensor.grad().contiguous());
+    } else {
+      sum_grains(place, plan, static_cast<std::int64_t>(grains.size()), sums);
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (kernels::top_limb(gradients_[i].const_data_ptr<float>(), gradients_[i].numel()) != kernels::kNotFinite) continue;
+      throw NotFinite(fmt::format("the gradient of {} is not finite in step {} (loss {})", parameters_[i].name, place.step, sums.loss));
+    }
+  } catch (...) {
+    copy_values(buffers_before, model_->buffers());
+    throw;
+  }
+
+  StepResult result;
+  result.place = place;
+  result.lr = timetable_.learning_rate(place.step);
+  result.loss = sums.loss;
+  result.correct = sums.correct;
+  result.batch_digest = sums.digest.close(place.count, data_.train.height, data_.train.width);
+  optimizer_.step(place.step, result.lr, gradients_);
+
+  if (place.first == 0) sums_ = {};
+  sums_.loss += static_cast<double>(sums.loss) * static_cast<double>(place.count);
+  sums_.correct += sums.correct;
+  sums_.samples += place.count;
+  steps_done_ = place.step;
+  return result;
+}
+
+Evaluation Trainer::evaluate() {
+  const at::NoGradGuard no_grad;
+  model_->set_training(false);
+  const Dataset& test = data_.test;
+  double loss_sum = 0;
+  std::int64_t correct = 0;
+  for (std::int64_t first = 0; first < test.count; first += experiment_.evaluate.batch) {
+    const std::int64_t count = std::min(experiment_.evaluate.batch, test.count - first);
+    const at::Tensor images = at::empty({count, 1, test.height, test.width}, at::kFloat);
+    const at::Tensor labels = at::empty({count}, at::kLong);
+    for (std::int64_t i = 0; i < count; ++i) {
+      labels.mutable_data_ptr<std::int64_t>()[i] = test.labels[static_cast<std::size_t>(first + i)];
+      test_batches_.plain(first + i, images.mutable_data_ptr<float>() + i * test.height * test.width);
+    }
+    const at::Tensor logits = model_->forward(images);
+    const at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, experiment_.loss.label_smoothing);
+    loss_sum += static_cast<double>(*loss.const_data_ptr<float>());
+    correct += count_correct(logits, labels);
+  }
+  return {loss_sum / static_cast<double>(test.count), static_cast<double>(correct) / static_cast<double>(test.count)};
+}
+
+kernels::Fingerprint Trainer::weights_fingerprint() const { return trace::fingerprint(model_->state()); }
+kernels::Fingerprint Trainer::optimizer_fingerprint() const { return trace::fingerprint(optimizer_.state()); }
+
+TrainingState Trainer::state() const { return {steps_done_, sums_, model_->state(), optimizer_.state()}; }
+
+void Trainer::restore(const TrainingState& state) {
+  copy_values(state.weights, model_->state());
+  copy_values(state.optimizer, optimizer_.state());
+  steps_done_ = state.steps_done;
+  sums_ = state.sums;
+}
+
+}  // namespace isobit::train

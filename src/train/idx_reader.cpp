@@ -44,7 +44,8 @@ class Source {
     }
     int code = Z_OK;
     gzerror(file_, &code);
-    if (code != Z_OK && code != Z_BUF_ERROR) damaged();
+    if (code == Z_BUF_ERROR) throw UserError(path_, "truncated: its compressed data end early", kRemedy);
+    if (code != Z_OK) damaged();
     return done;
   }
 

@@ -1,0 +1,43 @@
+#include "train/execution.h"
+
+#include <chrono>
+
+namespace isobit::train {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+MetricsReport metrics_of(Trainer& trainer, const StepPlace& place) {
+  const EpochSums& sums = trainer.epoch_sums();
+  MetricsReport report;
+  report.epoch = place.epoch;
+  report.step = place.step;
+  report.train_loss = sums.loss / static_cast<double>(sums.samples);
+  report.train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
+  if (trainer.timetable().evaluate_after(place.step)) report.test = trainer.evaluate();
+  return report;
+}
+
+}  // namespace
+
+Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop) {
+  const Timetable& timetable = trainer.timetable();
+  while (trainer.steps_done() < last) {
+    const auto start = std::chrono::steady_clock::now();
+    StepReport report;
+    report.result = trainer.step();
+    report.seconds = seconds_since(start);
+    const StepPlace place = report.result.place;
+    if (timetable.fingerprint_after(place.step)) report.weights = trainer.weights_fingerprint();
+    listener.on_step(report);
+    if (place.last_of_epoch || place.step == timetable.steps()) listener.on_metrics(metrics_of(trainer, place));
+    const bool interrupted = stop && place.step < last;
+    if (interrupted || timetable.checkpoint_after(place.step)) listener.on_checkpoint(trainer);
+    if (interrupted) return Outcome::interrupted;
+  }
+  return Outcome::finished;
+}
+
+}  // namespace isobit::train

@@ -1,0 +1,44 @@
+// Carries an experiment out step by step and tells a listener everything that is recorded of it. Running and
+// verifying are the same execution with two listeners.
+//
+// Order of calls after a step: step; metrics, at an epoch's or the run's end; checkpoint, where one is due. All
+// that is told, but seconds, is a function of the experiment and the data.
+// One thread; the listener is called on it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "train/trainer.h"
+
+namespace isobit::train {
+
+struct StepReport {
+  StepResult result;
+  std::optional<kernels::Fingerprint> weights;  // after the step, where the experiment asks for it
+  double seconds = 0;                           // of the step, evaluation not counted
+};
+
+struct MetricsReport {
+  std::int64_t epoch = 0, step = 0;
+  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples so far, as seen in training
+  std::optional<Evaluation> test;             // where the experiment asks for it
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void on_step(const StepReport& report) = 0;
+  virtual void on_metrics(const MetricsReport& report) = 0;
+  virtual void on_checkpoint(const Trainer& trainer) = 0;
+};
+
+enum class Outcome { finished, interrupted };
+
+// Steps steps_done() + 1 .. last of the trainer. Where `stop` becomes true, the step under way is finished, a
+// checkpoint told, and interrupted returned. Throws what Trainer::step throws.
+Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop);
+
+}  // namespace isobit::train

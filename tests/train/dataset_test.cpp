@@ -1,0 +1,144 @@
+#include "train/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "train/schedule.h"
+#include "train/synthetic_data.h"
+
+namespace isobit::train {
+namespace {
+
+TEST(BatchMaker, DividesBy255AndNormalises) {
+  Dataset data{1, 1, 3, {0, 51, 255}, {0}};
+  Experiment e;
+  float x[3];
+  BatchMaker(e, data).plain(0, x);
+  EXPECT_EQ(x[0], 0.0f);
+  EXPECT_EQ(x[1], 51.0f / 255.0f);
+  EXPECT_EQ(x[2], 1.0f);
+  e.data.mean = 0.5;
+  e.data.deviation = 0.25;
+  BatchMaker(e, data).plain(0, x);
+  EXPECT_EQ(x[0], -2.0f);
+  EXPECT_EQ(x[2], 2.0f);
+}
+
+// All windows of a 3x3 image padded by 1, mirrored and not, by the header's words.
+TEST(BatchMaker, CropsAndMirrors) {
+  const Dataset data{4000, 3, 3, Bytes(36000), Bytes(4000)};
+  Dataset numbered = data;
+  for (std::size_t i = 0; i < numbered.pixels.size(); ++i) numbered.pixels[i] = static_cast<std::uint8_t>(1 + i % 9);
+  Experiment e;
+  e.augment.crop = 1;
+  e.augment.flip = true;
+  const BatchMaker maker(e, numbered);
+  std::set<std::vector<float>> allowed, seen;
+  for (int top = 0; top < 3; ++top) {
+    for (int left = 0; left < 3; ++left) {
+      for (const bool mirror : {false, true}) {
+        std::vector<float> image;
+        for (int y = 0; y < 3; ++y) {
+          for (int x = 0; x < 3; ++x) {
+            const int py = y + top - 1, px = (mirror ? 2 - x : x) + left - 1;  // in the image itself
+            const bool inside = py >= 0 && py < 3 && px >= 0 && px < 3;
+            image.push_back(inside ? static_cast<float>(1 + py * 3 + px) / 255.0f : 0.0f);
+          }
+        }
+        allowed.insert(image);
+      }
+    }
+  }
+  for (std::int64_t sample = 0; sample < 4000; ++sample) {
+    std::vector<float> image(9);
+    maker.augmented(sample, 1, image.data());
+    ASSERT_TRUE(allowed.count(image)) << "sample " << sample;
+    seen.insert(image);
+  }
+  EXPECT_EQ(seen, allowed);  // every window occurs
+}
+
+TEST(BatchMaker, AugmentationDependsOnSeedEpochAndSample) {
+  Dataset data{2, 8, 8, Bytes(128), Bytes(2)};
+  for (int i = 0; i < 128; ++i) data.pixels[i] = static_cast<std::uint8_t>(i % 64 + 1);
+  Experiment e;
+  e.augment.crop = 4;
+  const auto image = [&](std::int64_t seed, std::int64_t epoch, std::int64_t sample) {
+    e.seed = seed;
+    std::vector<float> out(64);
+    BatchMaker(e, data).augmented(sample, epoch, out.data());
+    return out;
+  };
+  EXPECT_EQ(image(1, 1, 0), image(1, 1, 0));
+  int different = 0;
+  for (int k = 1; k <= 20; ++k) {
+    different += image(1, k, 0) != image(1, k + 1, 0);
+    different += image(k, 1, 0) != image(k + 1, 1, 0);
+    different += image(k, 1, 0) != image(k, 1, 1);
+  }
+  EXPECT_GT(different, 50);
+}
+
+TEST(Timetable, CutsEpochsIntoSteps) {
+  Experiment e;
+  e.batch = 4;
+  e.epochs = 2;
+  const Timetable t(e, 10);
+  EXPECT_EQ(t.steps_per_epoch(), 3);
+  EXPECT_EQ(t.steps(), 6);
+  const StepPlace third = t.place(3), fourth = t.place(4);
+  EXPECT_EQ(third.epoch, 1);
+  EXPECT_EQ(third.first, 8);
+  EXPECT_EQ(third.count, 2);
+  EXPECT_TRUE(third.last_of_epoch);
+  EXPECT_EQ(fourth.epoch, 2);
+  EXPECT_EQ(fourth.first, 0);
+  EXPECT_EQ(fourth.count, 4);
+  e.steps = 7;  // steps beyond the epochs named: further epochs
+  EXPECT_EQ(Timetable(e, 10).steps(), 7);
+  EXPECT_EQ(Timetable(e, 10).place(7).epoch, 3);
+}
+
+TEST(Timetable, LearningRates) {
+  Experiment e;
+  e.batch = 1;
+  e.steps = 10;
+  e.optimizer.lr = 0.5;
+  EXPECT_EQ(Timetable(e, 2).learning_rate(9), 0.5);
+  e.schedule.warmup = 4;
+  EXPECT_EQ(Timetable(e, 2).learning_rate(1), 0.125);
+  EXPECT_EQ(Timetable(e, 2).learning_rate(4), 0.5);
+  e.schedule.name = "step";
+  e.schedule.gamma = 0.5;
+  e.schedule.step_epochs = 2;
+  EXPECT_EQ(Timetable(e, 2).learning_rate(5), 0.25);   // epoch 3
+  EXPECT_EQ(Timetable(e, 2).learning_rate(10), 0.125);  // epoch 5
+  e.schedule = {};
+  e.schedule.name = "cosine";
+  e.schedule.floor = 0.1;
+  const Timetable t(e, 2);
+  EXPECT_EQ(t.learning_rate(1), 0.5);
+  EXPECT_NEAR(t.learning_rate(6), 0.3, 1e-15);  // half way
+  EXPECT_GT(t.learning_rate(10), 0.1);
+}
+
+TEST(Timetable, WhatHappensAfterSteps) {
+  Experiment e;
+  e.batch = 1;
+  e.epochs = 3;
+  e.evaluate.every = 2;
+  e.fingerprint.every = 4;
+  const Timetable t(e, 5);  // 15 steps
+  EXPECT_FALSE(t.evaluate_after(5));
+  EXPECT_TRUE(t.evaluate_after(10));
+  EXPECT_TRUE(t.evaluate_after(15));
+  EXPECT_TRUE(t.checkpoint_after(5));
+  EXPECT_FALSE(t.checkpoint_after(6));
+  EXPECT_TRUE(t.fingerprint_after(4));
+  EXPECT_FALSE(t.fingerprint_after(5));
+  EXPECT_TRUE(t.fingerprint_after(15));
+}
+
+}  // namespace
+}  // namespace isobit::train

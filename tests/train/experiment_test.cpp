@@ -1,0 +1,124 @@
+#include "train/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "train/experiment_schema.h"
+
+namespace isobit::train {
+namespace {
+
+// The error's text, or "" where there is none.
+std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    (void)parse_experiment(text, "e.toml", overrides);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Refusal {
+  const char* text;
+  const char* override_;  // nullptr: none
+  std::vector<const char*> says;
+};
+
+class Refusals : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refusals, SayWhereWhatAndWhatToDo) {
+  const Refusal& refusal = GetParam();
+  std::vector<std::string> overrides;
+  if (refusal.override_ != nullptr) overrides.emplace_back(refusal.override_);
+  const std::string error = error_of(refusal.text, overrides);
+  for (const char* part : refusal.says) EXPECT_NE(error.find(part), std::string::npos) << part << " not in: " << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, Refusals,
+    testing::Values(
+        Refusal{"seed = 1\n[optimiser]\nlr = 0.1\n", nullptr, {"e.toml:2:2", "unknown key 'optimiser'", "'optimizer'"}},
+        Refusal{"[optimizer]\nlearning_rat = 0.1\n", nullptr, {"e.toml:2:1", "unknown key 'optimizer.learning_rat'"}},
+        Refusal{"[optimizer]\nmomentun = 0.1\n", nullptr, {"unknown key 'optimizer.momentun'", "'optimizer.momentum'"}},
+        Refusal{"epoch = 3\n", nullptr, {"unknown key 'epoch'", "'epochs'"}},
+        Refusal{"lr = 0.1\n", nullptr, {"unknown key 'lr'", "'optimizer.lr'"}},
+        Refusal{"batch = 0\n", nullptr, {"e.toml:1:1", "'batch' is 0", "1 or more"}},
+        Refusal{"batch = -5\n", nullptr, {"'batch' is -5", "1 or more"}},
+        Refusal{"batch = 64.0\n", nullptr, {"'batch' must be an integer"}},
+        Refusal{"batch = \"64\"\n", nullptr, {"'batch' must be an integer"}},
+        Refusal{"batch = 8\ngrain = 9\n", nullptr, {"e.toml:2:1", "'grain' is 9", "'batch' (8)"}},
+        Refusal{"grain = -1\n", nullptr, {"'grain' is -1"}},
+        Refusal{"batch = 1000000\ngrain = 1\n", nullptr, {"131072 grains"}},
+        Refusal{"[optimizer]\nlr = nan\n", nullptr, {"e.toml:2:1", "'optimizer.lr' is nan", "finite"}},
+        Refusal{"[optimizer]\nlr = inf\n", nullptr, {"'optimizer.lr' is inf"}},
+        Refusal{"[optimizer]\nlr = -0.1\n", nullptr, {"'optimizer.lr' is -0.1"}},
+        Refusal{"[optimizer]\nname = \"sdg\"\n", nullptr, {"'optimizer.name' is \"sdg\"", "adamw"}},
+        Refusal{"[optimizer]\nname = \"adam\"\nmomentum = 0.9\n", nullptr, {"e.toml:3:1", "means nothing for optimizer 'adam'"}},
+        Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9]\n", nullptr, {"'optimizer.betas' is [0.9]", "two numbers"}},
+        Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9, \"x\"]\n", nullptr, {"'optimizer.betas' must be a list of numbers"}},
+        Refusal{"[optimizer]\nnesterov = true\n", nullptr, {"needs momentum"}},
+        Refusal{"optimizer = 3\n", nullptr, {"'optimizer' is a section"}},
+        Refusal{"seed = = 3\n", nullptr, {"e.toml:1", "not TOML"}},
+        Refusal{"seed = 1\nseed = 2\n", nullptr, {"e.toml:2", "not TOML"}},
+        Refusal{"name = \"../x\"\n", nullptr, {"'name' is"}},
+        Refusal{"", "optimizer.lr=nan", {"--set optimizer.lr=nan", "'optimizer.lr' is nan"}},
+        Refusal{"", "optimizer.lr=fast", {"--set optimizer.lr=fast", "must be a number"}},
+        Refusal{"", "optimzer.lr=1", {"--set optimzer.lr=1", "unknown key"}},
+        Refusal{"", "batch", {"--set batch", "key=value"}},
+        Refusal{"", "batch=4\nseed=9", {"--set"}},
+        Refusal{"batch = 8\n", "grain=9", {"--set grain=9", "above 'batch' (8)"}}));
+
+TEST(Experiment, DefaultsAreValid) { EXPECT_EQ(error_of(""), ""); }
+
+TEST(Experiment, OverridesComeAfterTheFileInOrder) {
+  const Experiment e = parse_experiment("batch = 8\n", "e.toml", {"batch=16", "model.name=lenet5", "optimizer.lr=1", "batch=32"});
+  EXPECT_EQ(e.batch, 32);
+  EXPECT_EQ(e.model.name, "lenet5");
+  EXPECT_EQ(e.optimizer.lr, 1.0);
+}
+
+TEST(Experiment, GrainZeroIsTheBatch) {
+  EXPECT_EQ(parse_experiment("batch = 8\n", "e.toml").grain_size(), 8);
+  EXPECT_EQ(parse_experiment("batch = 8\ngrain = 3\n", "e.toml").grain_size(), 3);
+}
+
+TEST(Experiment, CanonicalFormReadsBackToItself) {
+  const std::string text =
+      "name = \"a-b\"\nseed = 9\nbatch = 10\ngrain = 3\n[data]\npath = \"with \\\"quotes\\\" and \\\\\"\nmean = 0.1\n"
+      "[model]\nhidden = [3, 5]\n[optimizer]\nname = \"adamw\"\nlr = 1e-3\nbetas = [0.5, 0.25]\n[schedule]\nname = \"cosine\"\n";
+  const Experiment e = parse_experiment(text, "e.toml");
+  const std::string canonical = to_toml(e);
+  EXPECT_EQ(to_toml(parse_experiment(canonical, "canonical")), canonical);
+  EXPECT_NE(canonical.find("betas = [0.5, 0.25]"), std::string::npos);
+  EXPECT_NE(canonical.find("mean = 0.1\n"), std::string::npos);
+  EXPECT_EQ(canonical.find("momentum"), std::string::npos);  // means nothing for adamw
+}
+
+TEST(Experiment, ExamplesAreValid) {
+  for (const char* name : {"mlp", "lenet5", "resnet18"}) {
+    const Experiment e = load_experiment(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + name + ".toml");
+    EXPECT_EQ(e.model.name, name);
+  }
+}
+
+// To renew the table: run with ISOBIT_UPDATE_DOCS=1.
+TEST(Experiment, DocumentationListsEveryKeyAsTheTableSays) {
+  const std::string path = ISOBIT_SOURCE_DIR "/docs/experiment.md";
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string document = text.str(), table = keys_as_markdown();
+  const auto begin = document.find("| Key |");
+  ASSERT_NE(begin, std::string::npos);
+  const auto blank = document.find("\n\n", begin);
+  const auto end = blank == std::string::npos ? document.size() : blank + 1;
+  if (std::getenv("ISOBIT_UPDATE_DOCS") != nullptr) {
+    std::ofstream(path) << document.substr(0, begin) + table + document.substr(end);
+    return;
+  }
+  EXPECT_EQ(document.substr(begin, end - begin), table) << "docs/experiment.md is not what the table of keys says";
+}
+
+}  // namespace
+}  // namespace isobit::train

@@ -1,0 +1,82 @@
+// Small data sets for tests: bright blocks on dim noise, so that a network learns them within a few steps.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "contract/philox.h"
+#include "train/dataset.h"
+
+namespace isobit::train {
+
+inline Dataset synthetic_images(std::int64_t count, std::uint64_t key, std::int64_t size = 28) {
+  Dataset data{count, size, size, {}, {}};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint32_t label = contract::random_word(key, static_cast<std::uint64_t>(i)) % 10;
+    data.labels.push_back(static_cast<std::uint8_t>(label));
+    const std::int64_t row = label / 5 * (size / 2), column = label % 5 * (size / 5);
+    for (std::int64_t y = 0; y < size; ++y) {
+      for (std::int64_t x = 0; x < size; ++x) {
+        const bool block = y >= row && y < row + size / 2 && x >= column && x < column + size / 5;
+        const auto place = static_cast<std::uint64_t>((i * size + y) * size + x);
+        const std::uint32_t noise = contract::random_word(key + 1, place) % 64;
+        data.pixels.push_back(static_cast<std::uint8_t>(noise + (block ? 150 : 0)));
+      }
+    }
+  }
+  return data;
+}
+
+inline DataSets synthetic_data(std::int64_t train, std::int64_t test, std::int64_t size = 28) {
+  return {synthetic_images(train, 11, size), synthetic_images(test, 22, size)};
+}
+
+// A folder that disappears with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "isobit-test-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+using Bytes = std::vector<std::uint8_t>;
+
+// An IDX file's bytes: magic for the rank, big-endian sizes, elements.
+inline Bytes idx_bytes(const std::vector<std::uint32_t>& dims, const Bytes& elements) {
+  Bytes bytes = {0, 0, 8, static_cast<std::uint8_t>(dims.size())};
+  for (const std::uint32_t dim : dims) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(dim >> shift));
+  }
+  bytes.insert(bytes.end(), elements.begin(), elements.end());
+  return bytes;
+}
+
+inline void write_plain(const std::filesystem::path& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline void write_gzip(const std::filesystem::path& path, const Bytes& bytes) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  if (!bytes.empty()) gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+}
+
+}  // namespace isobit::train

@@ -17,7 +17,7 @@ namespace isobit::train {
 
 struct StepReport {
   StepResult result;
-  std::optional<kernels::Fingerprint> weights;  // after the step, where the experiment asks for it
+  std::optional<kernels::Fingerprint> weights, optimizer;  // after the step, where the experiment asks for it
   double seconds = 0;                           // of the step, evaluation not counted
 };
 

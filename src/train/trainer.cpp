@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 
+#include "aten/module_path.h"
 #include "contract/philox.h"
 #include "kernels/exact_accumulator.h"
 #include "kernels/exact_sum.h"
@@ -219,6 +220,7 @@ StepResult Trainer::step() {
   const StepPlace place = timetable_.place(steps_done_ + 1);
   const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
                                  static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.train.count));
+  aten::begin_step(place.step);
   model_->set_training(true);
   gradients_.clear();
   GrainSums sums;
@@ -258,6 +260,7 @@ StepResult Trainer::step() {
 
 Evaluation Trainer::evaluate() {
   const at::NoGradGuard no_grad;
+  aten::begin_step(-1);
   model_->set_training(false);
   const Dataset& test = data_.test;
   double loss_sum = 0;

@@ -1,0 +1,88 @@
+#include "train/checkpoint_state.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "archive/user_error.h"
+
+namespace isobit::train {
+namespace {
+
+constexpr std::string_view kWeights = "weights.", kOptimizer = "optimizer.";
+
+void add_views(std::string_view prefix, const std::vector<NamedTensor>& tensors, std::vector<archive::TensorView>& out) {
+  for (const auto& [name, tensor] : tensors) {
+    const char* dtype = tensor.scalar_type() == at::kLong ? "I64" : "F32";
+    out.push_back({std::string(prefix) + name, dtype, tensor.sizes().vec(),
+                   {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+  }
+}
+
+at::Tensor tensor_of(const archive::TensorView& view) {
+  const bool is_float = view.dtype == "F32";
+  if (!is_float && view.dtype != "I64") {
+    throw archive::UserError("checkpoint", fmt::format("tensor {} is of type {}", view.name, view.dtype), "resume from another one");
+  }
+  at::Tensor tensor = at::empty(view.shape, is_float ? at::kFloat : at::kLong);
+  if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<archive::TensorView> checkpoint_tensors(const TrainingState& state) {
+  std::vector<archive::TensorView> views;
+  add_views(kWeights, state.weights, views);
+  add_views(kOptimizer, state.optimizer, views);
+  return views;
+}
+
+std::string checkpoint_text(const TrainingState& state, const Timetable& timetable) {
+  const StepPlace next = timetable.place(state.steps_done + 1);
+  nlohmann::ordered_json json;
+  json["steps_done"] = state.steps_done;
+  json["epoch"] = next.epoch;
+  json["position"] = next.first;
+  json["epoch_loss_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.loss));
+  json["epoch_correct"] = state.sums.correct;
+  json["epoch_samples"] = state.sums.samples;
+  return json.dump();
+}
+
+TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
+  TrainingState state;
+  try {
+    const auto json = nlohmann::json::parse(checkpoint.state());
+    state.steps_done = json.at("steps_done");
+    state.sums.loss = std::bit_cast<double>(std::stoull(json.at("epoch_loss_bits").get<std::string>(), nullptr, 16));
+    state.sums.correct = json.at("epoch_correct");
+    state.sums.samples = json.at("epoch_samples");
+  } catch (const std::exception& error) {
+    throw archive::UserError("checkpoint", fmt::format("its state can not be read: {}", error.what()), "resume from another one");
+  }
+  for (const archive::TensorView& view : checkpoint.contents().tensors()) {
+    const std::string_view name = view.name;
+    if (name.substr(0, kWeights.size()) == kWeights) state.weights.push_back({std::string(name.substr(kWeights.size())), tensor_of(view)});
+    if (name.substr(0, kOptimizer.size()) == kOptimizer) state.optimizer.push_back({std::string(name.substr(kOptimizer.size())), tensor_of(view)});
+  }
+  return state;
+}
+
+void restore_from(Trainer& trainer, const archive::Checkpoint& checkpoint) {
+  const TrainingState state = read_checkpoint(checkpoint);
+  const std::string place = fmt::format("checkpoint of step {}", checkpoint.step());
+  if (state.steps_done != checkpoint.step()) {
+    throw archive::UserError(place, fmt::format("its state is of step {}", state.steps_done), "the record was made by something else");
+  }
+  try {
+    trainer.restore(state);
+  } catch (const std::invalid_argument& error) {
+    throw archive::UserError(place, error.what(), "the record was made by something else");
+  }
+}
+
+}  // namespace isobit::train

@@ -1,0 +1,28 @@
+// A training state as a checkpoint's tensors and text, and back.
+//
+// Tensors: "weights.<name>" (parameters and buffers), "optimizer.<name>". Text: JSON with steps_done, epoch and
+// position (of the next sample in the order plan), and the sums of the epoch under way. The generator has no state
+// of its own: it is seeded anew at every grain from the run's seed (contract, section 5).
+// Errors in the text are archive::UserError. No state; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "archive/checkpoint.h"
+#include "archive/safetensors.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+
+namespace isobit::train {
+
+// Views into the state's tensors: valid while they live and do not change.
+[[nodiscard]] std::vector<archive::TensorView> checkpoint_tensors(const TrainingState& state);
+[[nodiscard]] std::string checkpoint_text(const TrainingState& state, const Timetable& timetable);
+
+// Tensors own their memory.
+[[nodiscard]] TrainingState read_checkpoint(const archive::Checkpoint& checkpoint);
+// Reads and restores; UserError where the checkpoint is not one of this trainer's experiment.
+void restore_from(Trainer& trainer, const archive::Checkpoint& checkpoint);
+
+}  // namespace isobit::train

@@ -1,0 +1,42 @@
+// What a run leaves in its record, and what is needed to check it (docs/formats/run.md).
+//
+// Recorder is the listener that writes; the other functions turn reports into record lines, so that verifying
+// compares exactly what recording wrote. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "archive/record_types.h"
+#include "archive/run_writer.h"
+#include "train/execution.h"
+
+namespace isobit::train {
+
+[[nodiscard]] archive::StepLine step_line(const StepReport& report);
+// "train", and "test" where it was evaluated.
+[[nodiscard]] std::vector<archive::MetricsLine> metrics_lines(const MetricsReport& report);
+// "isobit-0.1:<32 hex>"
+[[nodiscard]] std::string weights_name(const kernels::Fingerprint& fingerprint);
+
+// JSON: format, and name, size and SHA-256 of the four files. Reads them whole. UserError where one is missing.
+[[nodiscard]] std::string describe_data(const DataSettings& settings);
+// Nothing if the files of `settings` are those described, else UserError naming the first that is not.
+void expect_data(const std::string& description, const DataSettings& settings);
+
+class Recorder : public Listener {
+ public:
+  Recorder(archive::RunWriter& writer, const Experiment& experiment) : writer_(writer), keep_(experiment.checkpoint.keep) {}
+
+  void on_step(const StepReport& report) override;
+  void on_metrics(const MetricsReport& report) override;
+  void on_checkpoint(const Trainer& trainer) override;
+
+ private:
+  archive::RunWriter& writer_;
+  std::int64_t keep_;
+  double epoch_seconds_ = 0;  // since the last timing line
+  std::int64_t epoch_samples_ = 0;
+};
+
+}  // namespace isobit::train

@@ -1,0 +1,189 @@
+#include "train/verification.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "archive/user_error.h"
+#include "train/checkpoint_state.h"
+#include "train/recording.h"
+
+namespace isobit::train {
+namespace {
+
+using archive::UserError;
+
+// Ends the execution at the first difference.
+struct Different {
+  Difference difference;
+};
+
+std::string number(double x) { return fmt::format("{} ({:016x})", x, std::bit_cast<std::uint64_t>(x)); }
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (a != a && b != b);
+}
+
+class Comparer : public Listener {
+ public:
+  Comparer(const archive::RunRecord& record, Trainer& trainer, VerifyProgress progress, void* context, std::int64_t first, std::int64_t last)
+      : record_(record), trainer_(trainer), progress_(progress), context_(context), first_(first), last_(last) {
+    for (const archive::StepLine& line : record.steps()) steps_[line.step] = line;
+    for (const archive::MetricsLine& line : record.metrics()) metrics_[{line.step, line.set}] = line;
+    for (const archive::CheckpointEntry& entry : record.checkpoints()) checkpoints_[entry.step] = entry;
+  }
+
+  void on_step(const StepReport& report) override {
+    step_ = report.result.place.step;
+    if (step_ >= first_) compare_step(step_line(report));
+    if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_) compare_checkpoint(found->second);
+    if (progress_ != nullptr) progress_(context_, report, last_);
+  }
+  void on_metrics(const MetricsReport& report) override {
+    if (step_ < first_) return;
+    for (const archive::MetricsLine& line : metrics_lines(report)) compare_metrics(line);
+  }
+  void on_checkpoint(const Trainer&) override {}  // on_step compares those that were kept
+
+  // Metrics recorded within the range but never recomputed.
+  void expect_all_metrics_seen() {
+    for (const auto& [place, line] : metrics_) {
+      if (place.first < first_ || place.first > last_ || seen_metrics_.count(place)) continue;
+      throw Different{{place.first, place.second + " metrics", "present", "none"}};
+    }
+  }
+
+ private:
+  void expect_same(const std::string& what, const std::string& recorded, const std::string& recomputed) {
+    const auto or_none = [](const std::string& text) { return text.empty() ? std::string("none") : text; };
+    if (recorded != recomputed) throw Different{{step_, what, or_none(recorded), or_none(recomputed)}};
+  }
+
+  void compare_step(const archive::StepLine& line) {
+    const auto found = steps_.find(step_);
+    if (found == steps_.end()) throw Different{{step_, "the step", "none", fmt::format("loss {:08x}", line.loss_bits)}};
+    const archive::StepLine& recorded = found->second;
+    expect_same("epoch", std::to_string(recorded.epoch), std::to_string(line.epoch));
+    expect_same("batch", recorded.batch, line.batch);
+    expect_same("loss", fmt::format("{:08x}", recorded.loss_bits), fmt::format("{:08x}", line.loss_bits));
+    expect_same("weights", recorded.weights, line.weights);
+    expect_same("optimizer", recorded.optimizer, line.optimizer);
+  }
+
+  void compare_metrics(const archive::MetricsLine& line) {
+    const auto found = metrics_.find({line.step, line.set});
+    if (found == metrics_.end()) throw Different{{step_, line.set + " metrics", "none", "present"}};
+    seen_metrics_.insert({line.step, line.set});
+    const archive::MetricsLine& recorded = found->second;
+    expect_same(line.set + " metrics", std::to_string(recorded.values.size()) + " values", std::to_string(line.values.size()) + " values");
+    for (const auto& [name, value] : line.values) {
+      const auto old = recorded.values.find(name);
+      if (old != recorded.values.end() && same_bits(old->second, value)) continue;
+      throw Different{{step_, line.set + " " + name, old == recorded.values.end() ? "none" : number(old->second), number(value)}};
+    }
+  }
+
+  void compare_checkpoint(const archive::CheckpointEntry& entry) {
+    const archive::Checkpoint checkpoint = record_.checkpoint(entry);
+    const TrainingState state = trainer_.state();
+    expect_same("checkpoint state", checkpoint.state(), checkpoint_text(state, trainer_.timetable()));
+    const auto tensors = checkpoint_tensors(state);
+    expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors", std::to_string(tensors.size()) + " tensors");
+    const std::vector<NamedTensor> recorded = named(read_checkpoint(checkpoint)), recomputed = named(state);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const archive::TensorView* old = checkpoint.contents().find(tensors[i].name);
+      if (old == nullptr) throw Different{{step_, "checkpoint tensor " + tensors[i].name, "none", "present"}};
+      const bool same = old->dtype == tensors[i].dtype && old->shape == tensors[i].shape &&
+                        std::memcmp(old->data.data(), tensors[i].data.data(), old->data.size()) == 0;
+      if (!same) compare_by_fingerprint(tensors[i].name, recorded, recomputed);
+    }
+  }
+
+  // Memory differs; a NaN's payload is no difference (contract, section 1).
+  void compare_by_fingerprint(const std::string& name, const std::vector<NamedTensor>& recorded, const std::vector<NamedTensor>& recomputed) {
+    const auto of = [&](const std::vector<NamedTensor>& all) {
+      for (const auto& [other, tensor] : all) {
+        if (other == name) return kernels::to_hex(trace::fingerprint(tensor));
+      }
+      return std::string();
+    };
+    expect_same("checkpoint tensor " + name, of(recorded), of(recomputed));
+  }
+
+  static std::vector<NamedTensor> named(const TrainingState& state) {
+    std::vector<NamedTensor> all;
+    for (const auto& [name, tensor] : state.weights) all.push_back({"weights." + name, tensor});
+    for (const auto& [name, tensor] : state.optimizer) all.push_back({"optimizer." + name, tensor});
+    return all;
+  }
+
+  const archive::RunRecord& record_;
+  Trainer& trainer_;
+  VerifyProgress progress_;
+  void* context_;
+  std::int64_t first_, last_, step_ = 0;
+  std::map<std::int64_t, archive::StepLine> steps_;
+  std::map<std::pair<std::int64_t, std::string>, archive::MetricsLine> metrics_;
+  std::set<std::pair<std::int64_t, std::string>> seen_metrics_;
+  std::map<std::int64_t, archive::CheckpointEntry> checkpoints_;
+};
+
+void expect_contract(const archive::RunRecord& record) {
+  if (record.contract() == contract::kContractVersion) return;
+  throw UserError(record.folder().string(), fmt::format("recorded under {}, this program computes by {}", record.contract(), contract::kContractVersion),
+                  "verify it with a program of its own version");
+}
+
+}  // namespace
+
+Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop, VerifyProgress progress,
+               void* context) {
+  expect_contract(record);
+  Experiment experiment = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  if (!request.data_path.empty()) experiment.data.path = request.data_path;
+  expect_data(record.data(), experiment.data);
+  const DataSets data = load_data(experiment);
+  Trainer trainer(experiment, data, request.grain_order);
+
+  Verdict verdict;
+  const std::int64_t steps = trainer.timetable().steps();
+  verdict.first = request.from.value_or(1);
+  verdict.last = request.to.value_or(steps);
+  if (verdict.first < 1 || verdict.last > steps || verdict.first > verdict.last) {
+    throw UserError("--from, --to", fmt::format("steps {}..{} are not within the run's 1..{}", verdict.first, verdict.last, steps), "choose steps of the run");
+  }
+  verdict.whole = verdict.first == 1 && verdict.last == steps;
+
+  // The newest checkpoint that leaves step `first` to be computed.
+  const archive::CheckpointEntry* start = nullptr;
+  for (const archive::CheckpointEntry& entry : record.checkpoints()) {
+    if (entry.step < verdict.first && (start == nullptr || entry.step > start->step)) start = &entry;
+  }
+  if (start != nullptr) restore_from(trainer, record.checkpoint(*start));
+
+  Comparer comparer(record, trainer, progress, context, verdict.first, verdict.last);
+  try {
+    if (execute(trainer, verdict.last, comparer, stop) == Outcome::interrupted) {
+      verdict.interrupted = true;
+      return verdict;
+    }
+    comparer.expect_all_metrics_seen();
+    if (verdict.last == steps) {
+      verdict.weights = weights_name(trainer.weights_fingerprint());
+      if (verdict.weights != record.weights()) throw Different{{steps, "final weights", record.weights(), verdict.weights}};
+      if (verdict.whole && static_cast<std::int64_t>(record.steps().size()) != steps) {
+        throw Different{{steps, "number of steps", std::to_string(record.steps().size()), std::to_string(steps)}};
+      }
+    }
+  } catch (const Different& different) {
+    verdict.difference = different.difference;
+  } catch (const NotFinite& error) {
+    verdict.difference = Difference{trainer.steps_done() + 1, "gradient", "finite", error.what()};
+  }
+  return verdict;
+}
+
+}  // namespace isobit::train

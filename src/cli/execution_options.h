@@ -1,0 +1,36 @@
+// Options of the commands that compute: --threads, --isa, --grain-order. None of them changes a bit of any result.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <string>
+
+#include "train/trainer.h"
+
+namespace isobit::cli {
+
+struct ExecutionOptions {
+  int threads = 0;  // 0: what affinity and cgroup allow
+  std::string isa = "auto";
+  std::string grain_order = "ascending";
+
+  void declare(CLI::App& app);
+  // Sets the kernels' pool and instruction set, and keeps torch to one thread of its own (ours do the work).
+  // UserError for a thread count or instruction set that this machine can not give.
+  void apply() const;
+  [[nodiscard]] train::GrainOrder order() const;
+};
+
+// True once SIGINT or SIGTERM came while the object lived; a second signal ends the process at once.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  [[nodiscard]] const std::atomic<bool>& flag() const;
+};
+
+inline constexpr int kInterruptedExit = 130;
+
+}  // namespace isobit::cli

@@ -1,0 +1,183 @@
+// isobit run: trains by the contract and leaves a record.
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "archive/environment.h"
+#include "archive/run_writer.h"
+#include "archive/runs.h"
+#include "archive/user_error.h"
+#include "aten/operator_switch.h"
+#include "cli/command.h"
+#include "cli/execution_options.h"
+#include "cli/training_progress.h"
+#include "kernels/isa.h"
+#include "kernels/threads.h"
+#include "train/checkpoint_state.h"
+#include "train/recording.h"
+
+namespace isobit::cli {
+namespace {
+
+using archive::UserError;
+
+struct RunOptions {
+  std::string file, resume, runs;
+  std::vector<std::string> overrides;
+  bool json = false;
+  ExecutionOptions execution;
+};
+
+std::string environment() {
+  return archive::environment_json({{"threads", std::to_string(kernels::thread_count())},
+                                    {"isa", std::string(kernels::name(kernels::active_isa()))},
+                                    {"torch", TORCH_VERSION}});
+}
+
+// A run about to be executed: new, or one that goes on from its newest checkpoint.
+struct Session {
+  train::Experiment experiment;
+  train::DataSets data;
+  std::unique_ptr<train::Trainer> trainer;
+  std::unique_ptr<archive::RunWriter> writer;
+};
+
+Session begin(const RunOptions& options) {
+  Session session;
+  session.experiment = train::load_experiment(options.file, options.overrides);
+  session.data = train::load_data(session.experiment);
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.order());
+  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), environment(),
+                                  train::describe_data(session.experiment.data)};
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
+  fmt::print(stderr, "run {}\n", session.writer->folder().string());
+  return session;
+}
+
+Session resume(const RunOptions& options) {
+  Session session;
+  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
+  const archive::RunSummary summary = archive::summarize(folder);
+  if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
+    throw UserError(folder.string(), fmt::format("recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
+                    "resume it with a program of its own version");
+  }
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment()));
+  session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
+  train::expect_data(session.writer->data(), session.experiment.data);
+  session.data = train::load_data(session.experiment);
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.order());
+  if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
+  fmt::print(stderr, "run {} goes on after step {}\n", folder.string(), session.trainer->steps_done());
+  return session;
+}
+
+// Records, shows, and remembers the last metrics.
+class RunListener : public train::Recorder {
+ public:
+  RunListener(archive::RunWriter& writer, const train::Experiment& experiment, const train::Trainer& trainer)
+      : Recorder(writer, experiment),
+        progress_(trainer.steps_done(), trainer.timetable().steps(), trainer.timetable().epochs()) {}
+
+  void on_step(const train::StepReport& report) override {
+    Recorder::on_step(report);
+    seconds_ += report.seconds;
+    progress_.step(report);
+  }
+  void on_metrics(const train::MetricsReport& report) override {
+    Recorder::on_metrics(report);
+    for (const archive::MetricsLine& line : train::metrics_lines(report)) {
+      for (const auto& [name, value] : line.values) metrics_[line.set][name] = value;
+    }
+    progress_.metrics(report);
+  }
+  [[nodiscard]] const nlohmann::ordered_json& metrics() const { return metrics_; }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  TrainingProgress progress_;
+  nlohmann::ordered_json metrics_ = nlohmann::ordered_json::object();
+  double seconds_ = 0;
+};
+
+void print_result(const Session& session, const RunListener& listener, const char* state, const std::string& weights, bool json) {
+  if (!json) {
+    if (!weights.empty()) fmt::print("weights {}\n", weights);
+    return;
+  }
+  nlohmann::ordered_json result;
+  result["id"] = session.writer->id();
+  result["folder"] = session.writer->folder().string();
+  result["name"] = session.experiment.name;
+  result["state"] = state;
+  result["steps"] = session.trainer->steps_done();
+  result["weights"] = weights;
+  result["metrics"] = listener.metrics();
+  result["training_seconds"] = listener.seconds();
+  fmt::print("{}\n", result.dump());
+}
+
+int execute(Session& session, bool json) {
+  const aten::OperatorSwitch on;
+  const StopSignal stop;
+  RunListener listener(*session.writer, session.experiment, *session.trainer);
+  try {
+    if (train::execute(*session.trainer, session.trainer->timetable().steps(), listener, stop.flag()) == train::Outcome::interrupted) {
+      print_result(session, listener, "interrupted", "", json);
+      fmt::print(stderr, "isobit: interrupted after step {}; go on with: isobit run --resume {}\n", session.trainer->steps_done(),
+                 session.writer->folder().string());
+      return kInterruptedExit;
+    }
+    const std::string weights = train::weights_name(session.trainer->weights_fingerprint());
+    session.writer->finish(weights);
+    print_result(session, listener, "finished", weights, json);
+    return 0;
+  } catch (const train::NotFinite& error) {
+    session.writer->fail(error.what());
+    print_result(session, listener, "failed", "", json);
+    fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or look at the data; nothing was changed by the step)\n",
+               session.writer->folder().string(), error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    session.writer->fail(error.what());
+    throw;
+  }
+}
+
+int run(const RunOptions& options) {
+  if (options.file.empty() == options.resume.empty()) {
+    throw UserError("run", options.file.empty() ? "no experiment named" : "an experiment and --resume",
+                    "give a TOML file, or --resume RUN");
+  }
+  if (!options.resume.empty() && !options.overrides.empty()) {
+    throw UserError("--set", "a run that goes on keeps its experiment", "leave --set out, or start a new run");
+  }
+  options.execution.apply();
+  Session session = options.resume.empty() ? begin(options) : resume(options);
+  return execute(session, options.json);
+}
+
+Action declare(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  app.add_option("file", options->file, "The experiment (docs/experiment.md)")->type_name("FILE.toml");
+  app.add_option("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1);
+  app.add_option("--resume", options->resume, "Go on with an interrupted run from its newest checkpoint")->type_name("RUN");
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
+  app.add_flag("--json", options->json, "One JSON object on stdout instead of the last line");
+  options->execution.declare(app);
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "run",
+                                        .summary = "Train by the contract and leave a record",
+                                        .example = "isobit run examples/fashion-lenet5.toml --set epochs=2",
+                                        .rank = 10,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

@@ -1,0 +1,53 @@
+#include "cli/training_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace isobit::cli {
+namespace {
+
+std::string duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+}  // namespace
+
+TrainingProgress::TrainingProgress(std::int64_t done, std::int64_t steps, std::int64_t epochs)
+    : first_(done), steps_(steps), epochs_(epochs), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+TrainingProgress::~TrainingProgress() { clear_line(); }
+
+void TrainingProgress::clear_line() {
+  if (line_open_) fmt::print(stderr, "\r\033[K");
+  line_open_ = false;
+}
+
+void TrainingProgress::step(const train::StepReport& report) {
+  const train::StepPlace& place = report.result.place;
+  const double now = static_cast<double>(place.count) / (report.seconds > 0 ? report.seconds : 1e-9);
+  samples_per_second_ = samples_per_second_ == 0 ? now : 0.95 * samples_per_second_ + 0.05 * now;
+  const auto time = Clock::now();
+  const double since = std::chrono::duration<double>(time - shown_).count();
+  if (since < (terminal_ ? 0.2 : 10.0) && place.step < steps_) return;
+  shown_ = time;
+  const double elapsed = std::chrono::duration<double>(time - start_).count();
+  const double left = elapsed / static_cast<double>(place.step - first_) * static_cast<double>(steps_ - place.step);
+  clear_line();
+  fmt::print(stderr, "epoch {}/{}  step {}/{}  {:.0f} samples/s  loss {:.4f}  {} left{}", place.epoch, epochs_, place.step, steps_,
+             samples_per_second_, report.result.loss, duration(left), terminal_ ? "" : "\n");
+  line_open_ = terminal_;
+  std::fflush(stderr);
+}
+
+void TrainingProgress::metrics(const train::MetricsReport& report) {
+  clear_line();
+  fmt::print(stderr, "epoch {}: train loss {:.4f}, accuracy {:.2f} %", report.epoch, report.train_loss, 100 * report.train_accuracy);
+  if (report.test) fmt::print(stderr, "; test loss {:.4f}, accuracy {:.2f} %", report.test->loss, 100 * report.test->accuracy);
+  fmt::print(stderr, "\n");
+}
+
+}  // namespace isobit::cli

@@ -134,6 +134,15 @@ TEST(Matmul, LongSumsAgreeOnEveryInstructionSet) {
       expect_same_everywhere({.batch = 1, .m = m, .n = n, .k = k});
 }
 
+// Matrix-vector products and the like read their matrix in place.
+TEST(Matmul, FewRowsAgreeOnEveryInstructionSet) {
+  for (std::int64_t m : {1, 2, 3, 4, 5})
+    for (std::int64_t n : {1, 7, 8, 31, 32, 33, 100, 1500})
+      for (std::int64_t k : {5, 16, 27, 519, 1100})
+        for (Layout b : {Layout::plain, Layout::transposed})
+          expect_same_everywhere({.batch = 1, .m = m, .n = n, .k = k, .b = b, .special = n == 33});
+}
+
 TEST(Matmul, LayoutsAgreeOnEveryInstructionSet) {
   for (Layout a : {Layout::plain, Layout::transposed, Layout::strided, Layout::reversed, Layout::broadcast})
     for (Layout b : {Layout::plain, Layout::transposed, Layout::strided, Layout::reversed, Layout::broadcast})

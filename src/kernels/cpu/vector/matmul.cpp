@@ -2,6 +2,7 @@
 
 #include "contract/platform.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/few_rows.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/cpu/workspace.h"
@@ -80,6 +81,30 @@ void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_
   }
 }
 
+bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || p.b_k == 1); }
+
+// All rows x [j0, j1) of a product with few of them, b read in place.
+void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
+  Workspace workspace;
+  const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
+  const std::int64_t width = column_panels(j1 - j0) * kTileColumns, size = p.m * width;
+  float* partial = workspace.floats(tree_levels(leaves) * size);
+  FewRows leaf_rows{j1 - j0, 0, nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, workspace.floats(size), width};
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const std::int64_t k0 = leaf * kLeaf;
+    leaf_rows.terms = smaller(kLeaf, p.k - k0);
+    leaf_rows.a = p.a + k0 * p.a_k;
+    leaf_rows.b = p.b + k0 * p.b_k + j0 * p.b_column;
+    few_rows_leaf(leaf_rows, p.m);
+    add_leaf(leaf_rows.sums, partial, size, leaf, leaves, size);
+  }
+  for (std::int64_t i = 0; i < size; i += kLanes)
+    store(leaf_rows.sums + i, load(leaf_rows.sums + i) + FloatLanes(0.0f));  // never -0
+  for (std::int64_t r = 0; r < p.m; ++r)
+    for (std::int64_t j = j0; j < j1; j += kTileColumns)
+      store_tile(p, r, 1, j, smaller(kTileColumns, j1 - j), leaf_rows.sums + r * width + j - j0);
+}
+
 // Outputs [i0, i1) x [j0, j1), j1 - j0 <= kColumnBlock, on the calling thread.
 void multiply_columns(const Product& p, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
   Workspace workspace;
@@ -120,7 +145,7 @@ struct Grid {
 
 Grid grid_for(std::int64_t m, std::int64_t n, std::int64_t pieces) {
   Grid g;
-  const std::int64_t most_rows = row_tiles(m), most_columns = column_panels(n);
+  const std::int64_t most_rows = m <= kFewRows ? 1 : row_tiles(m), most_columns = column_panels(n);
   while (g.rows * g.columns < pieces) {
     const bool by_rows = m / g.rows > n / g.columns;
     if (by_rows && g.rows < most_rows) {
@@ -143,7 +168,14 @@ void multiply_piece(const Product& p, Grid grid, std::int64_t piece) {
   const std::int64_t i1 = smaller(p.m, tiles * (row + 1) / grid.rows * kTileRows);
   const std::int64_t j0 = panels * column / grid.columns * kTileColumns;
   const std::int64_t j1 = smaller(p.n, panels * (column + 1) / grid.columns * kTileColumns);
-  for (std::int64_t j = j0; j < j1; j += kColumnBlock) multiply_columns(p, i0, i1, j, smaller(j1, j + kColumnBlock));
+  for (std::int64_t j = j0; j < j1; j += kColumnBlock) {
+    const std::int64_t end = smaller(j1, j + kColumnBlock);
+    if (few_rows(p)) {
+      multiply_few_rows(p, j, end);
+    } else {
+      multiply_columns(p, i0, i1, j, end);
+    }
+  }
 }
 
 void matmul(const MatmulProblem& problem) {

@@ -1,6 +1,7 @@
 #include "kernels/conv2d.h"
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/direct_pixels.h"
 #include "kernels/cpu/vector/gathered_product.h"
 #include "kernels/cpu/vector/weight_gradient.h"
 #include "kernels/threads.h"
@@ -16,6 +17,14 @@ ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < 
 
 ISOBIT_INLINE std::int64_t images_per_slab(const Slab& slab, std::int64_t images) {
   return at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
+}
+
+void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0, std::int64_t tile1) {
+  if (direct_is_faster(p)) {
+    multiply_pixels_directly(p, slab, images, tile0, tile1);
+  } else {
+    multiply_pixels(p, slab, images, tile0, tile1);
+  }
 }
 
 double multiplications(const Conv2dShape& s) {
@@ -79,7 +88,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
       fill_slab(slab, x + (n * s.ci + group * ci) * s.h * s.w, count, s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w,
                 pixels);
       p.y = y + (n * s.co + group * co) * out_h * out_w;
-      multiply_pixels(p, pixels, count, tile0, tile1);
+      multiply(p, pixels, count, tile0, tile1);
     }
   });
 }
@@ -193,7 +202,7 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
         p.image = slab.image, p.row_step = slab.row;
         p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;
         p.y_image = s.ci * s.h * s.w, p.y_plane = s.h * s.w, p.y_row = s.stride_h * s.w, p.y_column = s.stride_w;
-        multiply_pixels(p, pixels, count, tile0, tile1);
+        multiply(p, pixels, count, tile0, tile1);
       }
     }
   });

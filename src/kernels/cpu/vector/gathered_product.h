@@ -26,17 +26,19 @@ struct GatheredProduct {
   std::int64_t y_image = 0, y_plane = 0, y_row = 0, y_column = 1;  // y_plane: from row to row of the product
 };
 
-// Pieces of a panel: lanes [lane, lane + length) from `source` on in the slab, to `target` on in y.
+// Lanes [lane, lane + length) of a tile go to y from `target` on.
+struct PixelRun {
+  std::int64_t lane, length, target;
+};
+
+// Where the lanes of a panel come from in the slab and go to in y.
 struct PanelPieces {
   struct Copy {
     std::int32_t lane, source;
   };
-  struct Run {
-    std::int64_t lane, length, target;
-  };
   Copy copies[kTileColumns + 4];  // of copy_width floats each; what spills over a piece is overwritten
   int copy_count = 0, copy_width = 8;
-  Run runs[kTileColumns];
+  PixelRun runs[kTileColumns];
   int run_count = 0;
   std::int64_t lanes = 0;
   bool one_row = false;  // all lanes filled from one row of one image
@@ -90,20 +92,20 @@ void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_
   }
 }
 
-void store_pixels(const GatheredProduct& p, const PanelPieces& pieces, std::int64_t first_row, std::int64_t rows,
-                  float* tile) {
-  for (std::int64_t r = 0; r < rows; ++r, tile += kTileColumns) {
+// Rows [first_row, first_row + rows) of a tile with row_floats floats a row: bias added, written to y.
+void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, std::int64_t first_row,
+                std::int64_t rows, std::int64_t row_floats, float* tile) {
+  for (std::int64_t r = 0; r < rows; ++r, tile += row_floats) {
     if (p.bias != nullptr) {
       const FloatLanes bias(p.bias[first_row + r]);
-      for (int l = 0; l < kTileColumns; l += kLanes) store(tile + l, load(tile + l) + bias);
+      for (std::int64_t l = 0; l < row_floats; l += kLanes) store(tile + l, load(tile + l) + bias);
     }
     float* y = p.y + (first_row + r) * p.y_plane;
-    for (int i = 0; i < pieces.run_count; ++i) {
-      const PanelPieces::Run& run = pieces.runs[i];
+    for (int i = 0; i < run_count; ++i) {
       if (p.y_column == 1) {
-        copy_floats(y + run.target, tile + run.lane, run.length);
+        copy_floats(y + runs[i].target, tile + runs[i].lane, runs[i].length);
       } else {
-        for (std::int64_t l = 0; l < run.length; ++l) y[run.target + l * p.y_column] = tile[run.lane + l];
+        for (std::int64_t l = 0; l < runs[i].length; ++l) y[runs[i].target + l * p.y_column] = tile[runs[i].lane + l];
       }
     }
   }
@@ -132,7 +134,7 @@ void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t i
       block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
       pack_pixels(pieces, slab, p.offsets + k0, block.terms, panel);
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t, std::int64_t, float* tile) {
-        store_pixels(p, pieces, tile0 * kTileRows + r, rows, tile);
+        store_runs(p, pieces.runs, pieces.run_count, tile0 * kTileRows + r, rows, kTileColumns, tile);
       });
     }
   }

@@ -31,9 +31,10 @@ struct Observed {
 thread_local Observed observed;
 
 // Views and allocations write nothing, whatever they return.
-bool writes(const std::string& name) {
+bool writes(const c10::OperatorName& op, const std::string& name) {
+  const OperatorClass kind = classify(op.name, op.overload_name).kind;
+  if (kind != OperatorClass::exact) return kind == OperatorClass::certified;
   const ExactOperator* exact = find_exact(name);
-  if (exact == nullptr) return !is_composite(name);
   return exact->reason.rfind("view:", 0) != 0 && exact->reason.rfind("allocates", 0) != 0 &&
          exact->reason.rfind("describes", 0) != 0;
 }
@@ -56,8 +57,9 @@ void on_return(const at::RecordFunction& function, at::ObserverContext*) {
   const std::string name = name_of(function);
   if (name == observed.self) return;
   const auto op = function.operator_name();
-  if (op && classify(op->name, op->overload_name).kind == OperatorClass::refused) observed.refused.insert(name);
-  if (!writes(name)) return;
+  if (!op) return;
+  if (classify(op->name, op->overload_name).kind == OperatorClass::refused) observed.refused.insert(name);
+  if (!writes(*op, name)) return;
   for (const c10::IValue& output : function.outputs()) note_memory(output, observed.written);
 }
 
@@ -107,13 +109,19 @@ std::string judge(const std::string& name, const Values& inputs, const Values& r
   return {};
 }
 
+bool is_certified(std::string_view full_name) {
+  const std::size_t dot = full_name.find('.');
+  const std::string_view overload = dot == full_name.npos ? std::string_view() : full_name.substr(dot + 1);
+  return classify(full_name.substr(0, dot), overload).kind == OperatorClass::certified;
+}
+
 // "" where judged well; else why not. *called says whether any sample was accepted.
 std::string examine(const std::string& name, bool* called) {
   std::string error = "no sample";
   for (const at::ScalarType type : {at::kFloat, at::kLong, at::kBool}) {
     for (const at::ScalarType out : {type, at::kBool, at::kLong}) {
       try {
-        const Values sample = test::sample_of(name, type, out);
+        const Values sample = test::sample_of(name, type, out, test::kFewSide);
         observed = Observed{name, {}, {}};
         const Observer observer;
         const Values results = test::call_operator(name, sample);
@@ -132,6 +140,7 @@ TEST(Composite, FloatsComeFromCertifiedAndExactOperatorsOnly) {
   const OperatorSwitch on;
   int judged = 0;
   for (const std::string_view name : composite_operators()) {
+    if (is_certified(name)) continue;
     bool called = false;
     const std::string problem = examine(std::string(name), &called);
     if (!problem.empty()) ADD_FAILURE() << problem;

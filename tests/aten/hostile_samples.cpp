@@ -15,10 +15,6 @@ using at::ScalarType;
 using at::Tensor;
 using c10::IValue;
 
-// Above three times torch's grain of 32768, so that three threads have work.
-const std::vector<std::int64_t> kShape = {2, 4, 112, 112};
-constexpr std::int64_t kElements = 2 * 4 * 112 * 112;
-
 std::uint64_t mix(std::uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -59,34 +55,176 @@ Tensor small_integers(at::IntArrayRef sizes, ScalarType type, std::int64_t below
 
 bool is_float(ScalarType type) { return c10::isFloatingType(type); }
 
-// Arguments that the general rules below get wrong.
-const std::map<std::string, std::map<std::string, IValue>>& special_arguments() {
-  static const std::map<std::string, std::map<std::string, IValue>> table = {
+using Sizes = std::vector<std::int64_t>;
+
+// Arguments that the general rules below get wrong, by operator without or with its overload.
+using Table = std::map<std::string, std::map<std::string, IValue>>;
+const Table& special_arguments() {
+  static const Table table = {
       {"aten::pixel_shuffle", {{"upscale_factor", 2}}},
       {"aten::pixel_unshuffle", {{"downscale_factor", 2}}},
       {"aten::im2col",
-       {{"kernel_size", std::vector<std::int64_t>{3, 3}}, {"dilation", std::vector<std::int64_t>{1, 1}},
-        {"padding", std::vector<std::int64_t>{1, 1}}, {"stride", std::vector<std::int64_t>{2, 2}}}},
-      {"aten::narrow_copy", {{"start", 3}, {"length", 70}, {"dim", 2}}},
+       {{"kernel_size", Sizes{3, 3}}, {"dilation", Sizes{1, 1}}, {"padding", Sizes{1, 1}}, {"stride", Sizes{2, 2}}}},
+      {"aten::narrow_copy", {{"start", 3}, {"length", 70}}},
       {"aten::nonzero_static", {{"size", 90000}}},
-      {"aten::roll", {{"shifts", std::vector<std::int64_t>{5}}, {"dims", std::vector<std::int64_t>{2}}}},
+      {"aten::roll", {{"shifts", Sizes{5}}, {"dims", Sizes{2}}}},
       {"aten::div", {{"rounding_mode", "floor"}}},
       {"aten::div_", {{"rounding_mode", "floor"}}},
+      {"aten::divide.Tensor_mode", {{"rounding_mode", "floor"}}},
+      {"aten::divide_.Tensor_mode", {{"rounding_mode", "floor"}}},
+      {"aten::divide.Scalar_mode", {{"rounding_mode", "floor"}}},
+      {"aten::divide_.Scalar_mode", {{"rounding_mode", "floor"}}},
       {"aten::arange", {{"start", 5}, {"end", 100005}, {"step", 1}}},
       {"aten::clamp", {{"min", 3}, {"max", 50}}},
       {"aten::clamp_", {{"min", 3}, {"max", 50}}},
+      {"aten::clip", {{"min", 3}, {"max", 50}}},
+      {"aten::clip_", {{"min", 3}, {"max", 50}}},
       {"aten::eye", {{"n", 300}, {"m", 301}}},
       {"aten::tril_indices", {{"row", 300}, {"col", 301}}},
       {"aten::triu_indices", {{"row", 300}, {"col", 301}}},
-      {"aten::unique_dim", {{"dim", 2}}},
+      {"aten::_convolution_mode", {{"padding", "same"}, {"stride", Sizes{1, 1}}, {"dilation", Sizes{1, 1}}}},
+      {"aten::_pad_circular", {{"pad", Sizes{1, 2, 1, 2}}}},
+      {"aten::_pad_enum", {{"pad", Sizes{1, 2, 1, 2}}, {"mode", 1}}},
+      {"aten::pad", {{"pad", Sizes{1, 2, 1, 2}}}},
+      {"aten::constant_pad_nd", {{"pad", Sizes{1, 2, 1, 2}}}},
+      {"aten::adaptive_avg_pool2d", {{"output_size", Sizes{2, 3}}}},
+      {"aten::max_pool2d", {{"kernel_size", Sizes{2, 2}}}},
+      {"aten::as_strided_scatter", {{"size", Sizes{3, 4}}, {"stride", Sizes{4, 1}}}},
+      {"aten::broadcast_to", {{"size", Sizes{3, 2, 4, 8, 8}}}},
+      {"aten::expand_copy", {{"size", Sizes{3, 2, 4, 8, 8}}}},
+      {"aten::permute_copy", {{"dims", Sizes{1, 0, 3, 2}}}},
+      {"aten::repeat", {{"repeats", Sizes{1, 2, 1, 2}}}},
+      {"aten::reshape", {{"shape", Sizes{8, 64}}}},
+      {"aten::view_copy", {{"size", Sizes{8, 64}}}},
+      {"aten::unflatten", {{"sizes", Sizes{2, 4}}}},
+      {"aten::sum_to_size", {{"size", Sizes{1, 4, 1, 8}}}},
+      {"aten::diagonal_backward", {{"input_sizes", Sizes{3, 4}}, {"dim1", 0}, {"dim2", 1}, {"offset", 0}}},
+      {"aten::select_backward", {{"input_sizes", Sizes{3, 4}}, {"dim", 0}, {"index", 1}}},
+      {"aten::slice_backward", {{"input_sizes", Sizes{3, 4}}, {"dim", 0}, {"start", 1}, {"end", 3}, {"step", 1}}},
+      {"aten::index_select_backward", {{"self_sizes", Sizes{3, 4}}, {"dim", 0}}},
+      {"aten::value_selecting_reduction_backward", {{"sizes", Sizes{3, 4}}, {"dim", 1}, {"keepdim", false}}},
+      {"aten::trace_backward", {{"sizes", Sizes{3, 3}}}},
+      {"aten::masked_scatter_backward", {{"sizes", Sizes{2, 4, 8, 8}}}},
+      {"aten::select_scatter", {{"dim", 0}, {"index", 1}}},
+      {"aten::meshgrid", {{"indexing", "ij"}}},
+      {"aten::l1_loss", {{"reduction", 1}}},
+      {"aten::swapaxes_", {{"axis0", 0}, {"axis1", 1}}},
+      {"aten::tensordot", {{"dims_self", Sizes{1}}, {"dims_other", Sizes{1}}}},
+      {"aten::embedding_backward", {{"num_weights", 10}, {"padding_idx", -1}}},
+      {"aten::softmax", {{"dim", 1}}},
+      {"aten::batch_norm", {{"training", true}, {"cudnn_enabled", false}}},
+      {"aten::_batch_norm_impl_index", {{"training", true}, {"cudnn_enabled", false}}},
+      {"aten::conv1d.padding", {{"padding", "same"}}},
+      {"aten::conv2d.padding", {{"padding", "same"}}},
+      {"aten::dropout", {{"train", true}}},
+      {"aten::dropout_", {{"train", true}}},
   };
   return table;
 }
 
+// Sizes of tensor arguments that are not the general ones.
+const std::map<std::string, std::map<std::string, Sizes>>& special_sizes() {
+  static const std::map<std::string, std::map<std::string, Sizes>> table = {
+      {"aten::trace", {{"self", {112, 112}}}},
+      {"aten::_local_scalar_dense", {{"self", {}}}},
+      {"aten::item", {{"self", {}}}},
+      {"aten::is_nonzero", {{"self", {}}}},
+      {"aten::reflection_pad1d", {{"self", {8, 112, 112}}}},
+      {"aten::replication_pad1d", {{"self", {8, 112, 112}}}},
+      {"aten::reflection_pad3d", {{"self", {2, 4, 14, 8, 112}}}},
+      {"aten::replication_pad3d", {{"self", {2, 4, 14, 8, 112}}}},
+      {"aten::index_copy", {{"source", {2, 4, 9, 112}}}},
+      {"aten::index_copy_", {{"source", {2, 4, 9, 112}}}},
+      {"aten::index_add", {{"source", {2, 4, 9, 112}}}},
+      {"aten::index_add_", {{"source", {2, 4, 9, 112}}}},
+      {"aten::_index_put_impl_", {{"values", {2, 9, 112, 112}}}},
+      {"aten::index_put", {{"values", {2, 9, 8, 8}}}},
+      {"aten::index_put_", {{"values", {2, 9, 8, 8}}}},
+      {"aten::_unsafe_index_put", {{"values", {2, 9, 8, 8}}}},
+      {"aten::linear", {{"input", {5, 7}}, {"weight", {3, 7}}, {"bias", {3}}}},
+      {"aten::conv1d", {{"input", {2, 4, 9}}, {"weight", {3, 4, 3}}, {"bias", {3}}}},
+      {"aten::conv2d", {{"input", {2, 4, 9, 9}}, {"weight", {3, 4, 3, 3}}, {"bias", {3}}}},
+      {"aten::_convolution_mode", {{"input", {2, 4, 9, 9}}, {"weight", {3, 4, 3, 3}}, {"bias", {3}}}},
+      {"aten::batch_norm", {{"weight", {4}}, {"bias", {4}}, {"running_mean", {4}}, {"running_var", {4}}}},
+      {"aten::_batch_norm_impl_index", {{"weight", {4}}, {"bias", {4}}, {"running_mean", {4}}, {"running_var", {4}}}},
+      {"aten::embedding", {{"weight", {112, 5}}}},
+      {"aten::outer", {{"self", {5}}, {"vec2", {6}}}},
+      {"aten::ger", {{"self", {5}}, {"vec2", {6}}}},
+      {"aten::diag", {{"self", {5, 6}}}},
+      {"aten::t_copy", {{"self", {5, 6}}}},
+      {"aten::matrix_H", {{"self", {5, 6}}}},
+      {"aten::fill_diagonal_", {{"self", {6, 6}}}},
+      {"aten::tensordot", {{"self", {3, 4}}, {"other", {5, 4}}}},
+      {"aten::as_strided_scatter", {{"src", {3, 4}}}},
+      {"aten::diagonal_scatter", {{"self", {4, 5}}, {"src", {4}}}},
+      {"aten::diagonal_backward", {{"grad_output", {3}}}},
+      {"aten::select_backward", {{"grad_output", {4}}}},
+      {"aten::slice_backward", {{"grad_output", {2, 4}}}},
+      {"aten::index_select_backward", {{"grad", {9, 4}}}},
+      {"aten::value_selecting_reduction_backward", {{"grad", {3}}}},
+      {"aten::trace_backward", {{"grad", {}}}},
+      {"aten::select_scatter", {{"src", {4, 8, 8}}}},
+      {"aten::_foreach_add.Tensor", {{"other", {}}}},
+      {"aten::_foreach_add_.Tensor", {{"other", {}}}},
+      {"aten::_foreach_mul.Tensor", {{"other", {}}}},
+      {"aten::_foreach_mul_.Tensor", {{"other", {}}}},
+      {"aten::_foreach_div.Tensor", {{"other", {}}}},
+      {"aten::_foreach_div_.Tensor", {{"other", {}}}},
+      {"aten::_foreach_addcmul.Tensor", {{"scalars", {2}}}},
+      {"aten::_foreach_addcmul_.Tensor", {{"scalars", {2}}}},
+      {"aten::_foreach_addcdiv.Tensor", {{"scalars", {2}}}},
+      {"aten::_foreach_addcdiv_.Tensor", {{"scalars", {2}}}},
+      {"aten::block_diag", {{"tensors", {3, 4}}}},
+      {"aten::cartesian_prod", {{"tensors", {3}}}},
+      {"aten::meshgrid", {{"tensors", {3}}}},
+      {"aten::flatten_dense_tensors", {{"tensors", {3, 4}}}},
+      {"aten::unflatten_dense_tensors", {{"flat", {24}}, {"tensors", {3, 4}}}},
+  };
+  return table;
+}
+
+// Index-like tensors: their sizes and the bound of their values.
+struct Indices {
+  Sizes sizes;
+  std::int64_t below;
+};
+const std::map<std::string, std::map<std::string, Indices>>& special_indices() {
+  static const std::map<std::string, std::map<std::string, Indices>> table = {
+      {"aten::take", {{"index", {{40000}, 2 * 4 * 112 * 112}}}},
+      {"aten::embedding", {{"indices", {{3, 4}, 112}}}},
+      {"aten::embedding_backward", {{"indices", {{2, 4, 8}, 10}}}},
+      {"aten::narrow.Tensor", {{"start", {{}, 2}}}},
+      {"aten::one_hot", {{"self", {{5, 6}, 7}}}},
+      {"aten::bincount", {{"self", {{100}, 7}}}},
+      {"aten::repeat_interleave", {{"repeats", {{1}, 7}}}},
+      {"aten::nll_loss", {{"target", {{2, 8, 8}, 4}}}},
+      {"aten::nll_loss_nd", {{"target", {{2}, 4}}}},
+      {"aten::cross_entropy_loss", {{"target", {{2}, 4}}}},
+      {"aten::value_selecting_reduction_backward", {{"indices", {{3}, 4}}}},
+      {"aten::index_select_backward", {{"index", {{9}, 3}}}},
+      {"aten::tensor_split.tensor_indices_or_sections", {{"tensor_indices_or_sections", {{3}, 2}}}},
+  };
+  return table;
+}
+
+// The entry for the full name, else for the operator whatever its overload.
+template <typename Map>
+const typename Map::mapped_type::mapped_type* special(const Map& table, const std::string& full,
+                                                      const std::string& base, const std::string& argument) {
+  for (const std::string& key : {full, base}) {
+    const auto op = table.find(key);
+    if (op == table.end()) continue;
+    const auto value = op->second.find(argument);
+    if (value != op->second.end()) return &value->second;
+  }
+  return nullptr;
+}
+
 class Builder {
  public:
-  Builder(const std::string& full_name, ScalarType type)
-      : op_(find_operator(full_name)), base_(full_name.substr(0, full_name.find('.'))), type_(type) {}
+  Builder(const std::string& full_name, ScalarType type, std::int64_t side)
+      : op_(find_operator(full_name)), full_(full_name), base_(full_name.substr(0, full_name.find('.'))), type_(type),
+        side_(side), shape_({2, 4, side, side}) {}
 
   [[nodiscard]] Values build(ScalarType out_type) const {
     Values values;
@@ -103,14 +241,12 @@ class Builder {
   }
 
   [[nodiscard]] IValue one(const c10::Argument& argument, ScalarType out_type) const {
-    if (const auto found = special_arguments().find(base_); found != special_arguments().end()) {
-      const auto value = found->second.find(argument.name());
-      const bool tensor = argument.type()->str().rfind("Tensor", 0) == 0;
-      if (value != found->second.end() && !tensor) return value->second;
-    }
+    const std::string& name = argument.name();
     const std::string type = argument.type()->str();
     if (type == "Tensor[]") {
-      return c10::List<Tensor>({hostile_tensor(kShape, type_, 1), hostile_tensor(kShape, type_, 2)});
+      const Sizes* sizes = special(special_sizes(), full_, base_, name);
+      const Sizes& own = sizes ? *sizes : shape_;
+      return c10::List<Tensor>({hostile_tensor(own, type_, 1), hostile_tensor(own, type_, 2)});
     }
     if (type == "Tensor?[]") {
       c10::List<std::optional<Tensor>> indices;
@@ -119,66 +255,66 @@ class Builder {
       return indices;
     }
     if (type.rfind("Tensor", 0) == 0) return tensor(argument, out_type);
+    if (const IValue* given = special(special_arguments(), full_, base_, name)) return *given;
     if (argument.default_value()) return *argument.default_value();
-    if (type == "int" || type == "SymInt") return argument.name() == "dim" ? 2 : 2;
+    if (type == "int" || type == "SymInt") return 2;
     if (type == "int[]" || type == "SymInt[]") return int_list(argument);
     if (type == "Scalar" || type == "number") return is_float(type_) ? IValue(0.7) : IValue(3);
+    if (type == "Scalar[]" || type == "number[]") {
+      c10::List<at::Scalar> two;
+      two.push_back(is_float(type_) ? at::Scalar(0.5) : at::Scalar(2));
+      two.push_back(is_float(type_) ? at::Scalar(0.25) : at::Scalar(3));
+      return two;
+    }
+    if (type == "float") return 0.5;
     if (type == "bool") return false;
+    if (type == "Device") return c10::Device(c10::kCPU);
     return {};
   }
 
   [[nodiscard]] IValue int_list(const c10::Argument& argument) const {
-    if (argument.name() == "padding") {
-      const int dims = base_.back() - '0' == 0 ? 1 : op_.schema().name().find("1d") != std::string::npos   ? 1
-                                               : op_.schema().name().find("2d") != std::string::npos ? 2
-                                                                                                     : 3;
-      return std::vector<std::int64_t>(2 * dims, 1);
-    }
-    return std::vector<std::int64_t>{2};
+    if (argument.name() != "padding") return Sizes{2};
+    const std::size_t digit = base_.find_first_of("123");
+    const int dims = digit == std::string::npos ? 1 : base_[digit] - '0';
+    return Sizes(2 * dims, 1);
   }
 
   [[nodiscard]] IValue tensor(const c10::Argument& argument, ScalarType out_type) const {
     const std::string& name = argument.name();
     if (argument.is_out()) return at::empty({0}, out_type);
-    if (name == "mask" || name == "condition") return small_integers(kShape, at::kBool, 2, 3);
+    if (const Indices* given = special(special_indices(), full_, base_, name)) {
+      return small_integers(given->sizes, at::kLong, given->below, 5);
+    }
+    if (const Sizes* sizes = special(special_sizes(), full_, base_, name)) return hostile_tensor(*sizes, type_, 3);
+    if (name == "mask" || name == "condition") return small_integers(shape_, at::kBool, 2, 3);
     if (name == "index" || name == "indices") return index();
-    if (name == "value" || name == "atol") return hostile_tensor({}, type_, 77);
+    if (name == "value") return hostile_tensor({}, type_, 77);
     if (name == "boundaries" || name == "sorted_sequence") {
       Tensor sorted = at::empty({50}, at::kFloat);
       for (int i = 0; i < 50; ++i) sorted.data_ptr<float>()[i] = static_cast<float>(i - 25) / 8;
       return sorted.to(type_);
     }
-    if (name == "repeats" || is({"bincount"})) {
-      return name == "weights" ? IValue() : IValue(small_integers({100}, at::kLong, 7, 4));
-    }
-    if (is({"trace"})) return hostile_tensor({112, 112}, type_, 1);
-    if (is({"_local_scalar_dense"})) return hostile_tensor({}, type_, 9);
-    if (is({"reflection_pad1d", "replication_pad1d"})) return hostile_tensor({8, 112, 112}, type_, 1);
-    if (is({"reflection_pad3d", "replication_pad3d"})) return hostile_tensor({2, 4, 14, 8, 112}, type_, 1);
     if (name == "other" || name == "src" || name == "source" || name == "values" || name == "elements") {
-      if (is({"index_copy", "index_copy_", "index_add", "index_add_"})) return hostile_tensor({2, 4, 9, 112}, type_, 2);
-      if (is({"put_"})) return hostile_tensor({2000}, type_, 2);
-      if (is({"_index_put_impl_"})) return hostile_tensor({2, 9, 112, 112}, type_, 2);
-      // Integer division: no zero and no -1 by the least value.
-      if (!is_float(type_)) return small_integers(kShape, type_ == at::kBool ? at::kBool : type_, 100, 2).add(type_ == at::kBool ? 0 : 1).to(type_);
-      return hostile_tensor(kShape, type_, 2);
+      // Integer division: no zero, and no -1 under the least value.
+      if (!is_float(type_) && type_ != at::kBool) return small_integers(shape_, type_, 100, 2).add(1);
+      return hostile_tensor(shape_, type_, 2);
     }
     if (argument.type()->str() == "Tensor?" && name != "min") return {};
-    return hostile_tensor(kShape, type_, 1);
+    return hostile_tensor(shape_, type_, 1);
   }
 
   [[nodiscard]] Tensor index() const {
-    if (is({"take"})) return small_integers({40000}, at::kLong, kElements, 5);
-    if (is({"put_"})) return small_integers({2000}, at::kLong, 500, 5);
-    if (is({"index_select", "index_fill_", "index_copy", "index_copy_", "index_add", "index_add_"})) {
-      return small_integers({9}, at::kLong, 112, 5);
+    if (is({"index_select", "index_fill", "index_fill_", "index_copy", "index_copy_", "index_add", "index_add_"})) {
+      return small_integers({9}, at::kLong, side_, 5);
     }
-    return small_integers(kShape, at::kLong, 112, 5);
+    return small_integers(shape_, at::kLong, side_, 5);
   }
 
   c10::OperatorHandle op_;
-  std::string base_;
+  std::string full_, base_;
   ScalarType type_;
+  std::int64_t side_;
+  Sizes shape_;
 };
 
 void absorb(std::uint64_t& digest, std::uint64_t word) { digest = mix(digest ^ word); }
@@ -258,8 +394,8 @@ Tensor hostile_tensor(at::IntArrayRef sizes, ScalarType type, std::uint64_t seed
   return tensor.clone();
 }
 
-Values sample_of(const std::string& full_name, ScalarType type, ScalarType out_type) {
-  return Builder(full_name, type).build(out_type);
+Values sample_of(const std::string& full_name, ScalarType type, ScalarType out_type, std::int64_t side) {
+  return Builder(full_name, type, side).build(out_type);
 }
 
 std::uint64_t digest_of(const IValue& value) {

@@ -14,39 +14,39 @@ aten::view_as aten::expand_as aten::broadcast_to aten::broadcast_tensors aten::n
 aten::unsafe_chunk aten::split.sizes aten::tensor_split.sections aten::tensor_split.indices
 aten::tensor_split.tensor_indices_or_sections aten::hsplit.int aten::hsplit.array aten::vsplit.int aten::vsplit.array
 aten::dsplit.int aten::dsplit.array aten::movedim.int aten::movedim.intlist aten::moveaxis.int aten::moveaxis.intlist
-aten::swapaxes aten::swapaxes_ aten::swapdims aten::swapdims_ aten::adjoint aten::mT aten::mH aten::numpy_T
-aten::matrix_H aten::atleast_1d aten::atleast_2d aten::atleast_3d aten::atleast_1d.Sequence aten::atleast_2d.Sequence
-aten::atleast_3d.Sequence aten::diag aten::diag.out aten::diagflat aten::diag_embed aten::linalg_diagonal aten::meshgrid
-aten::meshgrid.indexing aten::cartesian_prod aten::tile aten::repeat aten::repeat_interleave.self_int
-aten::repeat_interleave.self_Tensor aten::stack aten::stack.out aten::hstack aten::hstack.out aten::vstack
-aten::vstack.out aten::dstack aten::dstack.out aten::row_stack aten::row_stack.out aten::column_stack
-aten::column_stack.out aten::concat aten::concat.out aten::concatenate aten::concatenate.out aten::fliplr aten::flipud
-aten::rot90 aten::pad aten::constant_pad_nd aten::_pad_enum aten::_pad_circular aten::pad_sequence
-aten::flatten_dense_tensors aten::unflatten_dense_tensors aten::take_along_dim aten::take_along_dim.out aten::argwhere
-aten::nonzero_numpy aten::real aten::to.device aten::to.dtype aten::to.dtype_layout aten::to.other aten::_to_copy
-aten::type_as aten::_to_cpu aten::_cast_Byte aten::_cast_Char aten::_cast_Double aten::_cast_Float aten::_cast_Int
-aten::_cast_Long aten::_cast_Short aten::resolve_conj aten::resolve_neg aten::conj aten::positive aten::_dim_arange
-aten::copy aten::_unsafe_index.Tensor aten::_unsafe_index_put aten::index_put aten::index_put_ aten::fill.Scalar
-aten::fill.Tensor aten::masked_fill.Scalar aten::masked_fill.Tensor aten::masked_scatter aten::masked_scatter_backward
-aten::masked_select_backward aten::index_fill.int_Scalar aten::index_fill.int_Tensor aten::fill_diagonal_
-aten::select_backward aten::slice_backward aten::diagonal_backward aten::select_scatter aten::slice_scatter
-aten::diagonal_scatter aten::as_strided_scatter aten::index_select_backward aten::gather_backward
+aten::swapaxes aten::swapdims aten::adjoint aten::mT aten::mH aten::numpy_T aten::matrix_H aten::atleast_1d
+aten::atleast_2d aten::atleast_3d aten::atleast_1d.Sequence aten::atleast_2d.Sequence aten::atleast_3d.Sequence
+aten::diag aten::diag.out aten::diagflat aten::diag_embed aten::linalg_diagonal aten::meshgrid aten::meshgrid.indexing
+aten::cartesian_prod aten::tile aten::repeat aten::repeat_interleave.self_int aten::repeat_interleave.self_Tensor
+aten::stack aten::stack.out aten::hstack aten::hstack.out aten::vstack aten::vstack.out aten::dstack aten::dstack.out
+aten::row_stack aten::row_stack.out aten::column_stack aten::column_stack.out aten::concat aten::concat.out
+aten::concatenate aten::concatenate.out aten::fliplr aten::flipud aten::rot90 aten::pad aten::constant_pad_nd
+aten::_pad_enum aten::_pad_circular aten::pad_sequence aten::flatten_dense_tensors aten::unflatten_dense_tensors
+aten::take_along_dim aten::take_along_dim.out aten::argwhere aten::nonzero_numpy aten::real aten::to.device
+aten::to.dtype aten::to.dtype_layout aten::to.other aten::_to_copy aten::type_as aten::_to_cpu aten::_cast_Byte
+aten::_cast_Char aten::_cast_Double aten::_cast_Float aten::_cast_Int aten::_cast_Long aten::_cast_Short
+aten::resolve_conj aten::resolve_neg aten::conj aten::positive aten::_dim_arange aten::copy aten::_unsafe_index.Tensor
+aten::_unsafe_index_put aten::index_put aten::index_put_ aten::fill.Scalar aten::fill.Tensor aten::masked_fill.Scalar
+aten::masked_fill.Tensor aten::masked_scatter aten::masked_scatter_backward aten::masked_select_backward
+aten::index_fill.int_Scalar aten::index_fill.int_Tensor aten::fill_diagonal_ aten::select_backward
+aten::slice_backward aten::diagonal_backward aten::select_scatter aten::slice_scatter aten::diagonal_scatter
+aten::diagonal_copy aten::as_strided_scatter aten::index_select_backward aten::gather_backward
 aten::value_selecting_reduction_backward aten::trace_backward aten::lift_fresh_copy aten::alias_copy aten::detach_copy
 aten::expand_copy aten::permute_copy aten::select_copy.int aten::slice_copy.Tensor aten::split_copy.Tensor
 aten::split_with_sizes_copy aten::squeeze_copy aten::squeeze_copy.dim aten::squeeze_copy.dims aten::t_copy
-aten::transpose_copy.int aten::unbind_copy.int aten::unsqueeze_copy aten::view_copy aten::unfold_copy
-aten::zeros aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten::ones_like aten::new_ones
-aten::full aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
-aten::arange.start_step aten::arange.out aten::scalar_tensor aten::one_hot aten::item aten::is_nonzero aten::embedding
-aten::sort aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag
+aten::transpose_copy.int aten::unbind_copy.int aten::unsqueeze_copy aten::view_copy aten::unfold_copy aten::zeros
+aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten::ones_like aten::new_ones aten::full
+aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
+aten::arange.start_step aten::arange.out aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
+aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag
 )";
 
 // Element-wise arithmetic and comparisons under other names or with a scalar.
 constexpr std::string_view kArithmetic = R"(
 aten::add.Scalar aten::add_.Scalar aten::sub.Scalar aten::sub_.Scalar aten::rsub.Scalar aten::mul.Scalar
 aten::mul_.Scalar aten::div.Scalar aten::div_.Scalar aten::div.Scalar_mode aten::div_.Scalar_mode aten::abs aten::abs_
-aten::absolute aten::absolute_ aten::absolute.out aten::negative aten::negative_ aten::negative.out aten::fix aten::fix_
-aten::fix.out aten::subtract.Tensor aten::subtract.Scalar aten::subtract.out aten::subtract_.Tensor
+aten::absolute aten::absolute_ aten::absolute.out aten::negative aten::negative_ aten::negative.out aten::fix
+aten::fix_ aten::fix.out aten::subtract.Tensor aten::subtract.Scalar aten::subtract.out aten::subtract_.Tensor
 aten::subtract_.Scalar aten::multiply.Tensor aten::multiply.Scalar aten::multiply.out aten::multiply_.Tensor
 aten::multiply_.Scalar aten::divide.Tensor aten::divide.Scalar aten::divide.out aten::divide_.Tensor
 aten::divide_.Scalar aten::divide.Tensor_mode aten::divide.Scalar_mode aten::divide_.Tensor_mode
@@ -54,17 +54,17 @@ aten::divide_.Scalar_mode aten::true_divide.Tensor aten::true_divide.Scalar aten
 aten::true_divide_.Tensor aten::true_divide_.Scalar aten::floor_divide.Scalar aten::floor_divide_.Scalar
 aten::fmod.Scalar aten::fmod_.Scalar aten::remainder.Scalar aten::remainder_.Scalar aten::square aten::square_
 aten::square.out aten::clip aten::clip_ aten::clip.out aten::clip.Tensor aten::clip_.Tensor aten::max.other
-aten::max.out aten::min.other aten::min.out aten::relu6 aten::relu6_ aten::isinf aten::isfinite aten::isclose
-aten::allclose aten::isreal aten::greater.Scalar aten::greater.Tensor aten::greater_.Scalar aten::greater_.Tensor
-aten::greater_equal.Scalar aten::greater_equal.Tensor aten::greater_equal_.Scalar aten::greater_equal_.Tensor
-aten::less.Scalar aten::less.Tensor aten::less_.Scalar aten::less_.Tensor aten::less_equal.Scalar
-aten::less_equal.Tensor aten::less_equal_.Scalar aten::less_equal_.Tensor aten::not_equal.Scalar aten::not_equal.Tensor
-aten::not_equal_.Scalar aten::not_equal_.Tensor aten::logical_and aten::logical_and_ aten::logical_or aten::logical_or_
-aten::logical_xor aten::logical_xor_ aten::logical_not aten::logical_not_ aten::_is_all_true aten::_is_any_true
-aten::__and__.Scalar aten::__and__.Tensor aten::__iand__.Scalar aten::__iand__.Tensor aten::__or__.Scalar
-aten::__or__.Tensor aten::__ior__.Scalar aten::__ior__.Tensor aten::__xor__.Scalar aten::__xor__.Tensor
-aten::__ixor__.Scalar aten::__ixor__.Tensor aten::bitwise_and.Scalar aten::bitwise_and_.Scalar aten::bitwise_or.Scalar
-aten::bitwise_or_.Scalar aten::bitwise_xor.Scalar aten::bitwise_xor_.Scalar aten::bitwise_left_shift.Tensor_Scalar
+aten::max.out aten::min.other aten::min.out aten::isinf aten::isfinite aten::isclose aten::allclose aten::isreal
+aten::greater.Scalar aten::greater.Tensor aten::greater_.Scalar aten::greater_.Tensor aten::greater_equal.Scalar
+aten::greater_equal.Tensor aten::greater_equal_.Scalar aten::greater_equal_.Tensor aten::less.Scalar aten::less.Tensor
+aten::less_.Scalar aten::less_.Tensor aten::less_equal.Scalar aten::less_equal.Tensor aten::less_equal_.Scalar
+aten::less_equal_.Tensor aten::not_equal.Scalar aten::not_equal.Tensor aten::not_equal_.Scalar aten::not_equal_.Tensor
+aten::logical_and aten::logical_and_ aten::logical_or aten::logical_or_ aten::logical_xor aten::logical_xor_
+aten::logical_not aten::logical_not_ aten::_is_all_true aten::_is_any_true aten::__and__.Scalar aten::__and__.Tensor
+aten::__iand__.Scalar aten::__iand__.Tensor aten::__or__.Scalar aten::__or__.Tensor aten::__ior__.Scalar
+aten::__ior__.Tensor aten::__xor__.Scalar aten::__xor__.Tensor aten::__ixor__.Scalar aten::__ixor__.Tensor
+aten::bitwise_and.Scalar aten::bitwise_and_.Scalar aten::bitwise_or.Scalar aten::bitwise_or_.Scalar
+aten::bitwise_xor.Scalar aten::bitwise_xor_.Scalar aten::bitwise_left_shift.Tensor_Scalar
 aten::bitwise_left_shift_.Tensor_Scalar aten::bitwise_right_shift.Tensor_Scalar
 aten::bitwise_right_shift_.Tensor_Scalar aten::special_expit aten::special_erf aten::special_expm1 aten::special_log1p
 aten::sum aten::sum_to_size aten::mean aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
@@ -74,9 +74,9 @@ aten::sum aten::sum_to_size aten::mean aten::outer aten::outer.out aten::ger ate
 constexpr std::string_view kNetworks = R"(
 aten::matmul aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot aten::linear aten::conv1d aten::conv2d
 aten::conv1d.padding aten::conv2d.padding aten::_convolution_mode aten::batch_norm aten::_batch_norm_impl_index
-aten::_batch_norm_impl_index_backward aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_
-aten::softmax.int aten::log_softmax.int aten::special_softmax aten::special_log_softmax aten::cross_entropy_loss
-aten::nll_loss aten::nll_loss_nd aten::nll_loss2d aten::l1_loss aten::embedding_backward aten::std aten::var
+aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::softmax.int aten::log_softmax.int
+aten::special_softmax aten::special_log_softmax aten::cross_entropy_loss aten::nll_loss aten::nll_loss_nd
+aten::l1_loss
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.
@@ -92,13 +92,11 @@ aten::_foreach_mul.List aten::_foreach_mul.Scalar aten::_foreach_mul.ScalarList 
 aten::_foreach_mul_.List aten::_foreach_mul_.Scalar aten::_foreach_mul_.ScalarList aten::_foreach_mul_.Tensor
 aten::_foreach_div.List aten::_foreach_div.Scalar aten::_foreach_div.ScalarList aten::_foreach_div.Tensor
 aten::_foreach_div_.List aten::_foreach_div_.Scalar aten::_foreach_div_.ScalarList aten::_foreach_div_.Tensor
-aten::_foreach_maximum.List aten::_foreach_maximum_.List aten::_foreach_minimum.List aten::_foreach_minimum_.List
 aten::_foreach_addcmul.Scalar aten::_foreach_addcmul.ScalarList aten::_foreach_addcmul.Tensor
 aten::_foreach_addcmul_.Scalar aten::_foreach_addcmul_.ScalarList aten::_foreach_addcmul_.Tensor
 aten::_foreach_addcdiv.Scalar aten::_foreach_addcdiv.ScalarList aten::_foreach_addcdiv.Tensor
 aten::_foreach_addcdiv_.Scalar aten::_foreach_addcdiv_.ScalarList aten::_foreach_addcdiv_.Tensor
-aten::_foreach_lerp.List aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.List
-aten::_foreach_lerp_.Scalar aten::_foreach_lerp_.ScalarList
+aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.Scalar aten::_foreach_lerp_.ScalarList
 )";
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr Group kGroups[] = {
 aten::alias aten::as_strided aten::as_strided_ aten::detach aten::detach_ aten::diagonal aten::expand aten::permute
 aten::select.int aten::slice.Tensor aten::split.Tensor aten::split_with_sizes
 aten::squeeze aten::squeeze.dim aten::squeeze.dims aten::squeeze_ aten::squeeze_.dim aten::squeeze_.dims
-aten::t aten::t_ aten::transpose.int aten::transpose_ aten::unbind.int aten::unfold aten::unsqueeze aten::unsqueeze_
+aten::t aten::t_ aten::transpose.int aten::transpose_ aten::swapaxes_ aten::swapdims_ aten::unbind.int aten::unfold aten::unsqueeze aten::unsqueeze_
 aten::view aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift aten::lift_fresh
 aten::unsafe_split.Tensor aten::unsafe_split_with_sizes
 )"},
@@ -41,8 +41,8 @@ aten::empty.memory_format aten::empty_strided aten::empty_like aten::empty_permu
 aten::new_empty aten::new_empty_strided aten::resize_ aten::resize_as_ aten::set_ aten::set_.source_Storage
 aten::set_.source_Storage_storage_offset aten::set_.source_Tensor aten::set_.source_Tensor_storage_offset
 )"},
-    {ExactRule::moves, "writes zeros, ones or index patterns", R"(
-aten::zero_ aten::zero aten::zero.out aten::eye.out aten::eye.m_out aten::tril_indices aten::triu_indices
+    {ExactRule::moves, "writes one value, zeros, ones or index patterns", R"(
+aten::zero_ aten::zero aten::zero.out aten::scalar_tensor aten::eye.out aten::eye.m_out aten::tril_indices aten::triu_indices
 )"},
     {ExactRule::moves, "copies values unchanged", R"(
 aten::cat aten::cat.out aten::_stack aten::_stack.out aten::flip aten::gather aten::gather.out

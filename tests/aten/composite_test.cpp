@@ -117,7 +117,7 @@ bool is_certified(std::string_view full_name) {
 
 // "" where judged well; else why not. *called says whether any sample was accepted.
 std::string examine(const std::string& name, bool* called) {
-  std::string error = "no sample";
+  std::string first_error;
   for (const at::ScalarType type : {at::kFloat, at::kLong, at::kBool}) {
     for (const at::ScalarType out : {type, at::kBool, at::kLong}) {
       try {
@@ -128,12 +128,12 @@ std::string examine(const std::string& name, bool* called) {
         *called = true;
         return judge(name, sample, results);
       } catch (const c10::Error& refused) {
-        error = refused.what_without_backtrace();
-        error = error.substr(0, error.find('\n'));
+        const std::string error = refused.what_without_backtrace();
+        if (first_error.empty()) first_error = error.substr(0, error.find('\n'));
       }
     }
   }
-  return name + ": " + error;
+  return name + ": " + first_error;
 }
 
 TEST(Composite, FloatsComeFromCertifiedAndExactOperatorsOnly) {

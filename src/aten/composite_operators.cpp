@@ -16,7 +16,7 @@ aten::tensor_split.tensor_indices_or_sections aten::hsplit.int aten::hsplit.arra
 aten::dsplit.int aten::dsplit.array aten::movedim.int aten::movedim.intlist aten::moveaxis.int aten::moveaxis.intlist
 aten::swapaxes aten::swapdims aten::adjoint aten::mT aten::mH aten::numpy_T aten::matrix_H aten::atleast_1d
 aten::atleast_2d aten::atleast_3d aten::atleast_1d.Sequence aten::atleast_2d.Sequence aten::atleast_3d.Sequence
-aten::diag aten::diag.out aten::diagflat aten::diag_embed aten::linalg_diagonal aten::meshgrid aten::meshgrid.indexing
+aten::diag aten::diagflat aten::diag_embed aten::linalg_diagonal aten::meshgrid aten::meshgrid.indexing
 aten::cartesian_prod aten::tile aten::repeat aten::repeat_interleave.self_int aten::repeat_interleave.self_Tensor
 aten::stack aten::stack.out aten::hstack aten::hstack.out aten::vstack aten::vstack.out aten::dstack aten::dstack.out
 aten::row_stack aten::row_stack.out aten::column_stack aten::column_stack.out aten::concat aten::concat.out

@@ -16,45 +16,44 @@ struct Group {
 constexpr Group kGroups[] = {
     {ExactRule::moves, "view: shares the memory, computes nothing", R"(
 aten::alias aten::as_strided aten::as_strided_ aten::detach aten::detach_ aten::diagonal aten::expand aten::permute
-aten::select.int aten::slice.Tensor aten::split.Tensor aten::split_with_sizes
-aten::squeeze aten::squeeze.dim aten::squeeze.dims aten::squeeze_ aten::squeeze_.dim aten::squeeze_.dims
-aten::t aten::t_ aten::transpose.int aten::transpose_ aten::swapaxes_ aten::swapdims_ aten::unbind.int aten::unfold aten::unsqueeze aten::unsqueeze_
-aten::view aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift aten::lift_fresh
-aten::unsafe_split.Tensor aten::unsafe_split_with_sizes
+aten::select.int aten::slice.Tensor aten::split.Tensor aten::split_with_sizes aten::squeeze aten::squeeze.dim
+aten::squeeze.dims aten::squeeze_ aten::squeeze_.dim aten::squeeze_.dims aten::t aten::t_ aten::transpose.int
+aten::transpose_ aten::swapaxes_ aten::swapdims_ aten::unbind.int aten::unfold aten::unsqueeze aten::unsqueeze_
+aten::view aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift
+aten::lift_fresh aten::unsafe_split.Tensor aten::unsafe_split_with_sizes
 )"},
     {ExactRule::moves, "describes a tensor or its place in the graph: no values", R"(
-aten::is_same_size aten::is_set_to aten::_has_same_storage_numel aten::is_pinned
-aten::_assert_tensor_metadata aten::_assert_async aten::_assert_async.msg aten::_assert_scalar aten::_is_zerotensor
-aten::size.int aten::stride.int aten::dim aten::numel aten::storage_offset aten::sym_size.int aten::sym_stride.int
-aten::sym_numel aten::sym_storage_offset aten::sym_is_contiguous aten::is_contiguous aten::is_contiguous.memory_format
+aten::is_same_size aten::is_set_to aten::_has_same_storage_numel aten::is_pinned aten::_assert_tensor_metadata
+aten::_assert_async aten::_assert_async.msg aten::_assert_scalar aten::_is_zerotensor aten::size.int aten::stride.int
+aten::dim aten::numel aten::storage_offset aten::sym_size.int aten::sym_stride.int aten::sym_numel
+aten::sym_storage_offset aten::sym_is_contiguous aten::is_contiguous aten::is_contiguous.memory_format
 aten::is_complex aten::is_floating_point aten::is_signed aten::is_conj aten::is_neg aten::is_inference aten::is_leaf
 aten::is_distributed aten::output_nr aten::_version aten::requires_grad_ aten::retain_grad aten::retains_grad
 aten::set_data aten::data aten::get_device aten::can_cast aten::promote_types aten::result_type.Tensor
 aten::result_type.Scalar aten::result_type.Scalar_Tensor aten::result_type.Scalar_Scalar
 aten::_debug_has_internal_overlap aten::_has_compatible_shallow_copy_type aten::cudnn_is_acceptable
-aten::is_vulkan_available aten::_nnpack_available aten::_shape_as_tensor aten::_backward
-aten::record_stream profiler::_record_function_enter profiler::_record_function_enter_new
-profiler::_record_function_exit profiler::_record_function_exit._RecordFunction
+aten::is_vulkan_available aten::_nnpack_available aten::_shape_as_tensor aten::_backward aten::record_stream
+profiler::_record_function_enter profiler::_record_function_enter_new profiler::_record_function_exit
+profiler::_record_function_exit._RecordFunction
 )"},
     {ExactRule::moves, "allocates or resizes memory; its values are the caller's to write", R"(
-aten::empty.memory_format aten::empty_strided aten::empty_like aten::empty_permuted aten::empty.out
-aten::new_empty aten::new_empty_strided aten::resize_ aten::resize_as_ aten::set_ aten::set_.source_Storage
+aten::empty.memory_format aten::empty_strided aten::empty_like aten::empty_permuted aten::empty.out aten::new_empty
+aten::new_empty_strided aten::resize_ aten::resize_as_ aten::set_ aten::set_.source_Storage
 aten::set_.source_Storage_storage_offset aten::set_.source_Tensor aten::set_.source_Tensor_storage_offset
 )"},
     {ExactRule::moves, "writes one value, zeros, ones or index patterns", R"(
-aten::zero_ aten::zero aten::zero.out aten::scalar_tensor aten::eye.out aten::eye.m_out aten::tril_indices aten::triu_indices
+aten::zero_ aten::zero aten::zero.out aten::scalar_tensor aten::eye.out aten::eye.m_out aten::tril_indices
+aten::triu_indices
 )"},
     {ExactRule::moves, "copies values unchanged", R"(
-aten::cat aten::cat.out aten::_stack aten::_stack.out aten::flip aten::gather aten::gather.out
-aten::index.Tensor aten::index.Tensor_out aten::index_select aten::index_select.out
-aten::masked_select aten::masked_select.out aten::narrow_copy aten::narrow_copy.out aten::roll
-aten::take aten::take.out aten::tril aten::tril.out aten::tril_ aten::triu aten::triu.out aten::triu_
-aten::masked_scatter_ aten::repeat_interleave.Tensor
-aten::pixel_shuffle aten::pixel_unshuffle aten::channel_shuffle aten::native_channel_shuffle
-aten::reflection_pad1d aten::reflection_pad1d.out aten::reflection_pad2d aten::reflection_pad2d.out
-aten::reflection_pad3d aten::reflection_pad3d.out aten::replication_pad1d aten::replication_pad1d.out
-aten::replication_pad2d aten::replication_pad2d.out aten::replication_pad3d aten::replication_pad3d.out
-aten::im2col aten::im2col.out
+aten::cat aten::cat.out aten::_stack aten::_stack.out aten::flip aten::gather aten::gather.out aten::index.Tensor
+aten::index.Tensor_out aten::index_select aten::index_select.out aten::masked_select aten::masked_select.out
+aten::narrow_copy aten::narrow_copy.out aten::roll aten::take aten::take.out aten::tril aten::tril.out aten::tril_
+aten::triu aten::triu.out aten::triu_ aten::masked_scatter_ aten::repeat_interleave.Tensor aten::pixel_shuffle
+aten::pixel_unshuffle aten::channel_shuffle aten::native_channel_shuffle aten::reflection_pad1d
+aten::reflection_pad1d.out aten::reflection_pad2d aten::reflection_pad2d.out aten::reflection_pad3d
+aten::reflection_pad3d.out aten::replication_pad1d aten::replication_pad1d.out aten::replication_pad2d
+aten::replication_pad2d.out aten::replication_pad3d aten::replication_pad3d.out aten::im2col aten::im2col.out
 )"},
     {ExactRule::moves, "sends bits between processes unchanged", R"(
 c10d::broadcast_ c10d::allgather_ c10d::_allgather_base_ c10d::allgather_coalesced_
@@ -62,8 +61,8 @@ c10d::allgather_into_tensor_coalesced_ c10d::alltoall_ c10d::alltoall_base_ c10d
 c10d::gather_ c10d::scatter_ c10d::send c10d::recv_ c10d::recv_any_source_
 )"},
     {ExactRule::inspects, "writes one value, converted to the tensor's type", R"(
-aten::fill_.Scalar aten::fill_.Tensor aten::masked_fill_.Scalar aten::masked_fill_.Tensor
-aten::index_fill_.int_Scalar aten::index_fill_.int_Tensor aten::_local_scalar_dense
+aten::fill_.Scalar aten::fill_.Tensor aten::masked_fill_.Scalar aten::masked_fill_.Tensor aten::index_fill_.int_Scalar
+aten::index_fill_.int_Tensor aten::_local_scalar_dense
 )"},
     {ExactRule::inspects, "selects one of two values", R"(
 aten::where.self aten::where.self_out
@@ -74,62 +73,49 @@ aten::ne.Scalar aten::ne.Scalar_out aten::ne.Tensor aten::ne.Tensor_out aten::ne
 aten::lt.Scalar aten::lt.Scalar_out aten::lt.Tensor aten::lt.Tensor_out aten::lt_.Scalar aten::lt_.Tensor
 aten::le.Scalar aten::le.Scalar_out aten::le.Tensor aten::le.Tensor_out aten::le_.Scalar aten::le_.Tensor
 aten::gt.Scalar aten::gt.Scalar_out aten::gt.Tensor aten::gt.Tensor_out aten::gt_.Scalar aten::gt_.Tensor
-aten::ge.Scalar aten::ge.Scalar_out aten::ge.Tensor aten::ge.Tensor_out aten::ge_.Scalar aten::ge_.Tensor
-aten::equal aten::isnan aten::isposinf aten::isposinf.out aten::isneginf aten::isneginf.out
-aten::searchsorted.Tensor aten::searchsorted.Tensor_out aten::searchsorted.Scalar aten::searchsorted.Scalar_out
-aten::bucketize.Tensor aten::bucketize.Tensor_out aten::bucketize.Scalar
+aten::ge.Scalar aten::ge.Scalar_out aten::ge.Tensor aten::ge.Tensor_out aten::ge_.Scalar aten::ge_.Tensor aten::equal
+aten::isnan aten::isposinf aten::isposinf.out aten::isneginf aten::isneginf.out aten::searchsorted.Tensor
+aten::searchsorted.Tensor_out aten::searchsorted.Scalar aten::searchsorted.Scalar_out aten::bucketize.Tensor
+aten::bucketize.Tensor_out aten::bucketize.Scalar
 )"},
     {ExactRule::inspects, "asks which values are zero", R"(
-aten::logical_and.out aten::logical_or.out aten::logical_xor.out aten::logical_not.out
-aten::any aten::any.dim aten::any.dims aten::any.out aten::any.dims_out aten::any.all_out
-aten::all aten::all.dim aten::all.dims aten::all.out aten::all.dims_out aten::all.all_out
-aten::nonzero aten::nonzero.out aten::nonzero_static aten::nonzero_static.out aten::count_nonzero.dim_IntList
-aten::count_nonzero
+aten::logical_and.out aten::logical_or.out aten::logical_xor.out aten::logical_not.out aten::any aten::any.dim
+aten::any.dims aten::any.out aten::any.dims_out aten::any.all_out aten::all aten::all.dim aten::all.dims aten::all.out
+aten::all.dims_out aten::all.all_out aten::nonzero aten::nonzero.out aten::nonzero_static aten::nonzero_static.out
+aten::count_nonzero.dim_IntList aten::count_nonzero
 )"},
     {ExactRule::converts, "copies, each value converted once to the other type", R"(
 aten::copy_
 )"},
     {ExactRule::rounds, "one IEEE operation per element", R"(
-aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor
-aten::sqrt aten::sqrt.out aten::sqrt_ aten::reciprocal aten::reciprocal.out aten::reciprocal_
-aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ aten::sgn aten::sgn.out aten::sgn_
-aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out aten::trunc_
-aten::round aten::round.out aten::round_ aten::frac aten::frac.out aten::frac_
-aten::threshold aten::threshold.out aten::threshold_
-)"},
-    {ExactRule::unscaled, "one IEEE addition per element where alpha is 1 or -1", R"(
-aten::add.Tensor aten::add.out aten::add_.Tensor aten::sub.Tensor aten::sub.out aten::sub_.Tensor aten::rsub.Tensor
+aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::sqrt
+aten::sqrt.out aten::sqrt_ aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_
+aten::sgn aten::sgn.out aten::sgn_ aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_
+aten::trunc aten::trunc.out aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out
+aten::frac_ aten::threshold aten::threshold.out aten::threshold_
 )"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
-aten::sum.dim_IntList aten::sum.IntList_out aten::prod aten::prod.dim_int aten::prod.int_out
-aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod aten::cumprod.out aten::cumprod_
-aten::max aten::max.unary_out aten::max.dim aten::max.dim_max aten::min aten::min.unary_out aten::min.dim aten::min.dim_min
-aten::amax aten::amax.out aten::amin aten::amin.out aten::aminmax aten::aminmax.out aten::argmax aten::argmax.out
-aten::argmin aten::argmin.out aten::maximum aten::maximum.out aten::minimum aten::minimum.out
-aten::clamp aten::clamp.out aten::clamp_ aten::clamp.Tensor aten::clamp.Tensor_out aten::clamp_.Tensor
-aten::clamp_min aten::clamp_min.out aten::clamp_min_ aten::clamp_max aten::clamp_max.out aten::clamp_max_
-aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor
-aten::bitwise_or.Tensor aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor
-aten::bitwise_xor.Tensor aten::bitwise_xor.Tensor_out aten::bitwise_xor_.Tensor
-aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_
+aten::prod aten::prod.dim_int aten::prod.int_out aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod
+aten::cumprod.out aten::cumprod_ aten::aminmax aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out
+aten::clamp_.Tensor aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor
+aten::bitwise_or.Tensor aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor
+aten::bitwise_xor.Tensor_out aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_
 aten::bitwise_left_shift.Tensor aten::bitwise_left_shift.Tensor_out aten::bitwise_left_shift_.Tensor
 aten::bitwise_right_shift.Tensor aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor
 aten::__lshift__.Scalar aten::__lshift__.Tensor aten::__ilshift__.Scalar aten::__ilshift__.Tensor
 aten::__rshift__.Scalar aten::__rshift__.Tensor aten::__irshift__.Scalar aten::__irshift__.Tensor
-aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode
-aten::floor_divide aten::floor_divide.out aten::floor_divide_.Tensor
-aten::fmod.Tensor aten::fmod.Tensor_out aten::fmod_.Tensor
-aten::remainder.Tensor aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor
-aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace aten::bincount
-aten::arange.start_out aten::scatter_add aten::scatter_add.out aten::scatter_add_
-aten::index_add aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out
-aten::isin.Tensor_Scalar aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
-aten::_unique aten::_unique2 aten::unique_consecutive aten::unique_dim aten::unique_dim_consecutive
-aten::view.dtype c10d::allreduce_ c10d::reduce_
+aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode aten::floor_divide aten::floor_divide.out
+aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out aten::fmod_.Tensor aten::remainder.Tensor
+aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor aten::gcd aten::gcd.out aten::gcd_
+aten::lcm aten::lcm.out aten::lcm_ aten::trace aten::bincount aten::arange.start_out aten::scatter_add
+aten::scatter_add.out aten::scatter_add_ aten::index_add aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor
+aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor
+aten::isin.Scalar_Tensor_out aten::_unique aten::_unique2 aten::unique_consecutive aten::unique_dim
+aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
     {ExactRule::places, "writes by index, accumulating integers only", R"(
-aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_
-aten::scatter.src aten::scatter.src_out aten::scatter_.src aten::scatter.value aten::scatter.value_out aten::scatter_.value
+aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_ aten::scatter.src aten::scatter.src_out
+aten::scatter_.src aten::scatter.value aten::scatter.value_out aten::scatter_.value
 )"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable

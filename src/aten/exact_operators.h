@@ -15,7 +15,6 @@ enum class ExactRule {
   inspects,  // compared, selected or converted: correct wherever subnormals are kept
   converts,  // copies that may change the type: float to integer only where the integer type holds the value
   rounds,    // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
-  unscaled,  // as rounds, where the scale `alpha` is 1 or -1 (other scales differ by instruction set)
   integers,  // integers and bool only: no floating tensor, dtype or scalar takes part
   places,    // writes by index: no accumulation of floats; duplicates are resolved in ascending order
   sorts,     // sorts, made stable

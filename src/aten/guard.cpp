@@ -12,6 +12,7 @@
 #include "aten/exact_operators.h"
 #include "aten/graph_check.h"
 #include "aten/guarded_kernels.h"
+#include "aten/subnormals.h"
 
 namespace isobit::aten {
 namespace {

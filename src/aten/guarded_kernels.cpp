@@ -1,18 +1,16 @@
 #include "aten/guarded_kernels.h"
 
-#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include <ATen/Context.h>
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "aten/refusal.h"
-#include "kernels/float_environment.h"
+#include "aten/subnormals.h"
 
 namespace isobit::aten {
 namespace {
@@ -128,14 +126,6 @@ void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
   refuse(full_name(op), "takes float32, float64, integers and bool only", "convert the tensors first");
 }
 
-void check_scale(const OperatorHandle& op, const Arguments& arguments) {
-  const IValue* alpha = arguments.find("alpha");
-  if (alpha == nullptr) return;
-  const double scale = alpha->isDouble() ? alpha->toDouble() : static_cast<double>(alpha->toInt());
-  if (scale == 1.0 || scale == -1.0 || only_integers(arguments)) return;
-  refuse(full_name(op), "takes alpha 1 or -1 only", "multiply first, then add");
-}
-
 // Stock's parallel writes leave it open which of two duplicates wins; its deterministic mode does not.
 class DeterministicWrites {
  public:
@@ -168,8 +158,7 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   const Arguments arguments(op, *stack);
   keep_subnormals();
   if constexpr (rule == ExactRule::converts) check_conversion(op, arguments);
-  if constexpr (rule == ExactRule::rounds || rule == ExactRule::unscaled) check_rounded(op, arguments);
-  if constexpr (rule == ExactRule::unscaled) check_scale(op, arguments);
+  if constexpr (rule == ExactRule::rounds) check_rounded(op, arguments);
   if constexpr (rule == ExactRule::integers) {
     if (!only_integers(arguments)) refuse(full_name(op), "is certified for integers and bool only");
   }
@@ -186,24 +175,15 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
 }
 
 void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) {
-  refuse(op.operator_name().name, "is not certified");
+  refuse(full_name(op), "is not certified");
 }
 
 void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
-  refuse(op.operator_name().name, std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) +
+  refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) +
                                       " tensors", "use dense CPU tensors, or run this part outside isobit");
 }
 
 }  // namespace
-
-void keep_subnormals() {
-  thread_local int pool_checked = 0;
-  const int threads = at::get_num_threads();
-  if (kernels::float_environment_is_ieee() && pool_checked == threads) return;
-  std::fesetenv(FE_DFL_ENV);
-  at::parallel_for(0, threads, 1, [](std::int64_t, std::int64_t) { std::fesetenv(FE_DFL_ENV); });
-  pool_checked = threads;
-}
 
 c10::KernelFunction refusing_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_call>(); }
 
@@ -218,8 +198,6 @@ c10::KernelFunction checking_kernel(ExactRule rule) {
     case ExactRule::converts:
       return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
     case ExactRule::rounds: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::rounds>>();
-    case ExactRule::unscaled:
-      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::unscaled>>();
     case ExactRule::integers:
       return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::integers>>();
     case ExactRule::places: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::places>>();

@@ -19,8 +19,4 @@ namespace isobit::aten {
 // Checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
 [[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule);
 
-// Round to nearest, subnormals kept, for the calling thread and torch's pool, whatever another library set.
-// Not restored: the guard undoes it. Cheap where nothing is to be done.
-void keep_subnormals();
-
 }  // namespace isobit::aten

@@ -52,8 +52,7 @@ std::vector<at::ScalarType> types_of(ExactRule rule) {
     case ExactRule::inspects: return {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
     case ExactRule::converts: return {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kByte, at::kBool};
     case ExactRule::integers: return {at::kLong, at::kInt, at::kByte};
-    case ExactRule::rounds:
-    case ExactRule::unscaled: return {at::kFloat, at::kDouble, at::kLong};
+    case ExactRule::rounds: return {at::kFloat, at::kDouble, at::kLong};
     case ExactRule::places:
     case ExactRule::sorts: break;
   }

@@ -82,7 +82,7 @@ const Table& special_arguments() {
       {"aten::eye", {{"n", 300}, {"m", 301}}},
       {"aten::tril_indices", {{"row", 300}, {"col", 301}}},
       {"aten::triu_indices", {{"row", 300}, {"col", 301}}},
-      {"aten::_convolution_mode", {{"padding", "same"}, {"stride", Sizes{1, 1}}, {"dilation", Sizes{1, 1}}}},
+      {"aten::_convolution_mode", {{"padding", "same"}, {"stride", Sizes{1, 1}}, {"dilation", Sizes{1, 1}}, {"groups", 1}}},
       {"aten::_pad_circular", {{"pad", Sizes{1, 2, 1, 2}}}},
       {"aten::_pad_enum", {{"pad", Sizes{1, 2, 1, 2}}, {"mode", 1}}},
       {"aten::pad", {{"pad", Sizes{1, 2, 1, 2}}}},

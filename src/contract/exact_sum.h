@@ -53,16 +53,14 @@ struct SumDigits {
 // that the one rounding to binary32 decides as if it saw all of V.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float round_sum(std::int64_t high, std::int64_t low, int t) {
   const __int128 value = static_cast<__int128>(high) * (std::int64_t{1} << kSumLimbBits) + low;
-  unsigned __int128 magnitude = static_cast<unsigned __int128>(value < 0 ? -value : value);
-  int exponent = limb_exponent(t - 1);
-  std::uint64_t odd = 0;
-  while (magnitude >> 53 != 0) {
-    odd |= static_cast<std::uint64_t>(magnitude & 1);
-    magnitude >>= 1;
-    ++exponent;
+  const auto magnitude = static_cast<unsigned __int128>(value < 0 ? -value : value);
+  int cut = 0;  // bits beyond 53, by halving
+  for (int step = 64; step > 0; step /= 2) {
+    if (magnitude >> (cut + step - 1) >> 53 != 0) cut += step;
   }
-  const auto cut = static_cast<double>(static_cast<std::uint64_t>(magnitude) | odd);
-  const auto rounded = static_cast<float>(cut * power_of_two(exponent));
+  const std::uint64_t odd = (magnitude >> cut) << cut != magnitude ? 1 : 0;
+  const double kept = static_cast<double>(static_cast<std::uint64_t>(magnitude >> cut) | odd);
+  const auto rounded = static_cast<float>(kept * power_of_two(limb_exponent(t - 1) + cut));
   return (value < 0 ? -rounded : rounded) + 0.0f;
 }
 

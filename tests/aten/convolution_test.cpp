@@ -1,0 +1,86 @@
+// Convolutions: values and gradients over strides, padding, dilation, groups; one dimension; batch splits.
+#include "kernels/conv2d.h"
+
+#include "contract/ordered_dot.h"
+#include "operator_cases.h"
+
+namespace isobit::test {
+namespace {
+
+Case conv2d(const std::string& name, at::IntArrayRef x, at::IntArrayRef w, std::int64_t stride, std::int64_t pad,
+            std::int64_t dilation, std::int64_t groups) {
+  return {name,
+          {at::randn(x), at::randn(w), at::randn({w[0]})},
+          [=](const Tensors& t) { return at::conv2d(t[0], t[1], t[2], stride, pad, dilation, groups); }};
+}
+
+TEST(Convolution, ValuesGradientsThreadsStridesAndStockBack) {
+  at::manual_seed(8);
+  const Case cases[] = {
+      conv2d("LeNet", {3, 1, 28, 28}, {6, 1, 5, 5}, 1, 2, 1, 1),
+      conv2d("3x3", {2, 20, 9, 11}, {7, 20, 3, 3}, 1, 1, 1, 1),
+      conv2d("7x7 stride 2", {2, 3, 21, 20}, {8, 3, 7, 7}, 2, 3, 1, 1),
+      conv2d("1x1 stride 2", {2, 16, 8, 8}, {4, 16, 1, 1}, 2, 0, 1, 1),
+      conv2d("dilation", {2, 4, 12, 12}, {6, 4, 3, 3}, 1, 2, 2, 1),
+      conv2d("groups", {2, 8, 7, 7}, {12, 2, 3, 3}, 1, 1, 1, 4),
+      conv2d("depthwise stride 2", {2, 8, 9, 9}, {8, 1, 3, 3}, 2, 1, 1, 8),
+      conv2d("no images", {0, 2, 6, 6}, {3, 2, 3, 3}, 1, 1, 1, 1),
+      {"without bias",
+       {at::randn({2, 3, 8, 8}), at::randn({5, 3, 3, 3})},
+       [](const Tensors& t) { return at::conv2d(t[0], t[1]); }},
+      {"one dimension",
+       {at::randn({3, 4, 50}), at::randn({6, 2, 5}), at::randn({6})},
+       [](const Tensors& t) { return at::conv1d(t[0], t[1], t[2], 2, 3, 2, 2); }},
+      {"same padding",
+       {at::randn({2, 3, 8, 8}), at::randn({5, 3, 4, 4}), at::randn({5})},
+       [](const Tensors& t) { return at::conv2d(t[0], t[1], t[2], 1, "same"); }},
+      {"one image without batch",
+       {at::randn({3, 8, 8}), at::randn({5, 3, 3, 3}), at::randn({5})},
+       [](const Tensors& t) { return at::conv2d(t[0], t[1], t[2]); }},
+  };
+  for (const Case& c : cases) check(c);
+}
+
+TEST(Convolution, HasTheBitsOfTheDefinition) {  // order (ci, kh, kw), then the bias
+  at::manual_seed(9);
+  const Tensor x = at::randn({1, 64, 3, 3}), w = at::randn({2, 64, 3, 3}), b = at::randn({2});
+  const aten::OperatorSwitch on;
+  const Tensor y = at::conv2d(x, w, b);
+  for (int o = 0; o < 2; ++o) {
+    const float tree = contract::ordered_dot(x.data_ptr<float>(), 1, w.data_ptr<float>() + o * 576, 1, 576);
+    EXPECT_EQ(y[0][o].item<float>(), tree + b[o].item<float>());
+  }
+}
+
+TEST(Convolution, ABatchSplitKeepsTheBits) {
+  at::manual_seed(10);
+  const Tensor x = at::randn({8, 3, 14, 14}), w = at::randn({9, 3, 3, 3}), b = at::randn({9});
+  const aten::OperatorSwitch on;
+  Tensors parts;
+  for (const Tensor& part : x.split(3)) parts.push_back(at::conv2d(part, w, b, 1, 1));
+  EXPECT_TRUE(same_bits(at::cat(parts), at::conv2d(x, w, b, 1, 1)));
+}
+
+TEST(Convolution, ChannelsLastGivesTheSameBits) {
+  at::manual_seed(11);
+  const Tensor x = at::randn({4, 6, 10, 10}), w = at::randn({8, 6, 3, 3});
+  const aten::OperatorSwitch on;
+  const Tensor last = at::conv2d(x.contiguous(at::MemoryFormat::ChannelsLast),
+                                 w.contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(same_bits(last, at::conv2d(x, w)));
+}
+
+TEST(Convolution, RefusesWhatTheContractDoesNotSay) {
+  const Tensor x = at::ones({1, 2, 5, 5}), w = at::ones({2, 2, 3, 3});
+  const aten::OperatorSwitch on;
+  expect_throws([&] { at::convolution(x, w, {}, {1, 1}, {0, 0}, {1, 1}, true, {0, 0}, 1); }, "transposed");
+  expect_throws([&] { at::conv_transpose2d(x, w); }, "not certified");
+  const Tensor x3 = at::ones({1, 2, 5, 5, 5}), w3 = at::ones({2, 2, 3, 3, 3});
+  expect_throws([&] { at::convolution(x3, w3, {}, {1}, {0}, {1}, false, {0}, 1); }, "spatial");
+  expect_throws([&] { at::conv2d(x.to(at::kDouble), w.to(at::kDouble)); }, "Double");
+  expect_throws([&] { at::conv2d(x, at::ones({2, 3, 3, 3})); }, "does not fit");
+  expect_throws([&] { at::conv2d(x, at::ones({2, 2, 7, 7})); }, "larger than the padded input");
+}
+
+}  // namespace
+}  // namespace isobit::test

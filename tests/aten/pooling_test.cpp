@@ -23,7 +23,7 @@ TEST(Pooling, ValuesGradientsThreadsStridesAndStockBack) {
        [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 2, 1, true, false); }},
       {"average, ceil", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], {4, 3}, 3, 1, true, true); }},
       {"average, divisor", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 3, 0, false, true, 5); }},
-      {"adaptive 1", {x}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], 1); }},
+      {"adaptive 1", {x}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {1, 1}); }},
       {"adaptive 5x4", {x}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {5, 4}); }},
       {"adaptive, larger", {x[0]}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {20, 20}); }},
   };

@@ -134,6 +134,14 @@ Tensor& vector_norm_out(const Tensor& x, const at::Scalar& order, OptionalIntArr
 Tensor norm(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep) {
   return norm_dim("aten::norm", x, order ? order->toDouble() : 2.0, dims, keep);
 }
+Tensor norm_all(const Tensor& x, const at::Scalar& order) {
+  return norm_dim("aten::norm", x, order.toDouble(), std::nullopt, false);
+}
+std::vector<Tensor> norms(at::TensorList list, const at::Scalar& order, Type type) {  // clip_grad_norm_
+  std::vector<Tensor> results;
+  for (const Tensor& x : list) results.push_back(vector_norm(x, order, std::nullopt, false, type));
+  return results;
+}
 Tensor& norm_out(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep,
                  Tensor& out) {
   require_float("aten::norm", out);
@@ -279,6 +287,8 @@ std::vector<Entry> reduce_operators() {
       certify<mean_out>("aten::mean", "out", quotient),
       certify<vector_norm>("aten::linalg_vector_norm", "", norm_section),
       certify<vector_norm_out>("aten::linalg_vector_norm", "out", norm_section),
+      certify<norm_all>("aten::norm", "Scalar", norm_section),
+      certify<norms>("aten::_foreach_norm", "Scalar", norm_section),
       certify<norm>("aten::norm", "ScalarOpt_dim", norm_section),
       certify<norm_out>("aten::norm", "out", norm_section),
       certify<amax>("aten::amax", "", value),

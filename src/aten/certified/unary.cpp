@@ -1,6 +1,7 @@
 // Element-wise functions of one tensor (contract, sections 1 and 2).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/clamp_cpu_dispatch.h>
+#include <ATen/ops/hardtanh_backward_native.h>
 #include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/relu_native.h>
 
@@ -152,6 +153,22 @@ Tensor clamp_max(const Tensor& x, const Scalar& high) { return isobit::aten::cla
 Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) { return isobit::aten::clamp_out(x, Bound(), Bound(high), out); }
 Tensor& clamp_max_(Tensor& x, const Scalar& high) { return isobit::aten::clamp_(x, Bound(), Bound(high)); }
 
+// ---- hardtanh (relu6): a clamp; its gradient is a selection, exact in stock's kernel
+
+Tensor hardtanh(const Tensor& x, const Scalar& low, const Scalar& high) {
+  return isobit::aten::clamp(x, Bound(low), Bound(high));
+}
+Tensor& hardtanh_out(const Tensor& x, const Scalar& low, const Scalar& high, Tensor& out) {
+  return isobit::aten::clamp_out(x, Bound(low), Bound(high), out);
+}
+Tensor& hardtanh_(Tensor& x, const Scalar& low, const Scalar& high) {
+  return isobit::aten::clamp_(x, Bound(low), Bound(high));
+}
+Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, const Scalar& high) {
+  require_float("aten::hardtanh_backward", {&dy, &x});
+  return at::native::hardtanh_backward(dy, x, low, high);
+}
+
 // ---- leaky relu
 
 auto leaky_relu_kernel(const Scalar& slope) {
@@ -206,6 +223,10 @@ std::vector<Entry> unary_operators() {
       certify<clamp_max>("aten::clamp_max", "", select),
       certify<clamp_max_out>("aten::clamp_max", "out", select),
       certify<clamp_max_>("aten::clamp_max_", "", select),
+      certify<hardtanh>("aten::hardtanh", "", select),
+      certify<hardtanh_out>("aten::hardtanh", "out", select),
+      certify<hardtanh_>("aten::hardtanh_", "", select),
+      certify<hardtanh_backward>("aten::hardtanh_backward", "", "1: low < x < high ? dy : +0"),
       certify<leaky_relu>("aten::leaky_relu", "", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_out>("aten::leaky_relu", "out", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_>("aten::leaky_relu_", "", "1: x > 0 ? x : x * slope"),

@@ -134,10 +134,13 @@ void backward_channel(const BatchNormBackward& p, std::int64_t c) {
     const std::int64_t n = smaller(kLeaf, total - begin);
     const float* const x = x_buffer.gather(p.shape, c, p.x, begin, n);
     const float* const dy = dy_buffer.gather(p.shape, c, p.dy, begin, n);
-    sums.add(leaf_sum(n, [dy](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
-    dots.add(leaf_sum(n, [=](FloatLanes t, std::int64_t i, auto part) {
-      return fma(fetch(dy + i, part), keep(fetch(x + i, part) - center, part), t);
-    }));
+    const TwoSums leaf = leaf_two_sums(n, [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
+      const FloatLanes gradient = fetch(dy + i, part);
+      sum = sum + gradient;
+      dot = fma(gradient, keep(fetch(x + i, part) - center, part), dot);
+    });
+    sums.add(leaf.first);
+    dots.add(leaf.second);
   }
   const ChannelGradient by = finish_backward(p, c, sums.result() + 0.0f, dots.result() + 0.0f);
   if (!p.dx) return;

@@ -95,6 +95,28 @@ ISOBIT_INLINE float leaf_sum(std::int64_t n, Step step) {
   return leaf_value(n, 0.0f, step, Plus{});
 }
 
+// Two sums over one sweep: step(a, b, i, Whole or Part) takes the elements into the lanes of both.
+struct TwoSums {
+  float first, second;
+};
+template <class Step>
+ISOBIT_INLINE TwoSums leaf_two_sums(std::int64_t n, Step step) {
+  FloatLanes a[kSlots], b[kSlots];
+  for (int s = 0; s < kSlots; ++s) a[s] = b[s] = FloatLanes(0.0f);
+  std::int64_t i = 0;
+  for (; i + contract::kSumLanes <= n; i += contract::kSumLanes) {
+    for (int s = 0; s < kSlots; ++s) step(a[s], b[s], i + s * kLanes, Whole{});
+  }
+  for (int s = 0; s < kSlots; ++s, i += kLanes) {
+    if (i + kLanes <= n) {
+      step(a[s], b[s], i, Whole{});
+    } else if (i < n) {
+      step(a[s], b[s], i, Part{n - i});
+    }
+  }
+  return {fold(a, Plus{}), fold(b, Plus{})};
+}
+
 // The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w * kLanes...
 // step(t, r, w) as above; lanes are rows mod 32.
 template <int kWide, class Step, class Merge>

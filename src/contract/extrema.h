@@ -4,8 +4,8 @@
 //   is_better_maximum  keeps the first NaN, else the first of the largest, -0 equal to +0
 //
 // maximum and minimum are commutative and associative bit for bit, so that any order of a reduction gives the
-// same result. Templates over the lane type: float, or the vector kernels' lanes. Host and device; no state; no
-// exceptions.
+// same result. Templates over the lane type: float, or the vector kernels' lanes. Host and device; no state;
+// no exceptions.
 #pragma once
 
 #include "contract/platform.h"

@@ -8,9 +8,9 @@
 //   tree   pairwise_tree.h; no elements: n = 0, mean = +0, m2 = +0
 //
 // The update is that of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing
-// sample variances", 1979). m2 is never negative. One pass over memory, since a leaf stays in cache between its
-// two sweeps; relative error of m2 stays small where one-pass shifted sums lose every digit (mean much larger
-// than the deviation). Host and device; no state; no exceptions.
+// sample variances", 1979). m2 is never negative. One pass over memory, since a leaf stays in cache between
+// its two sweeps; relative error of m2 stays small where one-pass shifted sums lose every digit (mean much
+// larger than the deviation). Host and device; no state; no exceptions.
 #pragma once
 
 #include <cmath>

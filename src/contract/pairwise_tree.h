@@ -2,8 +2,8 @@
 //
 //   tree(0) = T{},  tree(1) = the leaf,  tree(n) = tree(first p) + tree(rest), p the largest power of two < n
 //
-// Leaves arrive left to right; one partial value per power of two is kept, as a binary counter does, so that n
-// leaves need log2(n) values and no recursion. + need not be commutative: the left operand is always the
+// Leaves arrive left to right; one partial value per power of two is kept, as a binary counter does, so that
+// n leaves need log2(n) values and no recursion. + need not be commutative: the left operand is always the
 // earlier one. Host and device; no exceptions.
 #pragma once
 

@@ -3,14 +3,17 @@
 //
 //   mean, M = moments;  variance = M / n_total;  invstd = 1 / sqrt(variance + eps)
 //   s = weight * invstd;  y = fma(x - mean, s, bias)      weight absent: s = invstd; bias absent: +0
+//                                                         eps rounded from binary64
 //   running = (1 - momentum) * running + momentum * new   products rounded; factors rounded from binary64;
 //                                                         new variance M / (n_total - 1), M where that is 0
 //   backward: a = section 4 sum of dy;  d = fma-lane sum of dy * (x - mean)
 //     dbias = a;  dweight = d * invstd
-//     training: g = a / n_total;  k = ((d * invstd) * invstd) / n_total;  dx = fma(-(x - mean), k, dy - g) * s
-//     inference: dx = dy * s
+//     training: g = a / n_total;  k = ((d * invstd) * invstd) / n_total;  dx = fma(-(x - mean), k, dy - g) *
+//     s inference: dx = dy * s
 //
-// Any of weight, bias, running_*, dx, dweight, dbias may be nullptr. Thread-safe; uses the pool.
+// No elements (n * inner = 0): mean and variance +0, the running statistics stay as they are.
+// Any of weight, bias, running_* and saved_* (in training), dx, dweight, dbias may be nullptr. Thread-safe;
+// uses the pool.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ Floats random_floats(std::size_t n, unsigned seed) {
   return values;
 }
 
-// The contract's sentences, word for word: absent elements count as +0; fold 16, 8, 4, 2, 1; leaves by the tree.
+// The contract's sentences, word for word: absent elements count as +0; fold 16, 8, 4, 2, 1; leaves by the
+// tree.
 float leaf_by_definition(const Floats& a, const Floats* b, std::size_t begin) {
   Floats lane(32, 0.0f);
   for (std::size_t j = 0; j < 32; ++j) {
@@ -51,7 +52,8 @@ float tree_by_definition(const Floats& leaves, std::size_t first, std::size_t n)
 
 float sum_by_definition(const Floats& a, const Floats* b = nullptr) {
   Floats leaves;
-  for (std::size_t begin = 0; begin < a.size(); begin += 512) leaves.push_back(leaf_by_definition(a, b, begin));
+  for (std::size_t begin = 0; begin < a.size(); begin += 512)
+    leaves.push_back(leaf_by_definition(a, b, begin));
   return tree_by_definition(leaves, 0, leaves.size()) + 0.0f;
 }
 
@@ -67,11 +69,13 @@ float lane_dot(const Floats& a, const Floats& b) {
   return sum.result();
 }
 
-const std::size_t kSizes[] = {0, 1, 2, 31, 32, 33, 63, 64, 511, 512, 513, 543, 1024, 1025, 1537, 2048, 2561, 10007};
+const std::size_t kSizes[] = {0,   1,   2,   31,   32,   33,   63,   64,   511,
+                              512, 513, 543, 1024, 1025, 1537, 2048, 2561, 10007};
 
 TEST(LaneSum, FollowsTheDefinition) {
   for (const std::size_t n : kSizes) {
-    const Floats a = random_floats(n, static_cast<unsigned>(n)), b = random_floats(n, static_cast<unsigned>(n) + 1);
+    const Floats a = random_floats(n, static_cast<unsigned>(n)),
+                 b = random_floats(n, static_cast<unsigned>(n) + 1);
     EXPECT_EQ(bits(lane_sum(a)), bits(sum_by_definition(a))) << n << " elements";
     EXPECT_EQ(bits(lane_dot(a, b)), bits(sum_by_definition(a, &b))) << n << " products";
   }
@@ -94,8 +98,8 @@ TEST(LaneSum, OtherOrdersGiveOtherBits) {  // or the test above could not fail
 }
 
 TEST(LaneSum, StaysWithinItsErrorBound) {
-  // Depth of additions: 16 in a lane, 5 in the fold, log2(leaves) in the tree; each at most u = 2^-24 of the sum
-  // of magnitudes.
+  // Depth of additions: 16 in a lane, 5 in the fold, log2(leaves) in the tree; each at most u = 2^-24 of the
+  // sum of magnitudes.
   for (const std::size_t n : {1000u, 100000u}) {
     const Floats a = random_floats(n, static_cast<unsigned>(n));
     double exact = 0, magnitude = 0;

@@ -24,7 +24,8 @@ Floats normal_floats(std::size_t n, float mean, float deviation, unsigned seed) 
 }
 
 Moments moments_of(const Floats& x) {
-  return moments(static_cast<std::int64_t>(x.size()), [&](std::int64_t i) { return x[static_cast<std::size_t>(i)]; });
+  return moments(static_cast<std::int64_t>(x.size()),
+                 [&](std::int64_t i) { return x[static_cast<std::size_t>(i)]; });
 }
 
 // The contract's sentences with the tree as a recursion.
@@ -76,7 +77,8 @@ TEST(Moments, MergeTellsItsSides) {  // a tree that swapped its operands would b
   for (unsigned seed = 0; seed < 50; ++seed) {
     Floats x = normal_floats(1300, 0.3f, 1.0f, seed);
     for (std::size_t i = 1024; i < x.size(); ++i) x[i] += 7.3f;
-    const Moments a = moments_of(Floats(x.begin(), x.begin() + 1024)), b = moments_of(Floats(x.begin() + 1024, x.end()));
+    const Moments a = moments_of(Floats(x.begin(), x.begin() + 1024)),
+                  b = moments_of(Floats(x.begin() + 1024, x.end()));
     EXPECT_EQ(bits((a + b).mean), bits(moments_of(x).mean));
     EXPECT_EQ(bits((a + b).m2), bits(moments_of(x).m2));
     differ += bits((a + b).mean) != bits((b + a).mean) || bits((a + b).m2) != bits((b + a).m2);
@@ -92,8 +94,8 @@ double relative_error_of_m2(const Floats& x) {
   return std::fabs(moments_of(x).m2 - m2) / m2;
 }
 
-// With u = 2^-24 and r = |mean| / deviation, rounding the leaves' means moves m2 by about (r * u)^2, adding up by a
-// few u. The bounds are five times what was seen.
+// With u = 2^-24 and r = |mean| / deviation, rounding the leaves' means moves m2 by about (r * u)^2, adding
+// up by a few u. The bounds are five times what was seen.
 TEST(Moments, AgreeWithFloat64WhateverTheMean) {
   EXPECT_LT(relative_error_of_m2(normal_floats(100000, 0.0f, 1.0f, 1)), 1e-6);
   EXPECT_LT(relative_error_of_m2(normal_floats(100000, 1e3f, 1.0f, 2)), 1e-6);

@@ -24,7 +24,8 @@ struct Problem {
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(count()); }
   [[nodiscard]] std::size_t channels() const { return static_cast<std::size_t>(shape.c); }
   [[nodiscard]] std::string text() const {
-    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " + std::to_string(shape.inner) + "]";
+    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " +
+           std::to_string(shape.inner) + "]";
   }
 };
 
@@ -43,7 +44,8 @@ void append(Floats& to, const Floats& what) { to.insert(to.end(), what.begin(), 
 
 // y, saved mean, saved invstd, running mean, running variance.
 Floats forward(const Problem& p, bool training) {
-  Floats y(p.size(), 7), mean(p.channels(), 7), invstd(p.channels(), 7), rm = p.running_mean, rv = p.running_variance;
+  Floats y(p.size(), 7), mean(p.channels(), 7), invstd(p.channels(), 7), rm = p.running_mean,
+                                                                         rv = p.running_variance;
   BatchNormForward f;
   f.shape = p.shape;
   f.x = p.x.data();
@@ -90,9 +92,10 @@ Floats backward_of_own_statistics(const Problem& p, bool training) {
 }
 
 const std::vector<ChannelShape> kShapes = {
-    {0, 3, 4},  {2, 0, 3},   {2, 3, 0},  {1, 1, 1},   {1, 5, 1},    {2, 1, 2},     {5, 3, 7},   {4, 9, 16},  {7, 5, 49},
-    {11, 3, 49}, {3, 4, 196}, {2, 3, 841}, {1, 2, 512}, {2, 2, 512}, {1, 1, 513}, {3, 2, 1024}, {2, 2, 3137}, {530, 1, 3},
-    {64, 37, 1}, {511, 16, 1}, {513, 8, 1}, {1100, 19, 1}, {2049, 1, 1}, {2, 33, 15}, {2, 33, 17}};
+    {0, 3, 4},     {2, 0, 3},    {2, 3, 0},    {1, 1, 1},   {1, 5, 1},   {2, 1, 2},    {5, 3, 7},
+    {4, 9, 16},    {7, 5, 49},   {11, 3, 49},  {3, 4, 196}, {2, 3, 841}, {1, 2, 512},  {2, 2, 512},
+    {1, 1, 513},   {3, 2, 1024}, {2, 2, 3137}, {530, 1, 3}, {64, 37, 1}, {511, 16, 1}, {513, 8, 1},
+    {1100, 19, 1}, {2049, 1, 1}, {2, 33, 15},  {2, 33, 17}};
 
 TEST(BatchNorm, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
@@ -103,7 +106,8 @@ TEST(BatchNorm, EveryImplementationGivesTheReferencesBits) {
         p.affine = !plain;
         for (const bool training : {true, false}) {
           p.tracked = !plain || !training;
-          const std::string what = p.text() + (training ? " training" : " inference") + (plain ? " plain" : "");
+          const std::string what =
+              p.text() + (training ? " training" : " inference") + (plain ? " plain" : "");
           expect_reference_bits([&] { return forward(p, training); }, "forward " + what);
           expect_reference_bits([&] { return backward_of_own_statistics(p, training); }, "backward " + what);
         }
@@ -118,14 +122,16 @@ TEST(BatchNorm, MomentsSurviveAnOverflowingMean) {  // the mean is infinite: abs
   expect_reference_bits([&] { return forward(p, true); }, "overflow");
 }
 
-TEST(BatchNorm, SplitIntoSegmentsDoesNotMatter) {  // [n, c, inner] and its transposes have the same statistics
+TEST(BatchNorm,
+     SplitIntoSegmentsDoesNotMatter) {  // [n, c, inner] and its transposes have the same statistics
   const std::int64_t n = 13, c = 3, inner = 121;
   const Problem p = problem({n, c, inner}, 8);
   Floats rows(p.size()), mean(3), m2(3), mean_of_rows(3), m2_of_rows(3);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < c; ++j)
       for (std::int64_t k = 0; k < inner; ++k)
-        rows[static_cast<std::size_t>((i * inner + k) * c + j)] = p.x[static_cast<std::size_t>((i * c + j) * inner + k)];
+        rows[static_cast<std::size_t>((i * inner + k) * c + j)] =
+            p.x[static_cast<std::size_t>((i * c + j) * inner + k)];
   for (const Isa isa : available_isas()) {
     const IsaScope scope(isa);
     batch_moments(p.shape, p.x.data(), mean.data(), m2.data());
@@ -140,13 +146,15 @@ TEST(BatchNorm, BiasGradientIsTheSumOfReduce) {
   const Floats gradients = backward_of_own_statistics(p, true);
   ReduceShape s;
   s.kept_rank = 1, s.kept_size[0] = 4, s.kept_stride[0] = 77;
-  s.reduced_rank = 2, s.reduced_size[0] = 9, s.reduced_stride[0] = 4 * 77, s.reduced_size[1] = 77, s.reduced_stride[1] = 1;
+  s.reduced_rank = 2, s.reduced_size[0] = 9, s.reduced_stride[0] = 4 * 77, s.reduced_size[1] = 77,
+  s.reduced_stride[1] = 1;
   Floats sums(4);
   sum(s, p.dy.data(), sums.data());
   EXPECT_TRUE(same_bits(Floats(gradients.end() - 4, gradients.end()), sums));
 }
 
-// ---- against float64 ------------------------------------------------------------------------------------------
+// ---- against float64
+// ------------------------------------------------------------------------------------------
 
 struct Exact {
   std::vector<double> y, dx, dweight, dbias, mean, variance;
@@ -180,7 +188,8 @@ Exact in_float64(const Problem& p) {
 
 // Values are of order 1 (x: mean 1.5, deviation 2), sums of order sqrt(elements).
 TEST(BatchNorm, AgreesWithFloat64) {
-  for (const ChannelShape& shape : {ChannelShape{8, 3, 49}, ChannelShape{16, 5, 196}, ChannelShape{3000, 7, 1}}) {
+  for (const ChannelShape& shape :
+       {ChannelShape{8, 3, 49}, ChannelShape{16, 5, 196}, ChannelShape{3000, 7, 1}}) {
     const Problem p = problem(shape, 40);
     const Exact e = in_float64(p);
     const Floats f = forward(p, true), b = backward_of_own_statistics(p, true);

@@ -33,7 +33,8 @@ Problem problem(std::int64_t n, std::int64_t classes, unsigned seed, bool hostil
   std::mt19937 engine(seed + 3);
   for (std::int64_t i = 0; i < n; ++i) {
     const bool ignored = classes == 0 || engine() % 7 == 0;
-    p.target.push_back(ignored ? p.shape.ignore_index : static_cast<std::int64_t>(engine() % static_cast<unsigned>(classes)));
+    p.target.push_back(ignored ? p.shape.ignore_index
+                               : static_cast<std::int64_t>(engine() % static_cast<unsigned>(classes)));
   }
   return p;
 }
@@ -85,7 +86,8 @@ TEST(Nll, AgreesWithFloat64) {
     const double term = -w * p.x[i * 10 + static_cast<std::size_t>(p.target[i])];
     sum += term, total += w, magnitude += std::fabs(term);
   }
-  const double bound = (16 + 5 + 3 + 2) * 0x1p-24;  // lanes, fold, tree, the term's own rounding and the division
+  const double bound =
+      (16 + 5 + 3 + 2) * 0x1p-24;  // lanes, fold, tree, the term's own rounding and the division
   p.shape.reduction = Reduction::sum;
   EXPECT_NEAR(forward(p)[0], sum, bound * magnitude);
   EXPECT_NEAR(forward(p)[1], total, bound * total);

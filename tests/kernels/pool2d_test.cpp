@@ -21,16 +21,16 @@ std::size_t out_size(const Pool2dShape& s) { return static_cast<std::size_t>(s.p
 
 std::string text(const Pool2dShape& s) {
   std::string text;
-  for (const std::int64_t v : {s.planes, s.h, s.w, s.out_h, s.out_w, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h,
-                               s.pad_w, s.dilation_h, s.dilation_w}) {
+  for (const std::int64_t v : {s.planes, s.h, s.w, s.out_h, s.out_w, s.kh, s.kw, s.stride_h, s.stride_w,
+                               s.pad_h, s.pad_w, s.dilation_h, s.dilation_w}) {
     text += std::to_string(v) + " ";
   }
   return text;
 }
 
 // As torch sizes outputs, with ceil_mode: a last window must start inside the image or its left padding.
-std::int64_t out_of(std::int64_t size, std::int64_t k, std::int64_t stride, std::int64_t pad, std::int64_t dilation,
-                    bool ceil_mode) {
+std::int64_t out_of(std::int64_t size, std::int64_t k, std::int64_t stride, std::int64_t pad,
+                    std::int64_t dilation, bool ceil_mode) {
   const std::int64_t room = size + 2 * pad - dilation * (k - 1) - 1;
   if (room < 0) return 0;
   std::int64_t out = (ceil_mode ? (room + stride - 1) / stride : room / stride) + 1;
@@ -43,12 +43,21 @@ std::vector<Pool2dShape> shapes(bool dilated) {
   struct Window {
     std::int64_t k, stride, pad, dilation;
   };
-  for (const Window v : {Window{2, 2, 0, 1}, {3, 2, 1, 1}, {3, 2, 0, 1}, {3, 1, 1, 1}, {1, 1, 0, 1}, {5, 3, 2, 1},
-                         {2, 3, 1, 1}, {3, 1, 1, 2}, {2, 2, 1, 3}}) {
+  for (const Window v : {Window{2, 2, 0, 1},
+                         {3, 2, 1, 1},
+                         {3, 2, 0, 1},
+                         {3, 1, 1, 1},
+                         {1, 1, 0, 1},
+                         {5, 3, 2, 1},
+                         {2, 3, 1, 1},
+                         {3, 1, 1, 2},
+                         {2, 2, 1, 3}}) {
     if (v.dilation > 1 && !dilated) continue;
     for (const std::int64_t side : {1, 2, 5, 7, 10, 14, 28, 33, 64}) {
       for (const bool ceil_mode : {false, true}) {
-        Pool2dShape s{side < 20 ? 5 : 2, side, side + (side % 3), 0, 0, v.k, v.k, v.stride, v.stride, v.pad, v.pad, v.dilation, v.dilation};
+        Pool2dShape s{
+            side < 20 ? 5 : 2, side,      side + (side % 3), 0, 0, v.k, v.k, v.stride, v.stride, v.pad, v.pad,
+            v.dilation,        v.dilation};
         s.out_h = out_of(s.h, v.k, v.stride, v.pad, v.dilation, ceil_mode);
         s.out_w = out_of(s.w, v.k, v.stride, v.pad, v.dilation, ceil_mode);
         all.push_back(s);
@@ -140,7 +149,8 @@ TEST(AdaptiveAveragePool, EveryImplementationGivesTheReferencesBits) {
   }
 }
 
-// ---- what the numbers are ---------------------------------------------------------------------------------------
+// ---- what the numbers are
+// ---------------------------------------------------------------------------------------
 
 TEST(MaxPool, TakesTheFirstOfEqualsAndTheFirstNaN) {
   const float nan = std::nanf("");
@@ -170,7 +180,8 @@ TEST(MaxPool, PaddingIsNeverChosen) {
   }
 }
 
-// t = +0; over covering windows in ascending (oh, ow), t += dy where the index matches: by search, not by scatter.
+// t = +0; over covering windows in ascending (oh, ow), t += dy where the index matches: by search, not by
+// scatter.
 TEST(MaxPool, GradientFollowsTheDefinition) {
   const Pool2dShape s{2, 9, 11, 9, 11, 3, 3, 1, 1, 1, 1};
   Floats x = normal_floats(2 * 99, 4), expected(x.size());

@@ -56,19 +56,20 @@ Case contiguous(Sizes size, std::string axes) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const std::int64_t n : {0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 63, 511, 512, 513, 1024, 1537, 4099, 70001}) {
-    all.push_back(contiguous({n}, "r"));           // everything
-    all.push_back({{n}, {3}, "r"});                // strided
-    all.push_back({{n}, {0}, "r"});                // one element again and again
+  for (const std::int64_t n :
+       {0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 63, 511, 512, 513, 1024, 1537, 4099, 70001}) {
+    all.push_back(contiguous({n}, "r"));  // everything
+    all.push_back({{n}, {3}, "r"});       // strided
+    all.push_back({{n}, {0}, "r"});       // one element again and again
     if (n < 5000) {
-      all.push_back(contiguous({5, n}, "kr"));     // rows
-      all.push_back(contiguous({n, 5}, "rk"));     // columns, fewer than a register
-      all.push_back(contiguous({n, 37}, "rk"));    // columns: a block and a part
-      all.push_back(contiguous({37, n}, "rk"));    // columns: n of them
+      all.push_back(contiguous({5, n}, "kr"));   // rows
+      all.push_back(contiguous({n, 5}, "rk"));   // columns, fewer than a register
+      all.push_back(contiguous({n, 37}, "rk"));  // columns: a block and a part
+      all.push_back(contiguous({37, n}, "rk"));  // columns: n of them
     }
   }
   for (const std::int64_t plane : {1, 4, 49, 196, 841}) {
-    all.push_back(contiguous({7, 5, plane}, "rkr"));     // a channel's sum: segments that cross leaves
+    all.push_back(contiguous({7, 5, plane}, "rkr"));  // a channel's sum: segments that cross leaves
     all.push_back(contiguous({33, 3, plane}, "rkr"));
     all.push_back(contiguous({3, plane, 19}, "krk"));
     all.push_back(contiguous({3, 2, plane, 2}, "rkrk"));
@@ -77,12 +78,12 @@ std::vector<Case> cases() {
   all.push_back(contiguous({0, 4}, "kr"));
   all.push_back(contiguous({4, 0, 3}, "krk"));
   all.push_back(contiguous({1, 1, 600, 1}, "krrk"));
-  all.push_back({{600, 20}, {1, 600}, "rk"});            // transposed: the reduced axis is the contiguous one
-  all.push_back({{20, 600}, {1, 20}, "kr"});             // kept contiguous, but first
-  all.push_back({{4, 700, 6}, {1, 24, 4}, "krk"});       // permuted
-  all.push_back({{3, 600, 40}, {0, 40, 1}, "krk"});      // expanded over a kept axis
-  all.push_back({{600, 3, 40}, {40, 0, 1}, "rrk"});      // expanded over a reduced one
-  all.push_back({{5, 3}, {1 << 20, 1000}, "rk"});        // far apart
+  all.push_back({{600, 20}, {1, 600}, "rk"});        // transposed: the reduced axis is the contiguous one
+  all.push_back({{20, 600}, {1, 20}, "kr"});         // kept contiguous, but first
+  all.push_back({{4, 700, 6}, {1, 24, 4}, "krk"});   // permuted
+  all.push_back({{3, 600, 40}, {0, 40, 1}, "krk"});  // expanded over a kept axis
+  all.push_back({{600, 3, 40}, {40, 0, 1}, "rrk"});  // expanded over a reduced one
+  all.push_back({{5, 3}, {1 << 20, 1000}, "rk"});    // far apart
   return all;
 }
 
@@ -92,8 +93,11 @@ struct Named {
   Kernel kernel;
   bool needs_elements;
 };
-constexpr Named kKernels[] = {{"sum", sum, false},         {"mean", mean, false},      {"norm2", norm2, false},
-                              {"maximum", maximum, true}, {"minimum", minimum, true}};
+constexpr Named kKernels[] = {{"sum", sum, false},
+                              {"mean", mean, false},
+                              {"norm2", norm2, false},
+                              {"maximum", maximum, true},
+                              {"minimum", minimum, true}};
 
 TEST(Reduce, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
@@ -135,7 +139,8 @@ TEST(Reduce, AgreesWithFloat64) {
     for (const float v : x) total += v, magnitude += std::fabs(v), squares += static_cast<double>(v) * v;
     const double bound = (22 + std::log2(n / 512.0 + 1)) * 0x1p-24;
     EXPECT_LE(std::fabs(one(sum, x) - total), bound * magnitude);
-    EXPECT_LE(std::fabs(one(mean, x) - total / static_cast<double>(n)), (bound + 0x1p-24) * magnitude / static_cast<double>(n));
+    EXPECT_LE(std::fabs(one(mean, x) - total / static_cast<double>(n)),
+              (bound + 0x1p-24) * magnitude / static_cast<double>(n));
     EXPECT_LE(std::fabs(one(norm2, x) - std::sqrt(squares)), (bound + 0x1p-24) * std::sqrt(squares));
     EXPECT_EQ(one(maximum, x), *std::max_element(x.begin(), x.end()));
     EXPECT_EQ(one(minimum, x), *std::min_element(x.begin(), x.end()));

@@ -18,7 +18,9 @@ contract::Moments moments_of(const ChannelShape& s, std::int64_t c, const float*
   return contract::moments(s.per_channel(), [&](std::int64_t i) { return x[offset_of(s, c, i)]; });
 }
 
-float invstd_of_one(float variance, double eps) { return 1.0f / std::sqrt(variance + static_cast<float>(eps)); }
+float invstd_of_one(float variance, double eps) {
+  return 1.0f / std::sqrt(variance + static_cast<float>(eps));
+}
 
 template <class Function>
 void for_each_channel(const ChannelShape& s, Function function) {

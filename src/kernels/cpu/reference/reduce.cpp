@@ -42,7 +42,8 @@ float sum_of(const Element& element, std::int64_t count) {
 }
 
 void sum(const ReduceShape& shape, const float* x, float* out) {
-  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) { return sum_of(element, count); });
+  for_each_output(shape, x, out,
+                  [](const auto& element, std::int64_t count) { return sum_of(element, count); });
 }
 
 void mean(const ReduceShape& shape, const float* x, float* out) {

@@ -1,7 +1,7 @@
 // Batch normalisation over the lane count.
 //
-// [n, c, inner]: channels in parallel. A channel's elements lie in n segments that rarely end with a leaf or a
-// register: leaves that cross segments are first copied to a buffer, so that lanes and elements meet as the
+// [n, c, inner]: channels in parallel. A channel's elements lie in n segments that rarely end with a leaf or
+// a register: leaves that cross segments are first copied to a buffer, so that lanes and elements meet as the
 // contract says; the passes that write (no order) run over the segments themselves.
 // [n, c] (inner = 1): a register holds channels instead of elements.
 #include "contract/moments.h"
@@ -40,7 +40,8 @@ ISOBIT_INLINE void for_each_segment(const ChannelShape& s, std::int64_t c, Funct
 struct LeafBuffer {
   float data[kLeaf + kLanes];
 
-  const float* gather(const ChannelShape& s, std::int64_t c, const float* x, std::int64_t begin, std::int64_t n) {
+  const float* gather(const ChannelShape& s, std::int64_t c, const float* x, std::int64_t begin,
+                      std::int64_t n) {
     std::int64_t sample = begin / s.inner, at = begin % s.inner;
     if (at + n <= s.inner) return x + (sample * s.c + c) * s.inner + at;
     for (std::int64_t done = 0; done < n; ++sample, at = 0) {
@@ -53,7 +54,8 @@ struct LeafBuffer {
 };
 
 contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
-  const float sum = leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
+  const float sum =
+      leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
   const float mean = sum / static_cast<float>(n);
   const FloatLanes center(mean);
   const float m2 = leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
@@ -86,7 +88,8 @@ ISOBIT_INLINE F normalised(F x, const ChannelScale<F>& by) {
 }
 
 void apply(const BatchNormForward& p, std::int64_t c, float mean, float invstd) {
-  const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd, p.bias ? p.bias[c] : 0.0f};
+  const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd,
+                                       p.bias ? p.bias[c] : 0.0f};
   for_each_segment(p.shape, c, [&](std::int64_t at) {
     for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
       put(p.y + at + i, normalised(fetch(p.x + at + i, part), by), part);
@@ -94,7 +97,8 @@ void apply(const BatchNormForward& p, std::int64_t c, float mean, float invstd) 
   });
 }
 
-void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments, float* invstd) {
+void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments,
+                     float* invstd) {
   const std::int64_t n = p.shape.per_channel();
   const float variance = n > 0 ? moments.m2 / static_cast<float>(n) : 0.0f;
   *invstd = invstd_of_one(variance, p.eps);
@@ -168,14 +172,16 @@ ISOBIT_INLINE MomentLanes operator+(const MomentLanes& a, const MomentLanes& b) 
 }
 
 template <class Extent>
-ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride, Extent part) {
+ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride,
+                                         Extent part) {
   contract::PairwiseTreeOf<MomentLanes> tree;
   for (std::int64_t begin = 0; begin < rows; begin += kLeaf) {
     const std::int64_t n = smaller(kLeaf, rows - begin);
     const float* const first = x + begin * stride;
     FloatLanes sum[1], m2[1];
     column_leaf<1>(
-        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); }, Plus{}, sum);
+        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); },
+        Plus{}, sum);
     const FloatLanes mean = sum[0] / FloatLanes(static_cast<float>(n));
     const auto square = [&](FloatLanes t, std::int64_t r, int) {
       const FloatLanes d = fetch(first + r * stride, part) - mean;
@@ -191,18 +197,20 @@ ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std:
 template <class Function>
 void for_each_channel_register(const ChannelShape& s, Function function) {
   const std::int64_t registers = (s.c + kLanes - 1) / kLanes;
-  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t last = smaller(end * kLanes, s.c);
-    for_each_register(last - begin * kLanes, [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
-  });
+  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 const std::int64_t last = smaller(end * kLanes, s.c);
+                 for_each_register(last - begin * kLanes,
+                                   [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
+               });
 }
 
 ISOBIT_INLINE std::int64_t lanes_of(Whole) { return kLanes; }
 ISOBIT_INLINE std::int64_t lanes_of(Part part) { return part.count; }
 
 template <class Extent>
-ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean, FloatLanes invstd,
-                                 Extent part) {
+ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean,
+                                 FloatLanes invstd, Extent part) {
   const FloatLanes scale = p.weight ? fetch(p.weight + c, part) * invstd : invstd;
   const ChannelScale<FloatLanes> by = {mean, scale, p.bias ? fetch(p.bias + c, part) : FloatLanes(0.0f)};
   for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
@@ -228,7 +236,9 @@ void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
   for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
     const std::int64_t n = smaller(kLeaf, p.shape.n - begin), first = begin * stride + c;
     FloatLanes sum[1], dot[1];
-    const auto add = [&](FloatLanes t, std::int64_t r, int) { return t + fetch(p.dy + first + r * stride, part); };
+    const auto add = [&](FloatLanes t, std::int64_t r, int) {
+      return t + fetch(p.dy + first + r * stride, part);
+    };
     const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
       const std::int64_t at = first + r * stride;
       return fma(fetch(p.dy + at, part), fetch(p.x + at, part) - mean, t);
@@ -253,7 +263,8 @@ void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
   }
 }
 
-// ---- entry points -------------------------------------------------------------------------------------------
+// ---- entry points
+// -------------------------------------------------------------------------------------------
 
 void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2) {
   if (s.inner == 1) {
@@ -304,7 +315,8 @@ void batch_norm_inference(const BatchNormForward& p) {
 
 void batch_norm_backward(const BatchNormBackward& p) {
   if (p.shape.inner == 1) {
-    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
+    return for_each_channel_register(p.shape,
+                                     [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
   }
   for_each_channel(p.shape, [&](std::int64_t c) { backward_channel(p, c); });
 }

@@ -1,7 +1,7 @@
 // A leaf of a section 4 reduction in registers: the contract's 32 lanes are kSlots registers of kLanes.
 //
-// Loops over n contiguous elements come in whole registers and one part of a register; what is done with both is
-// written once, as a generic lambda over Whole and Part. Everything is inlined and without state.
+// Loops over n contiguous elements come in whole registers and one part of a register; what is done with both
+// is written once, as a generic lambda over Whole and Part. Everything is inlined and without state.
 #pragma once
 
 #include "contract/platform.h"
@@ -42,10 +42,12 @@ template <int kShift>
 ISOBIT_INLINE FloatLanes shifted_down(FloatLanes x) {
   constexpr auto from = [](int lane) { return lane + kShift < kLanes ? lane + kShift : lane; };
 #if ISOBIT_LANES == 16
-  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7),
-                                 from(8), from(9), from(10), from(11), from(12), from(13), from(14), from(15));
+  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6),
+                                 from(7), from(8), from(9), from(10), from(11), from(12), from(13), from(14),
+                                 from(15));
 #else
-  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
+  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6),
+                                 from(7));
 #endif
 }
 
@@ -63,8 +65,8 @@ ISOBIT_INLINE float fold(FloatLanes (&t)[kSlots], Merge merge) {
   return x.v[0];
 }
 
-// The leaf's value: every lane starts at `start` and takes its elements by t = step(t, i, Whole or Part), i the
-// register's first element in the leaf; then the fold. n <= kLeaf, or any n where order does not matter.
+// The leaf's value: every lane starts at `start` and takes its elements by t = step(t, i, Whole or Part), i
+// the register's first element in the leaf; then the fold. n <= kLeaf, or any n where order does not matter.
 template <class Step, class Merge>
 ISOBIT_INLINE float leaf_value(std::int64_t n, float start, Step step, Merge merge) {
   FloatLanes t[kSlots];
@@ -117,10 +119,11 @@ ISOBIT_INLINE TwoSums leaf_two_sums(std::int64_t n, Step step) {
   return {fold(a, Plus{}), fold(b, Plus{})};
 }
 
-// The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w * kLanes...
-// step(t, r, w) as above; lanes are rows mod 32.
+// The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w *
+// kLanes... step(t, r, w) as above; lanes are rows mod 32.
 template <int kWide, class Step, class Merge>
-ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge merge, FloatLanes (&out)[kWide]) {
+ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge merge,
+                               FloatLanes (&out)[kWide]) {
   constexpr int kRows = static_cast<int>(contract::kSumLanes);
   FloatLanes lane[kRows][kWide];
   for (int j = 0; j < kRows; ++j) {

@@ -24,33 +24,53 @@ std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 struct Add {
   static constexpr float kStart = 0.0f;
   template <class T>
-  static ISOBIT_INLINE T step(T t, T x) { return t + x; }
+  static ISOBIT_INLINE T step(T t, T x) {
+    return t + x;
+  }
   template <class T>
-  ISOBIT_INLINE T operator()(T a, T b) const { return a + b; }
+  ISOBIT_INLINE T operator()(T a, T b) const {
+    return a + b;
+  }
   template <class T>
-  static ISOBIT_INLINE T root(T value) { return value + T(0.0f); }
+  static ISOBIT_INLINE T root(T value) {
+    return value + T(0.0f);
+  }
 };
 struct AddSquares : Add {
   template <class T>
-  static ISOBIT_INLINE T step(T t, T x) { return fma(x, x, t); }
+  static ISOBIT_INLINE T step(T t, T x) {
+    return fma(x, x, t);
+  }
 };
 struct TakeMaximum {
   static constexpr float kStart = -INFINITY;
   template <class T>
-  static ISOBIT_INLINE T step(T t, T x) { return contract::maximum(t, x); }
+  static ISOBIT_INLINE T step(T t, T x) {
+    return contract::maximum(t, x);
+  }
   template <class T>
-  ISOBIT_INLINE T operator()(T a, T b) const { return contract::maximum(a, b); }
+  ISOBIT_INLINE T operator()(T a, T b) const {
+    return contract::maximum(a, b);
+  }
   template <class T>
-  static ISOBIT_INLINE T root(T value) { return value; }
+  static ISOBIT_INLINE T root(T value) {
+    return value;
+  }
 };
 struct TakeMinimum {
   static constexpr float kStart = INFINITY;
   template <class T>
-  static ISOBIT_INLINE T step(T t, T x) { return contract::minimum(t, x); }
+  static ISOBIT_INLINE T step(T t, T x) {
+    return contract::minimum(t, x);
+  }
   template <class T>
-  ISOBIT_INLINE T operator()(T a, T b) const { return contract::minimum(a, b); }
+  ISOBIT_INLINE T operator()(T a, T b) const {
+    return contract::minimum(a, b);
+  }
   template <class T>
-  static ISOBIT_INLINE T root(T value) { return value; }
+  static ISOBIT_INLINE T root(T value) {
+    return value;
+  }
 };
 
 // What the tree adds: leaf values under the rule's merge.
@@ -91,8 +111,8 @@ struct Axes {
     }
     return offset;
   }
-  // segment(offset, first, n): elements [first, first + n) of [begin, begin + count) lie `stride of the last axis`
-  // apart, from offset on.
+  // segment(offset, first, n): elements [first, first + n) of [begin, begin + count) lie `stride of the last
+  // axis` apart, from offset on.
   template <class Segment>
   ISOBIT_INLINE void walk(std::int64_t begin, std::int64_t n, Segment segment) const {
     if (rank == 0) return segment(0, 0, n);
@@ -127,7 +147,10 @@ struct LeafBuffer {
 template <class Rule>
 float contiguous_leaf(const float* p, std::int64_t n) {
   return leaf_value(
-      n, Rule::kStart, [p](FloatLanes t, std::int64_t i, auto part) { return Rule::step(t, fetch(p + i, part, Rule::kStart)); },
+      n, Rule::kStart,
+      [p](FloatLanes t, std::int64_t i, auto part) {
+        return Rule::step(t, fetch(p + i, part, Rule::kStart));
+      },
       Rule{});
 }
 
@@ -135,7 +158,9 @@ template <class Rule>
 float reduce_row(const Axes& reduced, const float* x) {
   LeafBuffer buffer;
   if (reduced.count <= kLeaf) {
-    return Rule::root(reduced.count == 0 ? Rule::kStart : contiguous_leaf<Rule>(buffer.gather(reduced, x, 0, reduced.count), reduced.count));
+    return Rule::root(reduced.count == 0 ? Rule::kStart
+                                         : contiguous_leaf<Rule>(buffer.gather(reduced, x, 0, reduced.count),
+                                                                 reduced.count));
   }
   contract::PairwiseTreeOf<Leaf<Rule, float>> tree;
   for (std::int64_t begin = 0; begin < reduced.count; begin += kLeaf) {
@@ -147,9 +172,11 @@ float reduce_row(const Axes& reduced, const float* x) {
 
 template <class Rule, class Finish>
 void reduce_rows(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
-  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
-  });
+  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t o = begin; o < end; ++o)
+                   out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
+               });
 }
 
 template <class Rule, class Finish>
@@ -174,16 +201,20 @@ void reduce_leaves(const Axes& kept, const Axes& reduced, const float* x, float*
 
 // kWide registers of columns, or the first columns of one, of one leaf whose rows lie at x + offset[r].
 template <class Rule, int kWide, class Extent>
-ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, std::int64_t rows, Extent extent, float* out) {
+ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, std::int64_t rows,
+                                   Extent extent, float* out) {
   FloatLanes value[kWide];
   column_leaf<kWide>(
       rows, Rule::kStart,
-      [&](FloatLanes t, std::int64_t r, int w) { return Rule::step(t, fetch(x + offset[r] + w * kLanes, extent)); },
+      [&](FloatLanes t, std::int64_t r, int w) {
+        return Rule::step(t, fetch(x + offset[r] + w * kLanes, extent));
+      },
       Rule{}, value);
   for (int w = 0; w < kWide; ++w) put(out + w * kLanes, value[w], extent);
 }
 
-// Blocks of 32 columns; a leaf's values of all columns go to one row of scratch, the tree runs over these rows.
+// Blocks of 32 columns; a leaf's values of all columns go to one row of scratch, the tree runs over these
+// rows.
 template <class Rule, class Finish>
 void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
   constexpr std::int64_t kBlock = contract::kSumLanes;
@@ -213,7 +244,8 @@ void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float
         leaf_of_columns<Rule, kSlots>(from + c, offset, rows, Whole{}, to + c);
         continue;
       }
-      for (; c + kLanes <= last; c += kLanes) leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c);
+      for (; c + kLanes <= last; c += kLanes)
+        leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c);
       if (c < last) leaf_of_columns<Rule, 1>(from + c, offset, rows, Part{last - c}, to + c);
     }
   });
@@ -237,18 +269,23 @@ void reduce(const ReduceShape& shape, const float* x, float* out, Finish finish)
   if (kept.count == 0) return;
   const bool columns = kept.last_is_contiguous() && !reduced.last_is_contiguous() && reduced.count > 0;
   if (columns && kept.size[kept.rank - 1] > 1) return reduce_columns<Rule>(kept, reduced, x, out, finish);
-  if (kept.count < 16 && reduced.count >= 8 * kLeaf) return reduce_leaves<Rule>(kept, reduced, x, out, finish);
+  if (kept.count < 16 && reduced.count >= 8 * kLeaf)
+    return reduce_leaves<Rule>(kept, reduced, x, out, finish);
   reduce_rows<Rule>(kept, reduced, x, out, finish);
 }
 
 struct AsIs {
   template <class T>
-  ISOBIT_INLINE T operator()(T value) const { return value; }
+  ISOBIT_INLINE T operator()(T value) const {
+    return value;
+  }
 };
 struct OverCount {
   float count;
   template <class T>
-  ISOBIT_INLINE T operator()(T value) const { return value / T(count); }
+  ISOBIT_INLINE T operator()(T value) const {
+    return value / T(count);
+  }
 };
 struct Root {
   template <class T>
@@ -262,9 +299,15 @@ void sum(const ReduceShape& shape, const float* x, float* out) { reduce<Add>(sha
 void mean(const ReduceShape& shape, const float* x, float* out) {
   reduce<Add>(shape, x, out, OverCount{static_cast<float>(shape.reduced_count())});
 }
-void norm2(const ReduceShape& shape, const float* x, float* out) { reduce<AddSquares>(shape, x, out, Root{}); }
-void maximum(const ReduceShape& shape, const float* x, float* out) { reduce<TakeMaximum>(shape, x, out, AsIs{}); }
-void minimum(const ReduceShape& shape, const float* x, float* out) { reduce<TakeMinimum>(shape, x, out, AsIs{}); }
+void norm2(const ReduceShape& shape, const float* x, float* out) {
+  reduce<AddSquares>(shape, x, out, Root{});
+}
+void maximum(const ReduceShape& shape, const float* x, float* out) {
+  reduce<TakeMaximum>(shape, x, out, AsIs{});
+}
+void minimum(const ReduceShape& shape, const float* x, float* out) {
+  reduce<TakeMinimum>(shape, x, out, AsIs{});
+}
 
 // First of [0, n) that is NaN (where best is) or equal to best; n where there is none.
 std::int64_t first_at(const float* p, std::int64_t n, float best) {
@@ -282,21 +325,22 @@ std::int64_t first_at(const float* p, std::int64_t n, float best) {
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   const Axes kept(shape.kept_rank, shape.kept_size, shape.kept_stride);
   const Axes reduced(shape.reduced_rank, shape.reduced_size, shape.reduced_stride);
-  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    LeafBuffer buffer;
-    for (std::int64_t o = begin; o < end; ++o) {
-      const float* const from = x + kept.offset_of(o);
-      const float best = reduce_row<TakeMaximum>(reduced, from);
-      out[o] = 0;
-      for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {
-        const std::int64_t n = smaller(kLeaf, reduced.count - first);
-        const std::int64_t at = first_at(buffer.gather(reduced, from, first, n), n, best);
-        if (at == n) continue;
-        out[o] = first + at;
-        break;
-      }
-    }
-  });
+  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 LeafBuffer buffer;
+                 for (std::int64_t o = begin; o < end; ++o) {
+                   const float* const from = x + kept.offset_of(o);
+                   const float best = reduce_row<TakeMaximum>(reduced, from);
+                   out[o] = 0;
+                   for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {
+                     const std::int64_t n = smaller(kLeaf, reduced.count - first);
+                     const std::int64_t at = first_at(buffer.gather(reduced, from, first, n), n, best);
+                     if (at == n) continue;
+                     out[o] = first + at;
+                     break;
+                   }
+                 }
+               });
 }
 
 }  // namespace

@@ -17,10 +17,13 @@ constexpr std::int64_t kWorthAThread = 4096;  // elements
 
 struct Larger {
   template <class F>
-  ISOBIT_INLINE F operator()(F a, F b) const { return contract::maximum(a, b); }
+  ISOBIT_INLINE F operator()(F a, F b) const {
+    return contract::maximum(a, b);
+  }
 };
 
-// ---- one contiguous row ------------------------------------------------------------------------------------
+// ---- one contiguous row
+// ------------------------------------------------------------------------------------
 
 // term(t, i, part) takes elements [i, i + kLanes) of the row into the lanes t.
 template <class Term>
@@ -57,7 +60,8 @@ void log_softmax_row(const float* x, float* y, std::int64_t size) {
     return t + keep(contract::exp(fetch(x + i, part) - m), part);
   });
   const FloatLanes log_sum(contract::log(sum));
-  for_each_register(size, [&](std::int64_t i, auto part) { put(y + i, (fetch(x + i, part) - m) - log_sum, part); });
+  for_each_register(size,
+                    [&](std::int64_t i, auto part) { put(y + i, (fetch(x + i, part) - m) - log_sum, part); });
 }
 
 void softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
@@ -70,13 +74,15 @@ void softmax_backward_row(const float* dy, const float* y, float* dx, std::int64
 }
 
 void log_softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
-  const FloatLanes d(row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
+  const FloatLanes d(
+      row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
   for_each_register(size, [&](std::int64_t i, auto part) {
     put(dx + i, fma(-contract::exp(fetch(y + i, part)), d, fetch(dy + i, part)), part);
   });
 }
 
-// ---- a register of neighbouring rows: element r of them at x + r * stride --------------------------------------
+// ---- a register of neighbouring rows: element r of them at x + r * stride
+// --------------------------------------
 
 // term(t, r) takes element r of every row into their lanes.
 template <class Term>
@@ -100,7 +106,8 @@ ISOBIT_INLINE FloatLanes column_maximum(const float* x, std::int64_t size, std::
 }
 
 template <class Extent>
-ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
+ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride,
+                                   Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
   const FloatLanes sum = column_sum(size, [=](FloatLanes t, std::int64_t r) {
     const FloatLanes e = contract::exp(fetch(x + r * stride, part) - m);
@@ -111,11 +118,14 @@ ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, 
 }
 
 template <class Extent>
-ISOBIT_INLINE void log_softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
+ISOBIT_INLINE void log_softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride,
+                                       Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
-  const FloatLanes log_sum = contract::log(column_sum(
-      size, [=](FloatLanes t, std::int64_t r) { return t + contract::exp(fetch(x + r * stride, part) - m); }));
-  for (std::int64_t r = 0; r < size; ++r) put(y + r * stride, (fetch(x + r * stride, part) - m) - log_sum, part);
+  const FloatLanes log_sum = contract::log(column_sum(size, [=](FloatLanes t, std::int64_t r) {
+    return t + contract::exp(fetch(x + r * stride, part) - m);
+  }));
+  for (std::int64_t r = 0; r < size; ++r)
+    put(y + r * stride, (fetch(x + r * stride, part) - m) - log_sum, part);
 }
 
 template <class Extent>
@@ -140,7 +150,8 @@ ISOBIT_INLINE void log_softmax_backward_columns(const float* dy, const float* y,
   }
 }
 
-// ---- entry points -------------------------------------------------------------------------------------------
+// ---- entry points
+// -------------------------------------------------------------------------------------------
 
 // row(first) for contiguous rows; columns(first, part) for registers of neighbouring ones.
 template <class Row, class Columns>

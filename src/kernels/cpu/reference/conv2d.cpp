@@ -26,6 +26,18 @@ struct Tap {
 };
 Tap tap_of(std::int64_t k, std::int64_t kh, std::int64_t kw) { return {k / (kh * kw), k / kw % kh, k % kw}; }
 
+// The (row, column) of consecutive positions of a plane of that width, once per block and not once per term.
+struct Positions {
+  std::int64_t row[kPanelColumns], column[kPanelColumns];
+
+  Positions(std::int64_t first, std::int64_t count, std::int64_t width) {
+    for (std::int64_t c = 0; c < count; ++c) {
+      row[c] = (first + c) / width;
+      column[c] = (first + c) % width;
+    }
+  }
+};
+
 // Columns: a block of output positions (oh, ow) of one image. Rows: a block of one group's output channels.
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t out_w = s.out_w(), plane = s.out_h() * out_w;
@@ -39,6 +51,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
       const std::int64_t channel = group * co + index / column_blocks % row_blocks * kPanelRows;
       const std::int64_t rows = std::min(kPanelRows, (group + 1) * co - channel);
       const std::int64_t columns = std::min(kPanelColumns, plane - first);
+      const Positions at(first, columns, out_w);
       dot_panel(
           rows, columns, ci * s.kh * s.kw,
           [&](std::int64_t k, float* row) {
@@ -46,11 +59,10 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
           },
           [&](std::int64_t k, float* column) {
             const Tap t = tap_of(k, s.kh, s.kw);
-            for (std::int64_t c = 0; c < columns; ++c) {
-              const std::int64_t oh = (first + c) / out_w, ow = (first + c) % out_w;
-              column[c] = pixel(s, x, n, group * ci + t.first, oh * s.stride_h - s.pad_h + t.kh * s.dilation_h,
-                                ow * s.stride_w - s.pad_w + t.kw * s.dilation_w);
-            }
+            const std::int64_t down = t.kh * s.dilation_h - s.pad_h, right = t.kw * s.dilation_w - s.pad_w;
+            for (std::int64_t c = 0; c < columns; ++c)
+              column[c] = pixel(s, x, n, group * ci + t.first, at.row[c] * s.stride_h + down,
+                                at.column[c] * s.stride_w + right);
           },
           [&](std::int64_t r, std::int64_t c, float product) {
             y[(n * s.co + channel + r) * plane + first + c] =
@@ -88,8 +100,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
         const Tap t = tap_of(k, count_h, count_w);
         return Tap{group * co + t.first, taps_h[static_cast<std::size_t>(t.kh)], taps_w[static_cast<std::size_t>(t.kw)]};
       };
-      const auto row_of = [&](std::int64_t c) { return phase_h + (first + c) / width * s.stride_h; };
-      const auto column_of = [&](std::int64_t c) { return phase_w + (first + c) % width * s.stride_w; };
+      const Positions at(first, columns, width);
       dot_panel(
           rows, columns, co * count_h * count_w,
           [&](std::int64_t k, float* row) {
@@ -98,16 +109,19 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
           },
           [&](std::int64_t k, float* column) {
             const Tap t = tap(k);
+            // Exact divisions: the tap belongs to the phase.
+            const std::int64_t down = (phase_h + s.pad_h - t.kh * s.dilation_h) / s.stride_h;
+            const std::int64_t right = (phase_w + s.pad_w - t.kw * s.dilation_w) / s.stride_w;
+            const float* plane = dy + (n * s.co + t.first) * out_h * out_w;
             for (std::int64_t c = 0; c < columns; ++c) {
-              const std::int64_t top = row_of(c) + s.pad_h - t.kh * s.dilation_h;
-              const std::int64_t left = column_of(c) + s.pad_w - t.kw * s.dilation_w;
-              const std::int64_t oh = top / s.stride_h, ow = left / s.stride_w;
-              const bool inside = top >= 0 && left >= 0 && oh < out_h && ow < out_w;
-              column[c] = inside ? dy[((n * s.co + t.first) * out_h + oh) * out_w + ow] : 0.0f;
+              const std::int64_t oh = at.row[c] + down, ow = at.column[c] + right;
+              const bool inside = oh >= 0 && oh < out_h && ow >= 0 && ow < out_w;
+              column[c] = inside ? plane[oh * out_w + ow] : 0.0f;
             }
           },
           [&](std::int64_t r, std::int64_t c, float product) {
-            dx[((n * s.ci + group * ci + channel + r) * s.h + row_of(c)) * s.w + column_of(c)] = product;
+            const std::int64_t h = phase_h + at.row[c] * s.stride_h, w = phase_w + at.column[c] * s.stride_w;
+            dx[((n * s.ci + group * ci + channel + r) * s.h + h) * s.w + w] = product;
           });
     }
   }
@@ -133,6 +147,8 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
       const std::int64_t channel = group * co + index / column_blocks % row_blocks * kPanelRows;
       const std::int64_t rows = std::min(kPanelRows, (group + 1) * co - channel);
       const std::int64_t columns = std::min(kPanelColumns, taps - first);
+      Tap tap[kPanelColumns];
+      for (std::int64_t c = 0; c < columns; ++c) tap[c] = tap_of(first + c, s.kh, s.kw);
       dot_panel(
           rows, columns, s.n * plane,
           [&](std::int64_t k, float* row) {
@@ -141,12 +157,10 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
           },
           [&](std::int64_t k, float* column) {
             const Tap at = tap_of(k, out_h, out_w);  // (n, oh, ow)
-            for (std::int64_t c = 0; c < columns; ++c) {
-              const Tap t = tap_of(first + c, s.kh, s.kw);
-              column[c] = pixel(s, x, at.first, group * ci + t.first,
-                                at.kh * s.stride_h - s.pad_h + t.kh * s.dilation_h,
-                                at.kw * s.stride_w - s.pad_w + t.kw * s.dilation_w);
-            }
+            const std::int64_t top = at.kh * s.stride_h - s.pad_h, left = at.kw * s.stride_w - s.pad_w;
+            for (std::int64_t c = 0; c < columns; ++c)
+              column[c] = pixel(s, x, at.first, group * ci + tap[c].first, top + tap[c].kh * s.dilation_h,
+                                left + tap[c].kw * s.dilation_w);
           },
           [&](std::int64_t r, std::int64_t c, float product) { dweight[(channel + r) * taps + first + c] = product; });
     }

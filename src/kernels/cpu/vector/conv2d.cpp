@@ -243,16 +243,19 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
 
   const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows), threads = useful_threads(s);
   const Cut cut = cut_for(leaves, tiles, (threads + s.groups - 1) / s.groups);
-  float* results = workspace.floats(s.groups * cut.ranges * w.tile_floats());
+  const bool combine = cut.ranges > 1;
+  float* results = combine ? workspace.floats(s.groups * cut.ranges * w.tile_floats()) : nullptr;
   const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces, piece = i % cut.tile_pieces;
       weight_gradient_leaves(w, group, range * cut.leaves_per_range, at_most(leaves, (range + 1) * cut.leaves_per_range),
                              tiles * piece / cut.tile_pieces, tiles * (piece + 1) / cut.tile_pieces,
-                             results + (group * cut.ranges + range) * w.tile_floats());
+                             combine ? results + (group * cut.ranges + range) * w.tile_floats() : nullptr,
+                             dweight + group * co * rows);
     }
   });
+  if (!combine) return;
   const std::int64_t panels = column_panels(co), all = s.groups * panels * tiles;
   parallel_for(0, all, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

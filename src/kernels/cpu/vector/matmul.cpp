@@ -54,6 +54,8 @@ bool better_transposed(const MatmulProblem& p) {
 
 void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
                 const float* tile) {
+  if (p.c_row == 1 && p.c_column != 1 && p.d == nullptr && p.alpha == 1.0f)
+    return store_transposed(tile, rows, columns, p.c_column, p.c + i + j * p.c_column);
   const bool lanes = p.c_column == 1 && (p.d == nullptr || p.d_column == 1 || p.d_column == 0);
   for (std::int64_t r = 0; r < rows; ++r, tile += kTileColumns) {
     float* c = p.c + (i + r) * p.c_row + j * p.c_column;

@@ -73,5 +73,35 @@ void pack_panel(const float* source, std::int64_t k_stride, std::int64_t lane_st
       panel[k * kWidth + l] = source[k * k_stride + (l < lanes ? l : lanes - 1) * lane_stride];
 }
 
+// The first count (1 to 8) lanes. Not a masked store: those are slow on some processors.
+ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
+  if (count >= 8) return _mm256_storeu_ps(to, value);
+  __m128 part = _mm256_castps256_ps128(value);
+  if (count & 4) {
+    _mm_storeu_ps(to, part);
+    part = _mm256_extractf128_ps(value, 1);
+    to += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    part = _mm_movehl_ps(part, part);
+    to += 2;
+  }
+  if (count & 1) _mm_store_ss(to, part);
+}
+
+// to[c * stride + r] = tile[r][c] for r < rows, c < columns.
+ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                                    float* to) {
+  for (std::int64_t c = 0; c < columns; c += 8)
+    for (std::int64_t r = 0; r < rows; r += 8) {
+      __m256 block[8];
+      for (std::int64_t i = 0; i < 8; ++i)
+        block[i] = _mm256_loadu_ps(tile + (r + i < rows ? r + i : rows - 1) * kTileColumns + c);
+      transpose8(block);
+      for (std::int64_t i = 0; i < 8 && c + i < columns; ++i) store_some(to + (c + i) * stride + r, block[i], rows - r);
+    }
+}
+
 }  // namespace
 }  // namespace isobit::kernels::ISOBIT_ISA

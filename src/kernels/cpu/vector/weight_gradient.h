@@ -62,10 +62,18 @@ void position_offsets(const WeightGradient& w, std::int64_t first_image, std::in
   }
 }
 
-// Leaves [l0, l1) (l1 > l0, or both 0: no terms) of `group`, row tiles [tile0, tile1): the subtree's value, one
-// tile after the other in `results` ([panel][row tile] of the whole group).
+// A finished tile to dw [columns][rows].
+ISOBIT_INLINE void store_gradient(const WeightGradient& w, std::int64_t p, std::int64_t t, const float* tile, float* dw) {
+  const std::int64_t rows = w.rows - t * kTileRows, columns = w.columns - p * kTileColumns;
+  store_transposed(tile, rows < kTileRows ? rows : kTileRows, columns < kTileColumns ? columns : kTileColumns, w.rows,
+                   dw + p * kTileColumns * w.rows + t * kTileRows);
+}
+
+// Leaves [l0, l1) (l1 > l0, or both 0: no terms) of `group`, row tiles [tile0, tile1). With `results` the
+// subtree's value, one tile after the other ([panel][row tile] of the whole group); without, it is the whole tree
+// and goes to dw.
 void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::int64_t l0, std::int64_t l1,
-                            std::int64_t tile0, std::int64_t tile1, float* results) {
+                            std::int64_t tile0, std::int64_t tile1, float* results, float* dw) {
   using contract::kLeaf;
   Workspace workspace;
   const std::int64_t plane = w.plane(), all = w.terms(), panels = column_panels(w.columns);
@@ -97,6 +105,10 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
         gathered_tile_function(rows, columns)(row, offsets, panel, terms, tile);
         const std::int64_t own = (p * tiles + t - tile0) * kTileSize;
         if (!add_leaf(tile, partial + own, level_stride, leaf - l0, l1 - l0)) continue;
+        if (results == nullptr) {
+          store_gradient(w, p, t, tile, dw);
+          continue;
+        }
         float* result = results + (p * row_tiles(w.rows) + t) * kTileSize;
         for (int i = 0; i < kTileSize; i += kLanes) store(result + i, load(tile + i));
       }
@@ -114,9 +126,7 @@ void finish_weight_gradient(const WeightGradient& w, std::int64_t p, std::int64_
     for (int i = 0; i < kTileSize; i += kLanes) store(tile + i, load(own + range * range_stride + i));
     add_leaf(tile, partial, kTileSize, range, ranges);
   }
-  for (std::int64_t c = 0; c < kTileColumns && p * kTileColumns + c < w.columns; ++c)
-    for (std::int64_t r = 0; r < kTileRows && t * kTileRows + r < w.rows; ++r)
-      dw[(p * kTileColumns + c) * w.rows + t * kTileRows + r] = tile[r * kTileColumns + c];
+  store_gradient(w, p, t, tile, dw);
 }
 
 }  // namespace

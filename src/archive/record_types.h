@@ -25,6 +25,9 @@ struct MetricsLine {
   std::map<std::string, double> values;  // "loss", "accuracy", ...
 };
 
+// The last line of each set, in the order of the sets' names.
+[[nodiscard]] std::vector<MetricsLine> last_of_each_set(const std::vector<MetricsLine>& lines);
+
 // How long something took: never compared.
 struct TimingLine {
   std::int64_t step = 0;

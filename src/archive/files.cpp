@@ -1,0 +1,210 @@
+#include "archive/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "archive/user_error.h"
+
+namespace isobit::archive {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::atomic<int> fault_code{0};
+std::atomic<std::uint64_t> fault_budget{0};
+
+// write(2), or what a test wants to happen instead.
+ssize_t write_some(int descriptor, const std::byte* data, std::size_t n) {
+  if (const int code = fault_code.load()) {
+    const std::uint64_t left = fault_budget.load();
+    if (left == 0) {
+      errno = code;
+      return -1;
+    }
+    n = std::min<std::size_t>(n, left);
+    fault_budget.store(left - n);
+  }
+  return ::write(descriptor, data, n);
+}
+
+// 0 or errno.
+int write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    // Linux moves at most 2^31 - 4096 bytes per call.
+    const ssize_t n = write_some(descriptor, bytes.data(), std::min<std::size_t>(bytes.size(), 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+const char* remedy_for(int code) {
+  switch (code) {
+    case ENOSPC:
+    case EDQUOT: return "free space there, or use another folder with --runs";
+    case EFBIG: return "raise the limit of file sizes (ulimit -f)";
+    case EROFS: return "the file system is read-only: use another folder with --runs";
+    case EACCES:
+    case EPERM: return "check owner and permissions, or use another folder with --runs";
+    case ENOENT: return "check the path";
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST: return "a file or folder of that name is in the way";
+    case EIO: return "the disk or network file system failed: see the system's log";
+    case EMFILE:
+    case ENFILE: return "raise the limit of open files (ulimit -n)";
+    default: return "";
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return value_; }
+  // Network file systems report late errors here.
+  int close() { return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno; }
+
+ private:
+  int value_;
+};
+
+}  // namespace
+
+void throw_file_error(const fs::path& path, std::string_view action, int code) {
+  std::string reason = std::strerror(code);
+  reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  throw UserError(path.string(), fmt::format("{}: {}", action, reason), remedy_for(code));
+}
+
+std::string read_file(const fs::path& path, std::uint64_t limit) {
+  // O_NONBLOCK: a pipe put in the place of a file must not make us wait.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) throw_file_error(path, "can not be read", errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw_file_error(path, "can not be read", errno);
+  if (!S_ISREG(status.st_mode)) throw UserError(path.string(), "not a regular file", "");
+  if (static_cast<std::uint64_t>(status.st_size) > limit) {
+    throw UserError(path.string(), fmt::format("{} bytes, at most {} are expected", status.st_size, limit), "");
+  }
+  std::string content(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t n = ::read(file.get(), content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_file_error(path, "can not be read", errno);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  content.resize(done);  // shortened by somebody meanwhile
+  return content;
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  const std::span<const std::byte> piece = std::as_bytes(std::span(content.data(), content.size()));
+  write_file(path, std::span(&piece, 1));
+}
+
+void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
+  const fs::path temporary = path.parent_path() / (".tmp-" + random_suffix());
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0) throw_file_error(path, "can not be written", errno);
+  int code = 0;
+  for (const auto& piece : pieces) {
+    if (code == 0) code = write_all(file.get(), piece);
+  }
+  if (code == 0 && ::fsync(file.get()) != 0) code = errno;
+  const int closed = file.close();
+  if (code == 0) code = closed;
+  if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
+  if (code != 0) {
+    ::unlink(temporary.c_str());
+    throw_file_error(path, "can not be written", code);
+  }
+  sync_folder(path.parent_path());
+}
+
+void remove_temporaries(const fs::path& folder) noexcept {
+  std::error_code ignored;
+  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+    if (it->path().filename().string().starts_with(".tmp-")) ::unlink(it->path().c_str());
+    if (ignored) break;
+  }
+}
+
+void sync_folder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) throw_file_error(folder, "can not be opened", errno);
+  // Some network file systems have nothing to sync in a folder and say so.
+  if (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    throw_file_error(folder, "can not be written", errno);
+  }
+}
+
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw_file_error(folder, "can not be created", error.value());
+  if (!fs::is_directory(folder, error)) throw_file_error(folder, "can not be created", ENOTDIR);
+}
+
+std::string random_suffix() {
+  std::random_device device;
+  return fmt::format("{:08x}", device() & 0xffffffffu);
+}
+
+AppendFile::AppendFile(fs::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw_file_error(path_, "can not be written", errno);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+AppendFile::~AppendFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void AppendFile::append(std::string_view text) {
+  const int code = write_all(descriptor_, std::as_bytes(std::span(text.data(), text.size())));
+  if (code != 0) {
+    // Take a part of a line back; where even that fails, resume recognises the torn line.
+    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
+    throw_file_error(path_, "can not be written", code);
+  }
+  size_ += text.size();
+}
+
+void AppendFile::sync() {
+  if (::fdatasync(descriptor_) != 0) throw_file_error(path_, "can not be written", errno);
+}
+
+void inject_write_fault(int code, std::uint64_t bytes) {
+  fault_budget.store(bytes);
+  fault_code.store(code);
+}
+
+}  // namespace isobit::archive

@@ -1,0 +1,130 @@
+#include "archive/log_lines.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace isobit::archive {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinities and no NaN: these are texts.
+Json to_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double to_double(const Json& value) {
+  if (!value.is_string()) return value.get<double>();
+  const auto& text = value.get_ref<const std::string&>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  throw std::invalid_argument("no number");
+}
+
+std::uint32_t to_bits(const std::string& hex) {
+  std::uint32_t bits = 0;
+  const auto result = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
+  if (result.ec != std::errc() || result.ptr != hex.data() + hex.size()) throw std::invalid_argument("no bits");
+  return bits;
+}
+
+std::string text_or_empty(const Json& object, const char* key) {
+  return object.contains(key) ? object.at(key).get<std::string>() : std::string();
+}
+
+std::string one_line(const Json& object) { return object.dump() + "\n"; }
+
+// Reads with `fill` and proves that writing gives the same bytes.
+template <class Line, class Fill>
+bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
+  try {
+    const Json object = Json::parse(text.begin(), text.end());
+    fill(object);
+    std::string again = format_line(line);
+    again.pop_back();
+    return again == text;
+  } catch (const std::exception&) {  // of JSON, or of a type other than expected: no such line
+    return false;
+  }
+}
+
+}  // namespace
+
+std::string format_line(const StepLine& line) {
+  Json object{{"step", line.step}, {"epoch", line.epoch}, {"loss", fmt::format("{:08x}", line.loss_bits)},
+              {"batch", line.batch}};
+  if (!line.weights.empty()) object["weights"] = line.weights;
+  if (!line.optimizer.empty()) object["optimizer"] = line.optimizer;
+  return one_line(object);
+}
+
+std::string format_line(const MetricsLine& line) {
+  Json values = Json::object();
+  for (const auto& [name, value] : line.values) values[name] = to_json(value);
+  return one_line({{"step", line.step}, {"epoch", line.epoch}, {"set", line.set}, {"values", values}});
+}
+
+std::string format_line(const TimingLine& line) {
+  return one_line({{"step", line.step},
+                   {"phase", line.phase},
+                   {"seconds", to_json(line.seconds)},
+                   {"samples", line.samples}});
+}
+
+std::string format_line(const CheckpointLine& line) {
+  Json logs = Json::object();
+  for (const auto& [name, digest] : line.logs) logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
+  return one_line({{"step", line.entry.step},
+                   {"file", line.entry.file},
+                   {"size", line.entry.size},
+                   {"sha256", line.entry.sha256},
+                   {"logs", logs}});
+}
+
+bool parse_line(std::string_view text, StepLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.step = object.at("step").get<std::int64_t>();
+    line.epoch = object.at("epoch").get<std::int64_t>();
+    line.loss_bits = to_bits(object.at("loss").get<std::string>());
+    line.batch = object.at("batch").get<std::string>();
+    line.weights = text_or_empty(object, "weights");
+    line.optimizer = text_or_empty(object, "optimizer");
+  });
+}
+
+bool parse_line(std::string_view text, MetricsLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.step = object.at("step").get<std::int64_t>();
+    line.epoch = object.at("epoch").get<std::int64_t>();
+    line.set = object.at("set").get<std::string>();
+    for (const auto& [name, value] : object.at("values").items()) line.values[name] = to_double(value);
+  });
+}
+
+bool parse_line(std::string_view text, TimingLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.step = object.at("step").get<std::int64_t>();
+    line.phase = object.at("phase").get<std::string>();
+    line.seconds = to_double(object.at("seconds"));
+    line.samples = object.at("samples").get<std::int64_t>();
+  });
+}
+
+bool parse_line(std::string_view text, CheckpointLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.entry = {object.at("step").get<std::int64_t>(), object.at("file").get<std::string>(),
+                  object.at("size").get<std::uint64_t>(), object.at("sha256").get<std::string>()};
+    for (const auto& [name, digest] : object.at("logs").items()) {
+      line.logs[name] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
+    }
+  });
+}
+
+}  // namespace isobit::archive

@@ -1,0 +1,184 @@
+#include "archive/run_index.h"
+
+#include <sqlite3.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace isobit::archive {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSchema = "isobit-index-1";
+
+// Infinities and NaN have no number in JSON: texts, as in the logs.
+Json number(double value) {
+  if (value != value) return "nan";
+  if (value - value != 0) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+double number(const Json& value) { return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>(); }
+
+std::string to_json(const RunSummary& summary) {
+  Json metrics = Json::array();
+  for (const MetricsLine& line : summary.metrics) {
+    Json values = Json::object();
+    for (const auto& [name, value] : line.values) values[name] = number(value);
+    metrics.push_back({{"step", line.step}, {"epoch", line.epoch}, {"set", line.set}, {"values", values}});
+  }
+  return Json{{"id", summary.id},       {"name", summary.name},       {"state", static_cast<int>(summary.state)},
+              {"contract", summary.contract}, {"created", summary.created}, {"steps", summary.steps},
+              {"weights", summary.weights},   {"metrics", metrics},         {"note", summary.note}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+RunSummary from_json(const std::string& text) {
+  const Json object = Json::parse(text);
+  RunSummary summary{object.at("id"),      object.at("name"),  static_cast<RunState>(object.at("state").get<int>()),
+                     object.at("contract"), object.at("created"), object.at("steps"), object.at("weights"), {}, object.at("note")};
+  for (const Json& line : object.at("metrics")) {
+    MetricsLine metrics{line.at("step"), line.at("epoch"), line.at("set"), {}};
+    for (const auto& [name, value] : line.at("values").items()) metrics.values[name] = number(value);
+    summary.metrics.push_back(std::move(metrics));
+  }
+  return summary;
+}
+
+struct Close {
+  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Database = std::unique_ptr<sqlite3, Close>;
+using Statement = std::unique_ptr<sqlite3_stmt, Close>;
+
+Statement prepare(sqlite3* database, const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
+  return Statement(statement);
+}
+
+void bind(sqlite3_stmt* statement, int place, const std::string& text) {
+  sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+std::string column(sqlite3_stmt* statement, int place) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, place));
+  return text == nullptr ? "" : text;
+}
+
+// An open database with our table, or nothing.
+Database open_database(const fs::path& file) {
+  sqlite3* raw = nullptr;
+  const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  Database database(raw);
+  if (opened != SQLITE_OK) return nullptr;
+  sqlite3_busy_timeout(raw, 2000);
+  const auto run = [&](const char* sql) { return sqlite3_exec(raw, sql, nullptr, nullptr, nullptr) == SQLITE_OK; };
+  // A cache: after a power failure it may be lost, but a commit need not wait for the disk.
+  if (!run("PRAGMA synchronous=OFF; BEGIN IMMEDIATE;"
+           "CREATE TABLE IF NOT EXISTS about (schema TEXT NOT NULL);"
+           "CREATE TABLE IF NOT EXISTS runs (archive TEXT NOT NULL, id TEXT NOT NULL, stamp TEXT NOT NULL,"
+           " summary TEXT NOT NULL, check_sum INTEGER NOT NULL, PRIMARY KEY (archive, id));")) {
+    return nullptr;
+  }
+  {
+    const Statement about = prepare(raw, "SELECT schema FROM about");
+    if (!about) return nullptr;
+    const int row = sqlite3_step(about.get());
+    if (row == SQLITE_ROW && column(about.get(), 0) != kSchema) return nullptr;
+    if (row != SQLITE_ROW && row != SQLITE_DONE) return nullptr;
+    if (row == SQLITE_DONE && !run("INSERT INTO about VALUES ('isobit-index-1');")) return nullptr;
+  }
+  // Reads of our table must work on the columns named here: a foreign table of the same name fails now.
+  if (!prepare(raw, "SELECT archive, id, stamp, summary, check_sum FROM runs")) return nullptr;
+  return run("COMMIT; BEGIN;") ? std::move(database) : nullptr;
+}
+
+// A row that rotted on disk must not be believed: FNV-1a over what it says.
+std::int64_t check_sum(const std::string& id, const std::string& stamp, const std::string& summary) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const std::string* text : {&id, &stamp, &summary}) {
+    for (const char c : *text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    hash = (hash ^ 0xff) * 0x100000001b3ull;
+  }
+  return static_cast<std::int64_t>(hash);
+}
+
+}  // namespace
+
+struct RunIndex::Impl {
+  Database database;
+  std::string archive;
+};
+
+fs::path index_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return fs::path(cache) / "isobit" / "index.sqlite";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return fs::path(home) / ".cache" / "isobit" / "index.sqlite";
+  return {};
+}
+
+RunIndex::RunIndex(const fs::path& file, const fs::path& runs) noexcept {
+  try {
+    impl_ = std::make_unique<Impl>();
+    if (file.empty()) return;
+    std::error_code error;
+    fs::create_directories(file.parent_path(), error);
+    if (error) return;
+    impl_->archive = fs::weakly_canonical(runs).string();
+    impl_->database = open_database(file);
+    if (impl_->database) return;
+    // Damaged, or of another version: made anew. Under another process' lock this does no harm either, since
+    // that one goes on with the removed file.
+    for (const char* suffix : {"", "-journal", "-wal", "-shm"}) fs::remove(file.string() + suffix, error);
+    impl_->database = open_database(file);
+  } catch (const std::exception&) {
+    if (impl_) impl_->database.reset();
+  }
+}
+
+RunIndex::~RunIndex() {
+  if (impl_ && impl_->database) sqlite3_exec(impl_->database.get(), "COMMIT", nullptr, nullptr, nullptr);
+}
+
+bool RunIndex::usable() const noexcept { return impl_ && impl_->database; }
+
+std::optional<RunSummary> RunIndex::find(const std::string& id, const std::string& stamp) noexcept {
+  if (!usable()) return std::nullopt;
+  try {
+    const Statement select =
+        prepare(impl_->database.get(), "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
+    if (!select) return std::nullopt;
+    bind(select.get(), 1, impl_->archive);
+    bind(select.get(), 2, id);
+    bind(select.get(), 3, stamp);
+    if (sqlite3_step(select.get()) != SQLITE_ROW) return std::nullopt;
+    const std::string text = column(select.get(), 0);
+    if (sqlite3_column_int64(select.get(), 1) != check_sum(id, stamp, text)) return std::nullopt;
+    return from_json(text);
+  } catch (const std::exception&) {  // a row we can not read is a row we do not have
+    return std::nullopt;
+  }
+}
+
+void RunIndex::put(const std::string& id, const std::string& stamp, const RunSummary& summary) noexcept {
+  if (!usable()) return;
+  try {
+    const Statement insert = prepare(impl_->database.get(), "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)");
+    if (!insert) return;
+    const std::string text = to_json(summary);
+    bind(insert.get(), 1, impl_->archive);
+    bind(insert.get(), 2, id);
+    bind(insert.get(), 3, stamp);
+    bind(insert.get(), 4, text);
+    sqlite3_bind_int64(insert.get(), 5, check_sum(id, stamp, text));
+    sqlite3_step(insert.get());
+  } catch (const std::exception&) {  // a summary that is not cached is read again
+  }
+}
+
+}  // namespace isobit::archive

@@ -1,0 +1,36 @@
+// A cache of run summaries: SQLite, per user, at $XDG_CACHE_HOME/isobit/index.sqlite (docs/formats/index.md).
+//
+// A row counts only while the run's files look as they did when it was made (size, time of change, inode), so a stale
+// index is harmless; one that is damaged, of another version or not writable is rebuilt or done without, silently.
+// Nothing here throws. One thread per object; processes may share the file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "archive/record_types.h"
+
+namespace isobit::archive {
+
+// $XDG_CACHE_HOME, else $HOME/.cache; empty where neither is set.
+[[nodiscard]] std::filesystem::path index_path();
+
+class RunIndex {
+ public:
+  // Rows of one archive. An empty path: an index that remembers nothing.
+  RunIndex(const std::filesystem::path& file, const std::filesystem::path& runs) noexcept;
+  ~RunIndex();
+
+  [[nodiscard]] std::optional<RunSummary> find(const std::string& id, const std::string& stamp) noexcept;
+  void put(const std::string& id, const std::string& stamp, const RunSummary& summary) noexcept;
+  // Whether a database stands behind it.
+  [[nodiscard]] bool usable() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace isobit::archive

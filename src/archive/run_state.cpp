@@ -1,0 +1,72 @@
+#include "archive/run_state.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "archive/user_error.h"
+
+namespace isobit::archive {
+namespace {
+
+constexpr const char* kFormat = "isobit-run-1";
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::string format_state(const StateFile& state) {
+  Json inputs = Json::object();
+  for (const auto& [path, digest] : state.inputs) inputs[path] = {{"size", digest.size}, {"sha256", digest.sha256}};
+  const Json object{{"format", kFormat},   {"id", state.id},           {"name", state.name},
+                    {"contract", state.contract}, {"created", state.created}, {"state", state.state},
+                    {"steps", state.steps}, {"weights", state.weights}, {"reason", state.reason},
+                    {"inputs", inputs}};
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+StateFile parse_state(const std::string& text, const std::string& place) {
+  StateFile state;
+  std::string format;
+  try {
+    const Json object = Json::parse(text);
+    format = object.at("format").get<std::string>();
+    state = {object.at("id"),     object.at("name"),    object.at("contract"), object.at("created"), object.at("state"),
+             object.at("steps"),  object.at("weights"), object.at("reason"),   {}};
+    for (const auto& [path, digest] : object.at("inputs").items()) {
+      state.inputs[path] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
+    }
+  } catch (const std::exception&) {  // of JSON, or of a type other than expected
+    throw UserError(place, "damaged: no state of a run", "restore the run's folder from a copy");
+  }
+  if (format != kFormat) {
+    throw UserError(place, fmt::format("format '{}', this program reads '{}'", format, kFormat),
+                    "use the isobit that wrote it");
+  }
+  return state;
+}
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::now();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+  const std::time_t seconds = static_cast<std::time_t>(micros / 1'000'000);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, micros % 1'000'000);
+}
+
+void require_digest(const std::string& text, const FileDigest& expected, const std::filesystem::path& path) {
+  if (text.size() != expected.size) {
+    throw UserError(path.string(), fmt::format("damaged: {} bytes, recorded were {}", text.size(), expected.size),
+                    "restore the run's folder from a copy");
+  }
+  const std::string found = sha256(text);
+  if (found != expected.sha256) {
+    throw UserError(path.string(), fmt::format("damaged: SHA-256 {:.8}..., recorded was {:.8}...", found, expected.sha256),
+                    "restore the run's folder from a copy");
+  }
+}
+
+}  // namespace isobit::archive

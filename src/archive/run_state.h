@@ -1,0 +1,37 @@
+// state.json: what a run is and how far it came; and the names in a run's folder. Plain values; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "archive/sha256.h"
+
+namespace isobit::archive {
+
+inline constexpr const char* kStateFile = "state.json";
+inline constexpr const char* kExperimentFile = "experiment.toml";
+inline constexpr const char* kEnvironmentFile = "environment.json";
+inline constexpr const char* kDataFile = "data.json";
+inline constexpr const char* kCheckpointFolder = "checkpoints";
+
+struct StateFile {
+  std::string id, name, contract, created;
+  std::string state = "running";  // running, failed, finished: what its writer last said
+  std::int64_t steps = 0;         // when this was written
+  std::string weights, reason;
+  std::map<std::string, FileDigest> inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
+};
+
+[[nodiscard]] std::string format_state(const StateFile& state);
+// UserError naming `place`.
+[[nodiscard]] StateFile parse_state(const std::string& text, const std::string& place);
+
+// "2026-11-21T04:58:35.123456Z"
+[[nodiscard]] std::string utc_now();
+
+// UserError unless the text's size and SHA-256 are those of `expected`.
+void require_digest(const std::string& text, const FileDigest& expected, const std::filesystem::path& path);
+
+}  // namespace isobit::archive

@@ -1,0 +1,346 @@
+#include "archive/run_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "archive/files.h"
+#include "archive/log_lines.h"
+#include "archive/manifest.h"
+#include "archive/run_lock.h"
+#include "archive/run_state.h"
+#include "archive/sha256.h"
+#include "archive/user_error.h"
+#include "contract/platform.h"
+
+namespace isobit::archive {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRestore = "restore the run's folder from a copy";
+
+// A log and the digest of all it holds.
+struct Log {
+  explicit Log(const fs::path& path) : file(path) {}
+  void append(const std::string& text) {
+    file.append(text);
+    hash.update(text);
+  }
+  [[nodiscard]] FileDigest digest() const { return {file.size(), hash.hex()}; }
+
+  AppendFile file;
+  Sha256 hash;
+};
+
+void require_name(const std::string& name) {
+  const bool good = !name.empty() && name.size() <= 64 && name[0] != '.' &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return (c < 128 && std::isalnum(c)) || c == '-' || c == '_' || c == '.';
+                    });
+  if (!good) throw UserError("", fmt::format("'{}' is no name of a run", name), "1 to 64 letters, digits, - _ .");
+}
+
+// "20261121-045835-fashion-mlp-3f9a2c01"
+std::string make_id(const std::string& created, const std::string& name) {
+  std::string digits;
+  for (const char c : created.substr(0, 19)) {
+    if (std::isdigit(static_cast<unsigned char>(c))) digits += c;
+  }
+  return fmt::format("{}-{}-{}-{}", digits.substr(0, 8), digits.substr(8), name, random_suffix());
+}
+
+std::string checkpoint_file(std::int64_t step) { return fmt::format("{}/step-{}.safetensors", kCheckpointFolder, step); }
+
+}  // namespace
+
+struct RunWriter::Impl {
+  Impl(fs::path folder_, StateFile state_, RunLock lock_)
+      : folder(std::move(folder_)),
+        state(std::move(state_)),
+        lock(std::move(lock_)),
+        steps(folder / kStepsLog),
+        metrics(folder / kMetricsLog),
+        timings(folder / kTimingsLog),
+        checkpoints(folder / kCheckpointsLog) {}
+
+  [[nodiscard]] std::vector<std::pair<const char*, Log*>> logs() {
+    return {{kStepsLog, &steps}, {kMetricsLog, &metrics}, {kTimingsLog, &timings}};
+  }
+  void write_state() { write_file(folder / kStateFile, format_state(state)); }
+  void remove_old_checkpoints(std::int64_t keep);
+  [[nodiscard]] Manifest seal() const;
+
+  fs::path folder;
+  StateFile state;
+  RunLock lock;
+  Log steps, metrics, timings, checkpoints;
+  std::string experiment, data;
+  std::optional<Checkpoint> checkpoint;
+  std::vector<CheckpointEntry> kept;
+  std::deque<StepLine> replayed;  // steps that the cut-off log held: must come out the same
+  bool finished = false;
+};
+
+RunWriter::RunWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RunWriter::RunWriter(RunWriter&&) noexcept = default;
+RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
+RunWriter::~RunWriter() = default;
+
+const std::string& RunWriter::id() const { return impl_->state.id; }
+const fs::path& RunWriter::folder() const { return impl_->folder; }
+const std::string& RunWriter::experiment() const { return impl_->experiment; }
+const std::string& RunWriter::data() const { return impl_->data; }
+const std::optional<Checkpoint>& RunWriter::checkpoint() const { return impl_->checkpoint; }
+
+RunWriter RunWriter::create(const fs::path& runs, const RunInputs& inputs) {
+  require_name(inputs.name);
+  make_folders(runs);
+  StateFile state;
+  state.created = utc_now();
+  state.name = inputs.name;
+  state.contract = contract::kContractVersion;
+  state.id = make_id(state.created, inputs.name);
+
+  RunLock lock = RunLock::acquire(runs, state.id);
+  // Made under a hidden name, so that no list ever sees half a run.
+  const fs::path making = runs / (".tmp-" + state.id);
+  try {
+    make_folders(making / kCheckpointFolder);
+    for (const auto& [file, text] : {std::pair{kExperimentFile, &inputs.experiment},
+                                     std::pair{kEnvironmentFile, &inputs.environment}, std::pair{kDataFile, &inputs.data}}) {
+      write_file(making / file, *text);
+      state.inputs[file] = {text->size(), sha256(*text)};
+    }
+    for (const char* log : {kStepsLog, kMetricsLog, kTimingsLog, kCheckpointsLog}) write_file(making / log, "");
+    write_file(making / kStateFile, format_state(state));
+    std::error_code error;
+    fs::rename(making, runs / state.id, error);
+    if (error) throw_file_error(runs / state.id, "can not be created", error.value());
+    sync_folder(runs);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(making, ignored);
+    throw;
+  }
+  auto impl = std::make_unique<Impl>(runs / state.id, std::move(state), std::move(lock));
+  impl->experiment = inputs.experiment;
+  impl->data = inputs.data;
+  return RunWriter(std::move(impl));
+}
+
+void RunWriter::append_step(const StepLine& line) {
+  if (line.step != impl_->state.steps + 1) {
+    throw std::invalid_argument(fmt::format("step {} appended after step {}", line.step, impl_->state.steps));
+  }
+  const std::string text = format_line(line);
+  if (!impl_->replayed.empty()) {
+    if (impl_->replayed.front() != line) {
+      const std::string before = format_line(impl_->replayed.front());
+      throw UserError((impl_->folder / kStepsLog).string(),
+                      fmt::format("step {} came out differently after resuming: {} now, {} before", line.step,
+                                  text.substr(0, text.size() - 1), before.substr(0, before.size() - 1)),
+                      "the machine or the program computes wrongly: run the experiment anew and verify it elsewhere");
+    }
+    impl_->replayed.pop_front();
+  }
+  impl_->steps.append(text);
+  impl_->state.steps = line.step;
+}
+
+void RunWriter::append_metrics(const MetricsLine& line) { impl_->metrics.append(format_line(line)); }
+void RunWriter::append_timing(const TimingLine& line) { impl_->timings.append(format_line(line)); }
+
+void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep) {
+  impl_->lock.require_held();
+  CheckpointLine line;
+  for (const auto& [name, log] : impl_->logs()) {
+    log->file.sync();
+    line.logs[name] = log->digest();
+  }
+  const std::string header = safetensors_header(tensors, {{"state", state}});
+  std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header.data(), header.size()))};
+  for (const TensorView& tensor : tensors) pieces.push_back(tensor.data);
+  Sha256 hash;
+  line.entry = {impl_->state.steps, checkpoint_file(impl_->state.steps), 0, ""};
+  for (const auto& piece : pieces) {
+    hash.update(piece);
+    line.entry.size += piece.size();
+  }
+  line.entry.sha256 = hash.hex();
+  write_file(impl_->folder / line.entry.file, pieces);
+  // Only now: a checkpoint without its line is none.
+  impl_->checkpoints.append(format_line(line));
+  impl_->checkpoints.file.sync();
+  std::erase_if(impl_->kept, [&](const CheckpointEntry& entry) { return entry.step == line.entry.step; });
+  impl_->kept.push_back(line.entry);
+  impl_->remove_old_checkpoints(keep);
+}
+
+void RunWriter::Impl::remove_old_checkpoints(std::int64_t keep) {
+  while (keep > 0 && static_cast<std::int64_t>(kept.size()) > keep) {
+    std::error_code ignored;  // an old checkpoint too many harms nobody
+    fs::remove(folder / kept.front().file, ignored);
+    kept.erase(kept.begin());
+  }
+}
+
+Manifest RunWriter::Impl::seal() const {
+  Manifest manifest;
+  manifest.run = state.id;
+  for (const std::string& path : list_files(folder)) {
+    if (path.ends_with('/')) throw UserError((folder / path).string(), "a folder that is no part of the run", "move it away");
+    manifest.files[path] = digest_file(folder / path);
+  }
+  // What lies there must be what was written: a disk that lost something, or a second writer, shows here.
+  std::map<std::string, FileDigest> written = state.inputs;
+  for (const CheckpointEntry& entry : kept) written[entry.file] = {entry.size, entry.sha256};
+  written[kStepsLog] = steps.digest();
+  written[kMetricsLog] = metrics.digest();
+  written[kTimingsLog] = timings.digest();
+  written[kCheckpointsLog] = checkpoints.digest();
+  for (const auto& [path, digest] : written) {
+    const auto found = manifest.files.find(path);
+    if (found == manifest.files.end()) throw UserError((folder / path).string(), "vanished while the run wrote it", kRestore);
+    if (found->second.size != digest.size || found->second.sha256 != digest.sha256) {
+      throw UserError((folder / path).string(), "holds something other than what was written to it", kRestore);
+    }
+  }
+  return manifest;
+}
+
+void RunWriter::finish(const std::string& weights) {
+  impl_->lock.require_held();
+  for (const auto& [name, log] : impl_->logs()) log->file.sync();
+  remove_temporaries(impl_->folder);
+  remove_temporaries(impl_->folder / kCheckpointFolder);
+  impl_->state.state = "finished";
+  impl_->state.weights = weights;
+  impl_->state.reason.clear();
+  impl_->write_state();
+  write_file(impl_->folder / kManifest, format_manifest(impl_->seal()));
+  impl_->finished = true;
+}
+
+void RunWriter::fail(const std::string& reason) noexcept {
+  if (impl_->finished) return;
+  try {
+    impl_->state.state = "failed";
+    impl_->state.reason = reason;
+    impl_->write_state();
+  } catch (const std::exception&) {  // then the run is merely interrupted
+  }
+}
+
+namespace {
+
+// The newest checkpoint whose file is what was written. Removes checkpoints that come later or are damaged.
+std::optional<CheckpointLine> newest_sound(const fs::path& folder, std::vector<CheckpointLine>& lines) {
+  while (!lines.empty()) {
+    const CheckpointEntry& entry = lines.back().entry;
+    try {
+      const FileDigest found = digest_file(folder / entry.file);
+      if (found.size == entry.size && found.sha256 == entry.sha256) return lines.back();
+    } catch (const UserError&) {  // missing: as good as damaged
+    }
+    lines.pop_back();
+  }
+  return std::nullopt;
+}
+
+// Reads a log, proves that its beginning is what the checkpoint saw, and cuts it there. Returns all it held.
+std::string cut_log(const fs::path& path, const FileDigest& covered, Sha256& hash) {
+  std::string content = read_file(path);
+  const std::string prefix = content.substr(0, covered.size);
+  require_digest(prefix, covered, path);
+  hash.update(prefix);
+  if (content.size() > covered.size) {
+    std::error_code error;
+    fs::resize_file(path, covered.size, error);
+    if (error) throw_file_error(path, "can not be written", error.value());
+  }
+  return content;
+}
+
+void remove_checkpoints_but(const fs::path& folder, const std::vector<CheckpointLine>& lines) {
+  for (const std::string& path : list_files(folder)) {
+    if (!path.starts_with(kCheckpointFolder) || path.ends_with('/')) continue;
+    const bool listed = std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.entry.file == path; });
+    std::error_code error;
+    if (!listed) fs::remove(folder / path, error);
+    if (error) throw_file_error(folder / path, "can not be removed", error.value());
+  }
+}
+
+StateFile read_unfinished(const fs::path& folder) {
+  StateFile state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+  if (fs::exists(folder / kManifest)) {
+    throw UserError(folder.string(), "this run is finished", "isobit verify proves it; isobit run starts another");
+  }
+  if (state.contract != contract::kContractVersion) {
+    throw UserError(folder.string(), fmt::format("recorded under contract {}, this program computes by {}",
+                                                 state.contract, contract::kContractVersion),
+                    "resume it with the isobit that began it");
+  }
+  return state;
+}
+
+}  // namespace
+
+RunWriter RunWriter::resume(const fs::path& run, const std::string& environment) {
+  const fs::path folder = fs::weakly_canonical(run);
+  if (!fs::exists(folder / kStateFile)) throw UserError(run.string(), "no run's folder", "isobit log lists the runs");
+  RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string());
+  StateFile state = read_unfinished(folder);
+  std::map<std::string, std::string> inputs;
+  for (const auto& [path, digest] : state.inputs) {
+    require_digest(inputs[path] = read_file(folder / path), digest, folder / path);
+  }
+  remove_temporaries(folder);
+  remove_temporaries(folder / kCheckpointFolder);
+
+  auto lines = parse_unfinished_log<CheckpointLine>(read_file(folder / kCheckpointsLog));
+  const auto newest = newest_sound(folder, lines);
+  std::map<std::string, FileDigest> covered;
+  if (newest) covered = newest->logs;
+  std::map<std::string, Sha256> hashes;
+  std::string steps;
+  for (const char* name : {kStepsLog, kMetricsLog, kTimingsLog}) {
+    const auto found = covered.find(name);
+    const FileDigest digest = found != covered.end() ? found->second : FileDigest{0, sha256("")};
+    std::string content = cut_log(folder / name, digest, hashes[name]);
+    if (name == std::string_view(kStepsLog)) steps = content.substr(digest.size);
+  }
+  std::string checkpoints;
+  for (const CheckpointLine& line : lines) checkpoints += format_line(line);
+  write_file(folder / kCheckpointsLog, checkpoints);
+  remove_checkpoints_but(folder, lines);
+
+  const std::string file = fmt::format("environment-{}.json", state.inputs.size() - 1);
+  write_file(folder / file, environment);
+  state.inputs[file] = {environment.size(), sha256(environment)};
+  state.state = "running";
+  state.reason.clear();
+  state.steps = newest ? newest->entry.step : 0;
+
+  auto impl = std::make_unique<Impl>(folder, std::move(state), std::move(lock));
+  impl->steps.hash = hashes[kStepsLog];
+  impl->metrics.hash = hashes[kMetricsLog];
+  impl->timings.hash = hashes[kTimingsLog];
+  impl->checkpoints.hash.update(checkpoints);
+  impl->experiment = inputs[kExperimentFile];
+  impl->data = inputs[kDataFile];
+  if (newest) impl->checkpoint.emplace(newest->entry.step, Safetensors::read(folder / newest->entry.file));
+  for (const CheckpointLine& line : lines) {
+    if (fs::exists(folder / line.entry.file)) impl->kept.push_back(line.entry);
+  }
+  for (StepLine& line : parse_unfinished_log<StepLine>(steps)) impl->replayed.push_back(std::move(line));
+  impl->write_state();
+  return RunWriter(std::move(impl));
+}
+
+}  // namespace isobit::archive

@@ -1,0 +1,189 @@
+#include "archive/runs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "archive/files.h"
+#include "archive/log_lines.h"
+#include "archive/manifest.h"
+#include "archive/run_index.h"
+#include "archive/run_lock.h"
+#include "archive/run_state.h"
+#include "archive/suggest.h"
+#include "archive/user_error.h"
+
+namespace isobit::archive {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How the files that a summary is made of look; "-" for one that is missing.
+std::string stamp_of(const fs::path& run) {
+  std::string stamp;
+  for (const char* file : {kStateFile, kManifest, kStepsLog, kMetricsLog, kCheckpointFolder}) {
+    struct stat status {};
+    if (::stat((run / file).c_str(), &status) != 0) {
+      stamp += "-;";
+      continue;
+    }
+    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
+  }
+  return stamp;
+}
+
+// What the manifest says of sizes, without reading the files. "" or what is wrong.
+std::string check_sizes(const fs::path& run, const Manifest& manifest) {
+  for (const auto& [path, digest] : manifest.files) {
+    std::error_code error;
+    const auto size = fs::file_size(run / path, error);
+    if (error) return path + " is missing";
+    if (size != digest.size) return fmt::format("{} has {} bytes, recorded were {}", path, size, digest.size);
+  }
+  return "";
+}
+
+std::int64_t last_step(const fs::path& run) {
+  const std::string log = read_file(run / kStepsLog);
+  const auto end = log.rfind('\n');
+  if (end == std::string::npos) return 0;
+  const auto begin = end == 0 ? std::string::npos : log.rfind('\n', end - 1);
+  StepLine line;
+  const auto first = begin == std::string::npos ? 0 : begin + 1;
+  return parse_line(std::string_view(log).substr(first, end - first), line) ? line.step : 0;
+}
+
+// A summary of what lies in the folder; who holds the lock is not looked at.
+RunSummary read_summary(const fs::path& run) {
+  RunSummary summary;
+  summary.id = summary.name = run.filename().string();
+  try {
+    const std::string text = read_file(run / kStateFile);
+    const StateFile state = parse_state(text, kStateFile);
+    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", {}, ""};
+    const std::string metrics = read_file(run / kMetricsLog);
+    summary.metrics = last_of_each_set(parse_unfinished_log<MetricsLine>(metrics));
+    if (fs::exists(run / kManifest)) {
+      const Manifest manifest = parse_manifest(read_file(run / kManifest), kManifest);
+      std::string wrong = check_sizes(run, manifest);
+      const auto digest = manifest.files.find(kStateFile);
+      if (wrong.empty() && (digest == manifest.files.end() || digest->second.sha256 != sha256(text))) {
+        wrong = "state.json is not what was recorded";
+      }
+      summary.state = wrong.empty() ? RunState::finished : RunState::damaged;
+      summary.note = wrong;
+      if (wrong.empty()) summary.weights = state.weights;
+      return summary;
+    }
+    summary.steps = last_step(run);
+    if (state.state == "failed") {
+      summary.state = RunState::failed;
+      summary.note = state.reason;
+    } else if (state.state == "finished") {
+      summary.note = "manifest.json is missing";
+    }
+  } catch (const UserError& error) {
+    summary.state = RunState::damaged;
+    summary.note = error.place() + ": " + error.problem();
+  } catch (const std::exception& error) {  // of the file system
+    summary.state = RunState::damaged;
+    summary.note = error.what();
+  }
+  return summary;
+}
+
+void look_at_lock(RunSummary& summary, const fs::path& runs) {
+  if (summary.state != RunState::interrupted && summary.state != RunState::failed) return;
+  if (const auto holder = lock_holder(runs, summary.id)) {
+    summary.state = RunState::running;
+    summary.note = *holder;
+  }
+}
+
+constexpr std::array kSigns = {kStateFile, kManifest, kStepsLog};
+
+// Names of the run folders: those with a state, and those with anything that a run leaves.
+std::vector<std::string> run_ids(const fs::path& runs) {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with('.')) continue;
+    std::error_code ignored;
+    const bool is_run = std::any_of(kSigns.begin(), kSigns.end(),
+                                    [&](const char* file) { return fs::exists(it->path() / file, ignored); });
+    if (is_run) ids.push_back(name);
+  }
+  if (error && error.value() != ENOENT) throw_file_error(runs, "can not be read", error.value());
+  return ids;
+}
+
+}  // namespace
+
+fs::path runs_folder(const std::string& option) {
+  if (!option.empty()) return option;
+  const char* variable = std::getenv("ISOBIT_RUNS");
+  return variable != nullptr && variable[0] != '\0' ? variable : "runs";
+}
+
+RunSummary summarize(const fs::path& run) {
+  std::error_code error;
+  fs::path folder = fs::weakly_canonical(run, error);
+  if (error) folder = run;
+  RunSummary summary = read_summary(folder);
+  look_at_lock(summary, folder.parent_path());
+  return summary;
+}
+
+std::vector<RunSummary> list_runs(const fs::path& runs) {
+  RunIndex index(index_path(), runs);
+  std::vector<RunSummary> list;
+  for (const std::string& id : run_ids(runs)) {
+    // Before reading: a file that changes meanwhile gives a stamp that will not fit next time.
+    const std::string stamp = stamp_of(runs / id);
+    auto summary = index.find(id, stamp);
+    if (!summary) {
+      summary = read_summary(runs / id);
+      index.put(id, stamp, *summary);
+    }
+    look_at_lock(*summary, runs);
+    list.push_back(std::move(*summary));
+  }
+  std::sort(list.begin(), list.end(), [](const RunSummary& a, const RunSummary& b) {
+    return std::pair(a.created, a.id) > std::pair(b.created, b.id);
+  });
+  return list;
+}
+
+fs::path find_run(const fs::path& runs, const std::string& word) {
+  std::error_code ignored;
+  if (word.find('/') != std::string::npos || word == "." || word == "..") {
+    if (fs::is_directory(word, ignored)) return word;
+    throw UserError(word, "no run's folder", "isobit log lists the runs");
+  }
+  if (word == "last") {
+    const auto list = list_runs(runs);
+    if (list.empty()) throw UserError(runs.string(), "no runs there", "isobit run starts one; --runs names another folder");
+    return runs / list.front().id;
+  }
+  const std::vector<std::string> ids = run_ids(runs);
+  std::vector<std::string> fitting;
+  for (const std::string& id : ids) {
+    if (id == word) return runs / id;
+    if (!word.empty() && id.starts_with(word)) fitting.push_back(id);
+  }
+  if (fitting.size() == 1) return runs / fitting[0];
+  if (fitting.size() > 1) {
+    throw UserError(word, fmt::format("{} runs in {} begin so", fitting.size(), runs.string()), "give more of the id");
+  }
+  if (fs::exists(fs::path(word) / kStateFile, ignored)) return word;
+  const std::string near = nearest(word, ids);
+  throw UserError(word, fmt::format("no such run in {}", runs.string()),
+                  near.empty() ? "isobit log lists the runs" : fmt::format("did you mean '{}'?", near));
+}
+
+}  // namespace isobit::archive

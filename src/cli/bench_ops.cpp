@@ -2,6 +2,7 @@
 #include "cli/bench.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <functional>
 

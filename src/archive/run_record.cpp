@@ -54,7 +54,7 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
     if (fs::file_size(file) != digest.size) {
       throw UserError(file.string(), fmt::format("damaged: {} bytes, recorded were {}", fs::file_size(file), digest.size), kRestore);
     }
-    if (path.starts_with(kCheckpointFolder)) {
+    if (is_checkpoint(path)) {
       if (digest_file(file).sha256 != digest.sha256) {
         throw UserError(file.string(), "damaged: other content than recorded (SHA-256 differs)", kRestore);
       }

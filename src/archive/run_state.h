@@ -31,6 +31,9 @@ struct StateFile {
 // "2026-11-21T04:58:35.123456Z"
 [[nodiscard]] std::string utc_now();
 
+// A file in checkpoints/ (checkpoints.jsonl is not one).
+[[nodiscard]] inline bool is_checkpoint(const std::string& path) { return path.starts_with(std::string(kCheckpointFolder) + "/"); }
+
 // UserError unless the text's size and SHA-256 are those of `expected`.
 void require_digest(const std::string& text, const FileDigest& expected, const std::filesystem::path& path);
 

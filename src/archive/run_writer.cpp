@@ -268,7 +268,7 @@ std::string cut_log(const fs::path& path, const FileDigest& covered, Sha256& has
 
 void remove_checkpoints_but(const fs::path& folder, const std::vector<CheckpointLine>& lines) {
   for (const std::string& path : list_files(folder)) {
-    if (!path.starts_with(kCheckpointFolder) || path.ends_with('/')) continue;
+    if (!is_checkpoint(path) || path.ends_with('/')) continue;
     const bool listed = std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.entry.file == path; });
     std::error_code error;
     if (!listed) fs::remove(folder / path, error);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <stdexcept>
@@ -71,7 +72,7 @@ FileDigest digest_file(const std::filesystem::path& path) {
   if (!S_ISREG(status.st_mode)) throw UserError(path.string(), "not a regular file", "");
   Sha256 hash;
   FileDigest digest;
-  std::vector<std::byte> buffer(1 << 20);
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::clamp<off_t>(status.st_size, 4096, 1 << 20)));
   for (;;) {
     const ssize_t n = ::read(file, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;

@@ -1,0 +1,68 @@
+// isobit log: the runs of an archive, newest first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "archive/runs.h"
+#include "cli/command.h"
+#include "cli/summary_text.h"
+
+namespace isobit::cli {
+namespace {
+
+struct Options {
+  std::string runs;
+  std::int64_t count = 0;
+  bool json = false;
+};
+
+std::string last_test(const archive::RunSummary& run) {
+  for (const archive::MetricsLine& line : run.metrics) {
+    if (line.set == "test") return metrics_text(line);
+  }
+  return run.metrics.empty() ? "-" : metrics_text(run.metrics.front());
+}
+
+void print_table(const std::vector<archive::RunSummary>& runs) {
+  std::size_t width = 2;
+  for (const archive::RunSummary& run : runs) width = std::max(width, run.id.size());
+  fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", "id", width, "state", "steps", "weights", "test");
+  for (const archive::RunSummary& run : runs) {
+    fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", run.id, width, archive::to_string(run.state), run.steps,
+               run.weights.empty() ? "-" : run.weights, last_test(run));
+    if (!run.note.empty()) fmt::print("{:<{}}  {}\n", "", width, run.note);
+  }
+}
+
+int run(const Options& options) {
+  auto runs = archive::list_runs(archive::runs_folder(options.runs));
+  if (options.count > 0 && runs.size() > static_cast<std::size_t>(options.count)) runs.resize(options.count);
+  if (options.json) {
+    Json list = Json::array();
+    for (const archive::RunSummary& summary : runs) list.push_back(summary_json(summary));
+    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (runs.empty()) {
+    fmt::print(stderr, "no runs in {}\n", archive::runs_folder(options.runs).string());
+  } else {
+    print_table(runs);
+  }
+  return 0;
+}
+
+Action declare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
+  app.add_option("-n,--count", options->count, "At most so many runs (0: all)")->type_name("N")->check(CLI::NonNegativeNumber);
+  app.add_flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "log",
+                                        .summary = "List the runs of an archive, newest first",
+                                        .example = "isobit log --json --count 1",
+                                        .rank = 30,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

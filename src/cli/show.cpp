@@ -1,0 +1,97 @@
+// isobit show: one run's record, checked against its manifest.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "archive/files.h"
+#include "archive/run_record.h"
+#include "archive/runs.h"
+#include "archive/user_error.h"
+#include "cli/command.h"
+#include "cli/summary_text.h"
+
+namespace isobit::cli {
+namespace {
+
+struct Options {
+  std::string run, runs;
+  bool json = false;
+};
+
+// A file's text; "" where it is missing, as in a damaged record.
+std::string text_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? archive::read_file(path) : "";
+}
+
+Json parsed(const std::string& text) {
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(nullptr) : value;
+}
+
+void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+  Json object = summary_json(summary);
+  object["path"] = folder.string();
+  object["record"] = record;
+  object["experiment"] = text_of(folder / "experiment.toml");
+  object["environment"] = parsed(text_of(folder / "environment.json"));
+  object["data"] = parsed(text_of(folder / "data.json"));
+  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+  fmt::print("run      {}\n", summary.id);
+  fmt::print("path     {}\n", folder.string());
+  fmt::print("state    {}{}\n", archive::to_string(summary.state), summary.note.empty() ? "" : " (" + summary.note + ")");
+  fmt::print("record   {}\n", record);
+  fmt::print("created  {}\n", summary.created);
+  fmt::print("steps    {}\n", summary.steps);
+  for (const archive::MetricsLine& line : summary.metrics) {
+    fmt::print("{:<8} {}  (epoch {}, step {})\n", line.set, metrics_text(line), line.epoch, line.step);
+  }
+  if (!summary.weights.empty()) fmt::print("weights  {}\n", summary.weights);
+  fmt::print("\n{}", text_of(folder / "experiment.toml"));
+}
+
+int run(const Options& options) {
+  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
+  archive::RunSummary summary = archive::summarize(folder);
+  std::string record = "not sealed: the run is not finished";
+  std::optional<archive::UserError> damage;
+  if (summary.state == archive::RunState::finished || summary.state == archive::RunState::damaged) {
+    try {
+      const auto sealed = archive::RunRecord::open(folder);
+      record = fmt::format("sound: {} files, {} bytes", sealed.files(), sealed.bytes());
+    } catch (const archive::UserError& error) {
+      damage = error;
+      summary.state = archive::RunState::damaged;
+      summary.weights.clear();  // what can not be trusted is not shown
+      record = "damaged";
+    }
+  }
+  if (options.json) {
+    print_json(summary, folder, record);
+  } else {
+    print_text(summary, folder, record);
+  }
+  if (damage) throw *damage;
+  return 0;
+}
+
+Action declare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
+  app.add_flag("--json", options->json, "One object: what `log --json` says, and path, record, experiment, ...");
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "show",
+                                        .summary = "Show one run and check its record against its manifest",
+                                        .example = "isobit show last",
+                                        .rank = 40,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

@@ -67,7 +67,7 @@ aten::bitwise_and.Scalar aten::bitwise_and_.Scalar aten::bitwise_or.Scalar aten:
 aten::bitwise_xor.Scalar aten::bitwise_xor_.Scalar aten::bitwise_left_shift.Tensor_Scalar
 aten::bitwise_left_shift_.Tensor_Scalar aten::bitwise_right_shift.Tensor_Scalar
 aten::bitwise_right_shift_.Tensor_Scalar aten::special_expit aten::special_erf aten::special_expm1 aten::special_log1p
-aten::sum aten::sum_to_size aten::mean aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
+aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";
 
 // Neural networks: products, losses, pooling, normalisation, as far as their parts are certified.

@@ -96,7 +96,10 @@ TEST(RoundSum, IsOneRoundingOfTheExactValue) {
     std::int64_t high = static_cast<std::int64_t>(engine()) >> (2 + engine() % 62);
     std::int64_t low = static_cast<std::int64_t>(engine()) >> (2 + engine() % 62);
     if (i % 3 == 0) low = (std::int64_t{1} << (engine() % 60)) * (engine() & 1 ? 1 : -1);  // near ties
-    if (i % 5 == 0) high = (high << 25) + (std::int64_t{1} << 24), high >>= 2;
+    if (i % 5 == 0) {  // a tie of binary32 that the lowest bits decide
+      high = static_cast<std::int64_t>((1u << 24) + 2 * (engine() % (1u << 23)) + 1) * (engine() & 1 ? 1 : -1);
+      low = static_cast<std::int64_t>(engine() % 201) - 100;
+    }
     const float expected = round_by_mpfr(high, low, t);
     ASSERT_EQ(bits_of(round_sum(high, low, t)), bits_of(expected + 0.0f)) << high << " " << low << " limb " << t;
   }

@@ -210,6 +210,10 @@ TEST(ExactSum, RoundingOfLargeAndCancellingSums) {
       lo[i] = static_cast<std::int64_t>(engine()) >> (2 + engine() % 62);
       if (i % 4 == 0) lo[i] = (engine() & 1 ? 1 : -1) * (std::int64_t{1} << (engine() % 51));
       if (i % 8 == 0) hi[i] = -lo[i] >> 45;
+      if (i % 8 == 1) {  // a tie of binary32 that the lowest bits decide, beyond the 53 bits of binary64
+        hi[i] = static_cast<std::int64_t>((1u << 24) + 2 * (engine() % (1u << 23)) + 1) * (engine() & 1 ? 1 : -1);
+        lo[i] = static_cast<std::int64_t>(engine() % 201) - 100;
+      }
     }
     testing::expect_reference_bits(
         [&] {

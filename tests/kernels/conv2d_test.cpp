@@ -184,6 +184,8 @@ TEST(Conv2d, TinyAndEmptyShapesAgreeOnEveryInstructionSet) {
   expect_same_everywhere({2, 3, 1, 37, 4, 1, 5, 1, 2, 0, 2, 1, 1, 1});
   expect_same_everywhere({2, 3, 37, 1, 4, 5, 1, 2, 1, 2, 0, 1, 1, 1});
   expect_same_everywhere({1, 2, 11, 6, 3, 2, 4, 3, 1, 1, 2, 2, 1, 1});
+  expect_same_everywhere({2, 3, 11, 12, 5, 1, 3, 2, 3, 1, 1, 1, 1, 1});  // one tap along one axis only
+  expect_same_everywhere({2, 3, 12, 11, 5, 3, 1, 3, 2, 2, 3, 1, 2, 1});
 }
 
 TEST(Conv2d, LongSumsAgreeOnEveryInstructionSet) {

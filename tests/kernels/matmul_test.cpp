@@ -168,6 +168,8 @@ TEST(Matmul, AddendAndFactorsAgreeOnEveryInstructionSet) {
 TEST(Matmul, LargeProductsAgreeOnEveryInstructionSet) {
   expect_same_everywhere({.batch = 1, .m = 131, .n = 257, .k = 1100});
   expect_same_everywhere({.batch = 1, .m = 64, .n = 512, .k = 784, .b = Layout::transposed, .addend = true});
+  expect_same_everywhere({.batch = 1, .m = 2500, .n = 20, .k = 520});
+  expect_same_everywhere({.batch = 1, .m = 20, .n = 2500, .k = 520});
   expect_same_everywhere({.batch = 1, .m = 300, .n = 10, .k = 2100, .a = Layout::transposed});
 }
 

@@ -10,7 +10,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 constexpr std::int64_t kSlabFloats = 80 * 1024;            // images per slab: what stays in the L2 cache
-constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 30;  // offsets inside a slab are 32 bits wide
+constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
 
 ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -54,14 +54,25 @@ void split_images(const Conv2dShape& s, std::int64_t tiles, Work work) {
   });
 }
 
+// The slab of x that the outputs read, and the outputs' stride in its rows.
+Slab input_slab(const Conv2dShape& s) {
+  const std::int64_t out_h = s.out_h(), out_w = s.out_w();
+  const std::int64_t step_h = s.kh == 1 ? s.stride_h : 1, step_w = s.kw == 1 ? s.stride_w : 1;
+  const std::int64_t height = step_h > 1 ? out_h : (out_h - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1;
+  const std::int64_t width = step_w > 1 ? out_w : (out_w - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1;
+  return make_slab(s.ci / s.groups, height, width, step_w > 1 ? 1 : s.stride_w, step_h, step_w);
+}
+std::int64_t output_row_step(const Conv2dShape& s, const Slab& slab) {
+  return slab.row * (slab.step_h > 1 ? 1 : s.stride_h);
+}
+
 // ---- forward ----
 
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
-  const Slab slab = make_slab(ci, (out_h - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1,
-                              (out_w - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.stride_w);
+  const Slab slab = input_slab(s);
   if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
   Workspace workspace;
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
@@ -81,7 +92,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
     GatheredProduct p;
     p.rows = co, p.terms = terms, p.weights = packed + group * tiles * terms * kTileRows, p.offsets = offsets;
     p.bias = bias == nullptr ? nullptr : bias + group * co;
-    p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = slab.row * s.stride_h;
+    p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = output_row_step(s, slab);
     p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
     for (std::int64_t n = first; n < first + images; n += step) {
       const std::int64_t count = at_most(step, first + images - n);
@@ -184,6 +195,8 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   auto* phases = static_cast<Phase*>(workspace.bytes(sizeof(Phase) * static_cast<std::size_t>(phases_h * phases_w)));
   for (std::int64_t f = 0; f < phases_h * phases_w; ++f)
     phases[f] = make_phase(workspace, s, slab, axes_h[f / phases_w], axes_w[f % phases_w], top, left, weight);
+  bool unmet = false;  // some elements meet no tap
+  for (std::int64_t f = 0; f < phases_h * phases_w; ++f) unmet = unmet || phases[f].terms == 0;
   split_images(s, tiles, [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
                              std::int64_t tile1) {
     Workspace own;
@@ -193,8 +206,12 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
       const std::int64_t count = at_most(step, first + images - n);
       fill_slab(slab, dy + (n * s.co + group * co) * out_h * out_w, count, s.co * out_h * out_w, out_h, out_w,
                 top.before, left.before, pixels);
+      const std::int64_t channel0 = tile0 * kTileRows, channel1 = at_most(ci, tile1 * kTileRows);
+      for (std::int64_t i = n; i < n + count && unmet; ++i)
+        zero_floats(dx + (i * s.ci + group * ci + channel0) * s.h * s.w, (channel1 - channel0) * s.h * s.w);
       for (std::int64_t f = 0; f < phases_h * phases_w; ++f) {
         const Phase& phase = phases[f];
+        if (phase.terms == 0) continue;
         GatheredProduct p;
         p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
         p.weights = phase.weights + group * tiles * phase.terms * kTileRows;
@@ -231,15 +248,14 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   if (co <= 0 || rows <= 0) return;
   if (terms <= 0) return zero_floats(dweight, s.co * rows);
   Workspace workspace;
-  const Slab slab = make_slab(ci, (out_h - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1,
-                              (out_w - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1, s.stride_w);
+  const Slab slab = input_slab(s);
   const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * kSlabFloats / slab.image);
   if (slab.image > kOffsetLimit || kLeaf / plane * slab.image > kOffsetLimit)
     return table_of(Isa::reference).conv2d_weight_gradient(s, x, dy, dweight);
   auto* corner = static_cast<std::int64_t*>(workspace.bytes(sizeof(std::int64_t) * static_cast<std::size_t>(rows)));
   for (std::int64_t r = 0; r < rows; ++r)
     corner[r] = slab.offset(r / (s.kh * s.kw), r / s.kw % s.kh * s.dilation_h, r % s.kw * s.dilation_w);
-  const WeightGradient w{s, slab, at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
+  const WeightGradient w{s, slab, output_row_step(s, slab), at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
 
   const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows), threads = useful_threads(s);
   const Cut cut = cut_for(leaves, tiles, (threads + s.groups - 1) / s.groups);

@@ -1,7 +1,8 @@
 // A few images copied with their padding, so that a convolution's inner loops know no borders.
 //
 // Padded column q of a row lies at (q mod split) * phase_width + q div split: with split = the horizontal
-// stride, neighbouring outputs read neighbouring memory whatever the stride.
+// stride, neighbouring outputs read neighbouring memory whatever the stride. Along an axis where the kernel is one
+// element wide only every stride-th element is read: with step = the stride, only those are copied.
 #pragma once
 
 #include "kernels/cpu/vector/lanes.h"
@@ -13,14 +14,16 @@ struct Slab {
   std::int64_t channels, height, width;  // padded
   std::int64_t split, phase_width;
   std::int64_t row, plane, image;  // strides in floats
+  std::int64_t step_h, step_w;     // padded element (r, q) is source element (r * step_h - top, q * step_w - left)
 
   [[nodiscard]] ISOBIT_INLINE std::int64_t offset(std::int64_t channel, std::int64_t r, std::int64_t q) const {
     return channel * plane + r * row + q % split * phase_width + q / split;
   }
 };
 
-ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t split) {
-  Slab s{channels, height, width, split, (width + split - 1) / split, 0, 0, 0};
+ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t split,
+                             std::int64_t step_h = 1, std::int64_t step_w = 1) {
+  Slab s{channels, height, width, split, (width + split - 1) / split, 0, 0, 0, step_h, step_w};
   s.row = s.split * s.phase_width;
   s.plane = s.height * s.row;
   // Planes a multiple of 1 KiB apart would share cache sets.
@@ -43,22 +46,29 @@ ISOBIT_INLINE void zero_floats(float* to, std::int64_t n) {
   for (; i < n; ++i) to[i] = 0.0f;
 }
 
+// to[i] = from[first + i * step] where that lies in [0, w), else 0; i < count.
+ISOBIT_INLINE void copy_strided(float* to, std::int64_t count, const float* from, std::int64_t first, std::int64_t step,
+                                std::int64_t w) {
+  const std::int64_t before = first >= 0 ? 0 : (step - 1 - first) / step;
+  const std::int64_t past = first >= w ? 0 : (w - first + step - 1) / step;
+  const std::int64_t begin = before < count ? before : count, limit = past < count ? past : count;
+  const std::int64_t end = limit > begin ? limit : begin;
+  zero_floats(to, begin);
+  for (std::int64_t i = begin; i < end; ++i) to[i] = from[first + i * step];
+  zero_floats(to + end, count - end);
+}
+
 // One row of w floats at padded column `left`, split into phases.
 ISOBIT_INLINE void fill_row(const Slab& s, const float* from, std::int64_t w, std::int64_t left, float* row) {
-  if (s.split == 1) {
+  if (s.split == 1 && s.step_w == 1) {
     const std::int64_t count = w < s.width - left ? w : s.width - left;
     zero_floats(row, left);
     copy_floats(row + left, from, count);
     zero_floats(row + left + count, s.width - left - count);
     return;
   }
-  for (std::int64_t phase = 0; phase < s.split; ++phase) {
-    float* to = row + phase * s.phase_width;
-    for (std::int64_t i = 0; i < s.phase_width; ++i) {
-      const std::int64_t column = i * s.split + phase - left;
-      to[i] = column >= 0 && column < w ? from[column] : 0.0f;
-    }
-  }
+  for (std::int64_t phase = 0; phase < s.split; ++phase)
+    copy_strided(row + phase * s.phase_width, s.phase_width, from, phase * s.step_w - left, s.split * s.step_w, w);
 }
 
 // images x channels x h x w floats, image_stride apart, into the slab at padded position (top, left). What lies
@@ -70,10 +80,11 @@ void fill_slab(const Slab& s, const float* source, std::int64_t images, std::int
       const float* from = source + n * image_stride + c * h * w;
       float* to = slab + n * s.image + c * s.plane;
       for (std::int64_t r = 0; r < s.height; ++r) {
-        if (r < top || r >= top + h) {
+        const std::int64_t source_row = r * s.step_h - top;
+        if (source_row < 0 || source_row >= h) {
           zero_floats(to + r * s.row, s.row);
         } else {
-          fill_row(s, from + (r - top) * w, w, left, to + r * s.row);
+          fill_row(s, from + source_row * w, w, left, to + r * s.row);
         }
       }
     }

@@ -14,7 +14,8 @@ namespace {
 using contract::kLeaf;
 
 constexpr std::int64_t kRowBlock = (96 / kTileRows) * kTileRows;  // packed rows of a leaf stay in the L2 cache
-constexpr std::int64_t kColumnBlock = 1024;                       // bounds packed columns and tree buffers
+constexpr std::int64_t kColumnBlock = 1024;                       // bounds packed columns and, with the rows at
+constexpr std::int64_t kTreeRows = 24 * kRowBlock;                // a time of long sums, the tree's buffers
 
 ISOBIT_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -107,8 +108,8 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
       store_tile(p, r, 1, j, smaller(kTileColumns, j1 - j), leaf_rows.sums + r * width + j - j0);
 }
 
-// Outputs [i0, i1) x [j0, j1), j1 - j0 <= kColumnBlock, on the calling thread.
-void multiply_columns(const Product& p, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
+// Outputs [i0, i1) x [j0, j1), at most kColumnBlock columns, on the calling thread.
+void multiply_block(const Product& p, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
   Workspace workspace;
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1, depth = smaller(p.k, kLeaf);
   const std::int64_t panels = column_panels(j1 - j0);
@@ -170,13 +171,14 @@ void multiply_piece(const Product& p, Grid grid, std::int64_t piece) {
   const std::int64_t i1 = smaller(p.m, tiles * (row + 1) / grid.rows * kTileRows);
   const std::int64_t j0 = panels * column / grid.columns * kTileColumns;
   const std::int64_t j1 = smaller(p.n, panels * (column + 1) / grid.columns * kTileColumns);
+  const std::int64_t row_step = p.k > kLeaf ? kTreeRows : i1 - i0;
   for (std::int64_t j = j0; j < j1; j += kColumnBlock) {
     const std::int64_t end = smaller(j1, j + kColumnBlock);
     if (few_rows(p)) {
       multiply_few_rows(p, j, end);
-    } else {
-      multiply_columns(p, i0, i1, j, end);
+      continue;
     }
+    for (std::int64_t i = i0; i < i1; i += row_step) multiply_block(p, i, smaller(i1, i + row_step), j, end);
   }
 }
 

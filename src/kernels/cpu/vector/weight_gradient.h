@@ -22,6 +22,7 @@ namespace {
 struct WeightGradient {
   Conv2dShape shape;
   Slab slab;                  // one image of one group
+  std::int64_t row_step;      // of output rows in the slab
   std::int64_t window;        // leaves whose images are copied at a time
   std::int64_t rows, columns; // taps (ci, kh, kw) and output channels of a group
   const float *x, *dy;        // of the whole batch
@@ -54,7 +55,7 @@ void position_offsets(const WeightGradient& w, std::int64_t first_image, std::in
   const std::int64_t plane = w.plane(), out_w = w.shape.out_w(), out_h = w.shape.out_h();
   std::int64_t n = k0 / plane, i = k0 % plane / out_w, j = k0 % out_w;
   for (std::int64_t k = 0; k < terms; ++k) {
-    offsets[k] = static_cast<std::int32_t>((n - first_image) * w.slab.image + i * w.shape.stride_h * w.slab.row + j);
+    offsets[k] = static_cast<std::int32_t>((n - first_image) * w.slab.image + i * w.row_step + j);
     if (++j < out_w) continue;
     j = 0;
     if (++i < out_h) continue;

@@ -1,4 +1,5 @@
-// What the formulas of functions_*.h and pointwise.h share: the integer type beside a lane type, bit handling.
+// What the formulas of functions_*.h and pointwise.h share: the integer type beside a lane type, bit
+// handling.
 //
 // A formula is a template over its lane type: float, or a vector of floats that brings the operations of
 // scalar_ops.h with it. Every step is one IEEE operation per lane, so all lane types give the same bits.
@@ -18,11 +19,12 @@ using IntOf = decltype(as_int(Lane()));
 inline constexpr float kInfinity = __builtin_inff();
 inline constexpr float kNan = __builtin_nanf("");
 
-// Adding it rounds |x| < 2^22 to the nearest integer (ties to even), which then stands in the last bits.
+// Adding it rounds |x| < 2^22 to the nearest integer (ties to even), which then stands in the last
+// bits. Larger arguments give some integer.
 inline constexpr float kRoundingShift = 0x1.8p23f;
 template <class Lane>
 ISOBIT_FORMULA IntOf<Lane> rounded_int(Lane shifted) {
-  return as_int(shifted) - IntOf<Lane>(0x4b400000);
+  return subtract_wrapping(as_int(shifted), IntOf<Lane>(0x4b400000));
 }
 
 // 2^n for -127 < n < 128.

@@ -1,8 +1,10 @@
-// The elementary functions of the contract (section 2): fixed binary32 formulas, templates over the lane type.
+// The elementary functions of the contract (section 2): fixed binary32 formulas, templates over the lane
+// type.
 //
 //   contract::exp(x), expm1, log, log1p, tanh, sigmoid, erf, sin, cos, sinpi, cospi, rsqrt
 //
-// x is a float, or a vector of lanes that brings the operations of scalar_ops.h. Same bits for every lane type.
+// x is a float, or a vector of lanes that brings the operations of scalar_ops.h. Same bits for every lane
+// type.
 #pragma once
 
 #include "contract/functions_erf.h"

@@ -1,10 +1,10 @@
 // exp, expm1, sigmoid and tanh as fixed binary32 formulas (contract, section 2).
 //
-// Promises: the same bits from every compiler, machine and lane type; error below 1.5 ulp over all 2^32 inputs,
-// subnormal results included (the figures stand in docs/contract.md); NaN gives NaN; exp(-inf) = +0,
+// Promises: the same bits from every compiler, machine and lane type; error below 1.5 ulp over all 2^32
+// inputs, subnormal results included (the figures stand in docs/contract.md); NaN gives NaN; exp(-inf) = +0,
 // expm1(-inf) = -1, sigmoid(-inf) = +0; expm1 and tanh keep the sign of zero.
-// Coefficients: Sollya 8, fpminimax with binary32 coefficients on the stated range, relative error unless said
-// otherwise. Host and device; no state.
+// Coefficients: Sollya 8, fpminimax with binary32 coefficients on the stated range, relative error unless
+// said otherwise. Host and device; no state.
 #pragma once
 
 #include "contract/formula.h"
@@ -45,8 +45,8 @@ ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n) {
 
 template <class Lane>
 ISOBIT_FORMULA Lane exp(Lane x) {
-  x = select(x > Lane(89.0f), Lane(89.0f), x);        // already infinite
-  x = select(x < Lane(-104.5f), Lane(-104.5f), x);    // already +0
+  x = select(x > Lane(89.0f), Lane(89.0f), x);      // already infinite
+  x = select(x < Lane(-104.5f), Lane(-104.5f), x);  // already +0
   const ExpArgument<Lane> a = reduce_exp(x);
   const Lane y = Lane(1.0f) + fma(a.r * a.r, exp_tail(a.r), a.r);
   return scale(y, a.n);
@@ -57,7 +57,7 @@ template <class Lane>
 ISOBIT_FORMULA Lane expm1(Lane x) {
   const Lane from = x;
   x = select(x > Lane(89.0f), Lane(89.0f), x);
-  x = select(x < Lane(-20.0f), Lane(-20.0f), x);      // already -1
+  x = select(x < Lane(-20.0f), Lane(-20.0f), x);  // already -1
   const ExpArgument<Lane> a = reduce_exp(x);
   // (e^r - 1 - r) / r^2 on [-0.34668, 0.34668], fitted for the relative error of e^r - 1: 1.4e-8.
   Lane q = Lane(0x1.6b6ecap-10f);

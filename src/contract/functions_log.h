@@ -8,8 +8,8 @@
 
 ISOBIT_CONTRACT_BEGIN
 
-// e ln 2 + log(1 + f + rest) for an integer e, f in [-0.2929, 0.4143], |rest| below half an ulp of f: e ln 2 (its
-// high part has 16 bits, so the product is exact) and f are added exactly, the others are small.
+// e ln 2 + log(1 + f + rest) for an integer e, f in [-0.2929, 0.4143], |rest| below half an ulp of f: e ln 2
+// (its high part has 16 bits, so the product is exact) and f are added exactly, the others are small.
 template <class Lane>
 ISOBIT_FORMULA Lane log_of_parts(Lane e, Lane f, Lane rest) {
   // (log(1 + f) - f) / f^2 on [-0.2930, 0.41425]; relative error of log(1 + f) 4.2e-9.

@@ -1,8 +1,8 @@
 // sin, cos, sinpi and cospi as fixed binary32 formulas (contract, section 2).
 //
-// Promises: as functions_exp.h, for every finite argument; infinities give NaN. sin and sinpi keep the sign of
-// zero, sinpi of an integer is a zero of its sign, cospi of an integer and a half is +0 (as in C23).
-// The argument becomes n quarter turns and a rest h + l of two binary32 numbers, |h| < 0.786:
+// Promises: as functions_exp.h, for every finite argument; infinities give NaN. sin and sinpi keep the sign
+// of zero, sinpi of an integer is a zero of its sign, cospi of an integer and a half is +0 (as in C23). The
+// argument becomes n quarter turns and a rest h + l of two binary32 numbers, |h| < 0.786:
 // - |x| < 2^16: three parts of pi/2, the first difference exact, the second with its error;
 // - beyond: Payne and Hanek's method ("Radian reduction for trigonometric functions", SIGNUM 1983) in 64-bit
 //   integers, one lane at a time;
@@ -24,19 +24,22 @@ inline constexpr float kHalfPi0 = 0x1.921fb6p0f;
 inline constexpr float kHalfPi1 = -0x1.777a5cp-25f;
 inline constexpr float kHalfPi2 = -0x1.ee59dap-50f;
 
-// Any finite |x| >= 2^16. The 96 bits of 2/pi that matter times the 24 bits of x give x in quarter turns modulo
-// 4, as a 64-bit number of units 2^-62; a float is never nearer to a multiple of pi/2 than 2^-31 or so.
+// Any finite |x| >= 2^16. The 96 bits of 2/pi that matter times the 24 bits of x give x in quarter turns
+// modulo 4, as a 64-bit number of units 2^-62; a float is never nearer to a multiple of pi/2 than 2^-31 or
+// so.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline QuarterTurns<float> reduce_huge(float x) {
   // A zero word, then the binary digits of 2/pi.
   constexpr std::uint32_t kDigits[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                        0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   const std::uint32_t bits = bits_of(x) & 0x7fffffffu;
   const std::uint64_t significand = (bits & 0x7fffffu) | 0x800000u;
-  const int start = static_cast<int>(bits >> 23) - 150 - 2 + 32;  // first digit of weight below 4 in the product
+  const int start =
+      static_cast<int>(bits >> 23) - 150 - 2 + 32;  // first digit of weight below 4 in the product
   const int word = start / 32 & 7, shift = start % 32;
   std::uint32_t digits[3];
   for (int i = 0; i < 3; ++i) {
-    const std::uint64_t pair = static_cast<std::uint64_t>(kDigits[(word + i) & 7]) << 32 | kDigits[(word + i + 1) & 7];
+    const std::uint64_t pair =
+        static_cast<std::uint64_t>(kDigits[(word + i) & 7]) << 32 | kDigits[(word + i + 1) & 7];
     digits[i] = static_cast<std::uint32_t>(pair << shift >> 32);
   }
   const std::uint64_t turns =

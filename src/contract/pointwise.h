@@ -105,8 +105,8 @@ ISOBIT_FORMULA Lane addcdiv(Lane a, Lane b, Lane c, Lane value) {
   return fma(value, b / c, a);
 }
 
-// x to the power +-(whole + half / 2): whole's binary digits from the top, y = y * y, then y = y * x where the
-// digit is 1; times sqrt(x) where half is set; its reciprocal where negative. Power 0 is 1, for NaN too.
+// x to the power +-(whole + half / 2): whole's binary digits from the top, y = y * y, then y = y * x where
+// the digit is 1; times sqrt(x) where half is set; its reciprocal where negative. Power 0 is 1, for NaN too.
 struct ProductPower {
   std::int32_t whole;
   bool half, negative;

@@ -40,6 +40,10 @@ ISOBIT_CONTRACT_BEGIN
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> bits);
 }
 
+[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int32_t subtract_wrapping(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
+
 // Work that goes lane by lane: a float is one lane.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float lane(float a, int) { return a; }
 ISOBIT_HOST_DEVICE inline void set_lane(float& a, int, float value) { a = value; }

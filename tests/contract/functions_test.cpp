@@ -47,8 +47,8 @@ const Function kFunctions[] = {
 #undef FORMULA
 #undef MPFR
 
-// |got - exact| in units of the binade of the exact value (2^-149 below 2^-126); an infinity stands for 2^128.
-// Where the exact value is NaN, infinite or zero, 0 if got is too, else infinite.
+// |got - exact| in units of the binade of the exact value (2^-149 below 2^-126); an infinity stands for
+// 2^128. Where the exact value is NaN, infinite or zero, 0 if got is too, else infinite.
 class ErrorMeter {
  public:
   ErrorMeter() { mpfr_inits2(96, x_, y_, difference_, nullptr); }
@@ -64,8 +64,10 @@ class ErrorMeter {
     if (mpfr_inf_p(y_)) return got == mpfr_get_flt(y_, MPFR_RNDN) ? 0.0 : kWrong;
     if (mpfr_zero_p(y_)) return got == 0.0f ? 0.0 : kWrong;
     if (std::isnan(got)) return kWrong;
-    if (std::isinf(got)) mpfr_set_si_2exp(difference_, got > 0 ? 1 : -1, 128, MPFR_RNDN);
-    else mpfr_set_flt(difference_, got, MPFR_RNDN);
+    if (std::isinf(got))
+      mpfr_set_si_2exp(difference_, got > 0 ? 1 : -1, 128, MPFR_RNDN);
+    else
+      mpfr_set_flt(difference_, got, MPFR_RNDN);
     const mpfr_exp_t place = std::max<mpfr_exp_t>(mpfr_get_exp(y_) - 24, -149);
     if (std::isinf(got) && mpfr_get_exp(y_) > 128) return 0.0;  // overflows; the sign is tested elsewhere
     mpfr_sub(difference_, difference_, y_, MPFR_RNDN);
@@ -77,7 +79,8 @@ class ErrorMeter {
   mpfr_t x_, y_, difference_;
 };
 
-double worst_of(const Function& f, std::uint64_t first, std::uint64_t last, std::uint64_t stride, float* where) {
+double worst_of(const Function& f, std::uint64_t first, std::uint64_t last, std::uint64_t stride,
+                float* where) {
   ErrorMeter meter;
   double worst = 0.0;
   for (std::uint64_t pattern = first; pattern < last; pattern += stride) {
@@ -133,30 +136,76 @@ struct Special {
 };
 
 TEST(Functions, SpecialValues) {
-#define CASE(name, x, y) {[](float v) { return name(v); }, x, y}
+#define CASE(name, x, y)                  \
+  {                                       \
+    [](float v) { return name(v); }, x, y \
+  }
   const Special cases[] = {
-      CASE(exp, -kInf, 0.0f),       CASE(exp, kInf, kInf),        CASE(exp, 0.0f, 1.0f),
-      CASE(exp, -0.0f, 1.0f),       CASE(exp, 89.0f, kInf),       CASE(exp, -104.0f, 0.0f),
-      CASE(exp, -103.5f, 0x1p-149f), CASE(exp, 3e38f, kInf),      CASE(exp, -3e38f, 0.0f),
-      CASE(expm1, -kInf, -1.0f),    CASE(expm1, kInf, kInf),      CASE(expm1, 0.0f, 0.0f),
-      CASE(expm1, -0.0f, -0.0f),    CASE(expm1, 0x1p-149f, 0x1p-149f), CASE(expm1, -3e38f, -1.0f),
-      CASE(log, 0.0f, -kInf),       CASE(log, -0.0f, -kInf),      CASE(log, kInf, kInf),
-      CASE(log, -1.0f, kQuiet),     CASE(log, -kInf, kQuiet),     CASE(log, 1.0f, 0.0f),
-      CASE(log, -0x1p-149f, kQuiet), CASE(log1p, -1.0f, -kInf),   CASE(log1p, kInf, kInf),
-      CASE(log1p, -2.0f, kQuiet),   CASE(log1p, -kInf, kQuiet),   CASE(log1p, 0.0f, 0.0f),
-      CASE(log1p, -0.0f, -0.0f),    CASE(log1p, -0x1p-149f, -0x1p-149f),
-      CASE(tanh, kInf, 1.0f),       CASE(tanh, -kInf, -1.0f),     CASE(tanh, -0.0f, -0.0f),
-      CASE(tanh, 0x1p-149f, 0x1p-149f), CASE(sigmoid, kInf, 1.0f), CASE(sigmoid, -kInf, 0.0f),
-      CASE(sigmoid, 0.0f, 0.5f),    CASE(sigmoid, -0.0f, 0.5f),   CASE(sigmoid, -103.5f, 0x1p-149f),
-      CASE(erf, kInf, 1.0f),        CASE(erf, -kInf, -1.0f),      CASE(erf, -0.0f, -0.0f),
-      CASE(sin, kInf, kQuiet),      CASE(sin, -0.0f, -0.0f),      CASE(sin, 0x1p-149f, 0x1p-149f),
-      CASE(cos, -kInf, kQuiet),     CASE(cos, 0.0f, 1.0f),        CASE(sinpi, kInf, kQuiet),
-      CASE(sinpi, 1.0f, 0.0f),      CASE(sinpi, -1.0f, -0.0f),    CASE(sinpi, 2.0f, 0.0f),
-      CASE(sinpi, -0.0f, -0.0f),    CASE(sinpi, 3e38f, 0.0f),     CASE(sinpi, 0.5f, 1.0f),
-      CASE(sinpi, 1.5f, -1.0f),     CASE(sinpi, 8388609.0f, 0.0f), CASE(cospi, kInf, kQuiet),
-      CASE(cospi, 0.5f, 0.0f),      CASE(cospi, -1.5f, 0.0f),     CASE(cospi, 1.0f, -1.0f),
-      CASE(cospi, 8388609.0f, -1.0f), CASE(cospi, 3e38f, 1.0f),   CASE(rsqrt, 0.0f, kInf),
-      CASE(rsqrt, -0.0f, -kInf),    CASE(rsqrt, kInf, 0.0f),      CASE(rsqrt, -1.0f, kQuiet),
+      CASE(exp, -kInf, 0.0f),
+      CASE(exp, kInf, kInf),
+      CASE(exp, 0.0f, 1.0f),
+      CASE(exp, -0.0f, 1.0f),
+      CASE(exp, 89.0f, kInf),
+      CASE(exp, -104.0f, 0.0f),
+      CASE(exp, -103.5f, 0x1p-149f),
+      CASE(exp, 3e38f, kInf),
+      CASE(exp, -3e38f, 0.0f),
+      CASE(expm1, -kInf, -1.0f),
+      CASE(expm1, kInf, kInf),
+      CASE(expm1, 0.0f, 0.0f),
+      CASE(expm1, -0.0f, -0.0f),
+      CASE(expm1, 0x1p-149f, 0x1p-149f),
+      CASE(expm1, -3e38f, -1.0f),
+      CASE(log, 0.0f, -kInf),
+      CASE(log, -0.0f, -kInf),
+      CASE(log, kInf, kInf),
+      CASE(log, -1.0f, kQuiet),
+      CASE(log, -kInf, kQuiet),
+      CASE(log, 1.0f, 0.0f),
+      CASE(log, -0x1p-149f, kQuiet),
+      CASE(log1p, -1.0f, -kInf),
+      CASE(log1p, kInf, kInf),
+      CASE(log1p, -2.0f, kQuiet),
+      CASE(log1p, -kInf, kQuiet),
+      CASE(log1p, 0.0f, 0.0f),
+      CASE(log1p, -0.0f, -0.0f),
+      CASE(log1p, -0x1p-149f, -0x1p-149f),
+      CASE(tanh, kInf, 1.0f),
+      CASE(tanh, -kInf, -1.0f),
+      CASE(tanh, -0.0f, -0.0f),
+      CASE(tanh, 0x1p-149f, 0x1p-149f),
+      CASE(sigmoid, kInf, 1.0f),
+      CASE(sigmoid, -kInf, 0.0f),
+      CASE(sigmoid, 0.0f, 0.5f),
+      CASE(sigmoid, -0.0f, 0.5f),
+      CASE(sigmoid, -103.5f, 0x1p-149f),
+      CASE(erf, kInf, 1.0f),
+      CASE(erf, -kInf, -1.0f),
+      CASE(erf, -0.0f, -0.0f),
+      CASE(sin, kInf, kQuiet),
+      CASE(sin, -0.0f, -0.0f),
+      CASE(sin, 0x1p-149f, 0x1p-149f),
+      CASE(cos, -kInf, kQuiet),
+      CASE(cos, 0.0f, 1.0f),
+      CASE(sinpi, kInf, kQuiet),
+      CASE(sinpi, 1.0f, 0.0f),
+      CASE(sinpi, -1.0f, -0.0f),
+      CASE(sinpi, 2.0f, 0.0f),
+      CASE(sinpi, -0.0f, -0.0f),
+      CASE(sinpi, 3e38f, 0.0f),
+      CASE(sinpi, 0.5f, 1.0f),
+      CASE(sinpi, 1.5f, -1.0f),
+      CASE(sinpi, 8388609.0f, 0.0f),
+      CASE(cospi, kInf, kQuiet),
+      CASE(cospi, 0.5f, 0.0f),
+      CASE(cospi, -1.5f, 0.0f),
+      CASE(cospi, 1.0f, -1.0f),
+      CASE(cospi, 8388609.0f, -1.0f),
+      CASE(cospi, 3e38f, 1.0f),
+      CASE(rsqrt, 0.0f, kInf),
+      CASE(rsqrt, -0.0f, -kInf),
+      CASE(rsqrt, kInf, 0.0f),
+      CASE(rsqrt, -1.0f, kQuiet),
   };
 #undef CASE
   int index = 0;
@@ -175,15 +224,19 @@ TEST(Functions, SpecialValues) {
 
 // exp with ln 2 in one part, and with one coefficient off by 2^-20: mistakes that the meter must see.
 TEST(Functions, TheMeterSeesSmallMistakes) {
-  const Function coarse{"coarse", [](float x) {
-    const float n = std::nearbyint(x * 0x1.715476p0f);
-    const float r = x - n * 0x1.62e43p-1f;
-    return scale(1.0f + fma(r * r, exp_tail(r), r), static_cast<std::int32_t>(n));
-  }, kFunctions[0].exact};
-  const Function off{"off", [](float x) {
-    const ExpArgument<float> a = reduce_exp(x);
-    return scale(1.0f + fma(a.r * a.r, exp_tail(a.r) + 0x1p-20f, a.r), a.n);
-  }, kFunctions[0].exact};
+  const Function coarse{"coarse",
+                        [](float x) {
+                          const float n = std::nearbyint(x * 0x1.715476p0f);
+                          const float r = x - n * 0x1.62e43p-1f;
+                          return scale(1.0f + fma(r * r, exp_tail(r), r), static_cast<std::int32_t>(n));
+                        },
+                        kFunctions[0].exact};
+  const Function off{"off",
+                     [](float x) {
+                       const ExpArgument<float> a = reduce_exp(x);
+                       return scale(1.0f + fma(a.r * a.r, exp_tail(a.r) + 0x1p-20f, a.r), a.n);
+                     },
+                     kFunctions[0].exact};
   float where = 0.0f;
   EXPECT_GT(worst_of(coarse, bits(1.0f), bits(80.0f), 5003, &where), kBound);
   EXPECT_GT(worst_of(off, bits(0x1p-4f), bits(80.0f), 5003, &where), kBound);

@@ -1,4 +1,5 @@
-// Philox4x32-10 against the known answers of its authors' Random123 (kat_vectors), and the addressing of words.
+// Philox4x32-10 against the known answers of its authors' Random123 (kat_vectors), and the addressing of
+// words.
 #include "contract/philox.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +31,9 @@ TEST(Philox, KnownAnswers) {
 
 TEST(Philox, WordsAreThoseOfTheirBlock) {
   const std::uint64_t key = 0xa4093822299f31d0ull, element = (7ull << 34) + 14;
-  const PhiloxBlock block = philox4x32_10(static_cast<std::uint32_t>(element / 4),
-                                          static_cast<std::uint32_t>(element / 4 >> 32), 0, 0, 0x299f31d0u, 0xa4093822u);
+  const PhiloxBlock block =
+      philox4x32_10(static_cast<std::uint32_t>(element / 4), static_cast<std::uint32_t>(element / 4 >> 32), 0,
+                    0, 0x299f31d0u, 0xa4093822u);
   EXPECT_EQ(random_word(key, element), block.word[2]);
 }
 

@@ -1,5 +1,5 @@
-// Random fills: vector bits equal the reference's wherever a fill is cut, and the numbers are what the contract
-// says, written out here a second time.
+// Random fills: vector bits equal the reference's wherever a fill is cut, and the numbers are what the
+// contract says, written out here a second time.
 #include "kernels/random.h"
 
 #include "contract/philox.h"
@@ -13,7 +13,8 @@ using Floats = std::vector<float>;
 constexpr std::uint64_t kKey = 0x0123456789abcdefull;
 constexpr std::int64_t kSizes[] = {0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 1000, 33333};
 // Cuts inside a block, at a chunk, and where the block number's low word carries into the high one.
-constexpr std::int64_t kFirsts[] = {0, 1, 2, 3, 6, 61, (std::int64_t{1} << 34) - 50, (std::int64_t{1} << 40) + 7};
+constexpr std::int64_t kFirsts[] = {
+    0, 1, 2, 3, 6, 61, (std::int64_t{1} << 34) - 50, (std::int64_t{1} << 40) + 7};
 
 template <class Fill>
 void expect_reference_bits_for_all_cuts(const std::string& what, Fill fill) {
@@ -31,15 +32,13 @@ void expect_reference_bits_for_all_cuts(const std::string& what, Fill fill) {
 }
 
 TEST(Random, UniformBits) {
-  expect_reference_bits_for_all_cuts("uniform", [](auto first, float* out, auto n) {
-    fill_uniform(kKey, first, -0.7f, 1.3f, out, n);
-  });
+  expect_reference_bits_for_all_cuts(
+      "uniform", [](auto first, float* out, auto n) { fill_uniform(kKey, first, -0.7f, 1.3f, out, n); });
 }
 
 TEST(Random, NormalBits) {
-  expect_reference_bits_for_all_cuts("normal", [](auto first, float* out, auto n) {
-    fill_normal(kKey, first, 0.1f, 2.5f, out, n);
-  });
+  expect_reference_bits_for_all_cuts(
+      "normal", [](auto first, float* out, auto n) { fill_normal(kKey, first, 0.1f, 2.5f, out, n); });
 }
 
 TEST(Random, BernoulliBits) {
@@ -53,9 +52,9 @@ TEST(Random, BernoulliBits) {
 TEST(Random, DropoutBits) {
   const Floats x = hostile_floats(33333, 4, true);
   for (const double keep : {0.0, 0.5, 0.9, 1.0}) {
-    expect_reference_bits_for_all_cuts("dropout " + std::to_string(keep), [&](auto first, float* out, auto n) {
-      dropout(kKey, first, keep, x.data(), out, n);
-    });
+    expect_reference_bits_for_all_cuts(
+        "dropout " + std::to_string(keep),
+        [&](auto first, float* out, auto n) { dropout(kKey, first, keep, x.data(), out, n); });
     expect_reference_bits_for_all_cuts("dropout in place", [&](auto first, float* out, auto n) {
       for (std::int64_t i = 0; i < n; ++i) out[i] = x[static_cast<std::size_t>(i)];
       dropout(kKey, first, keep, out, out, n);
@@ -84,7 +83,8 @@ TEST(Random, IsWhatTheContractSays) {
     const auto block = contract::random_block(kKey, static_cast<std::uint64_t>(e / 4));
     const std::uint32_t w = block.word[e % 4];
     EXPECT_EQ(uniform[e], std::fma(static_cast<float>(w >> 8) * 0x1p-24f, 3.0f, 2.0f));
-    const double u1 = ((block.word[e % 4 & 2] >> 8) + 1.0) * 0x1p-24, u2 = (block.word[e % 4 | 1] >> 8) * 0x1p-24;
+    const double u1 = ((block.word[e % 4 & 2] >> 8) + 1.0) * 0x1p-24,
+                 u2 = (block.word[e % 4 | 1] >> 8) * 0x1p-24;
     const double angle = 2.0 * M_PI * u2;
     const double z = std::sqrt(-2.0 * std::log(u1)) * (e % 2 ? std::sin(angle) : std::cos(angle));
     EXPECT_NEAR(normal[e], z, 2e-6);

@@ -22,7 +22,8 @@ void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, 
   });
 }
 
-void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n) {
+void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out,
+                 std::int64_t n) {
   parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t even = (first + i) & ~std::int64_t{1};

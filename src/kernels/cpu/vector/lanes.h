@@ -180,6 +180,7 @@ ISOBIT_INLINE IntLanes operator-(IntLanes a, IntLanes b) {  // wraps
   typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
   return (IntLanes::Raw)((U)a.v - (U)b.v);
 }
+ISOBIT_INLINE IntLanes subtract_wrapping(IntLanes a, IntLanes b) { return a - b; }
 ISOBIT_INLINE IntLanes operator*(IntLanes a, IntLanes b) {  // wraps
   typedef std::uint32_t U __attribute__((vector_size(4 * ISOBIT_LANES)));
   return (IntLanes::Raw)((U)a.v * (U)b.v);

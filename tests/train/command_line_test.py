@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""isobit run and isobit verify from outside: results, exit codes, kills, bad input.
+
+Usage: command_line_test.py PROGRAM [unittest arguments]. Standard library only; data are made here.
+"""
+import gzip
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+
+EXPERIMENT = """
+name = "small"
+seed = 3
+steps = 30
+batch = 20
+grain = 7
+[data]
+path = "{data}"
+[model]
+name = "lenet5"
+[optimizer]
+name = "sgd"
+lr = 0.05
+momentum = 0.9
+[evaluate]
+batch = 16
+[checkpoint]
+every = 4
+[fingerprint]
+every = 5
+"""
+
+
+def idx(dims, elements):
+    return bytes([0, 0, 8, len(dims)]) + b"".join(struct.pack(">I", d) for d in dims) + bytes(elements)
+
+
+def write(path, content):
+    with (gzip.open if path.endswith(".gz") else open)(path, "wb") as file:
+        file.write(content)
+
+
+def make_data(folder, train=90, test=30):
+    os.makedirs(folder, exist_ok=True)
+    draw = random.Random(1)
+    for name, count in (("train", train), ("t10k", test)):
+        write(f"{folder}/{name}-images-idx3-ubyte.gz", idx([count, 28, 28], draw.randbytes(count * 784)))
+        write(f"{folder}/{name}-labels-idx1-ubyte.gz", idx([count], [draw.randrange(10) for _ in range(count)]))
+
+
+def deterministic_lines(run):
+    """The record but what depends on the clock: timings, environments, identifiers."""
+    result = {}
+    for name in ("steps.jsonl", "metrics.jsonl", "experiment.toml", "data.json"):
+        with open(os.path.join(run, name)) as file:
+            result[name] = file.read()
+    return result
+
+
+class CommandLine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.mkdtemp(prefix="isobit-test-")
+        make_data(cls.scratch + "/data")
+        cls.file = cls.scratch + "/small.toml"
+        with open(cls.file, "w") as file:
+            file.write(EXPERIMENT.format(data=cls.scratch + "/data"))
+        cls.straight = cls.scratch + "/straight"
+        done = cls.isobit("run", cls.file, "--runs", cls.straight, "--threads", "2")
+        assert done.returncode == 0, done.stderr
+        cls.weights = done.stdout.splitlines()[-1]
+        cls.run_folder = cls.only_run(cls.straight)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.scratch, ignore_errors=True)
+
+    @staticmethod
+    def isobit(*arguments, **more):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, **more)
+
+    @staticmethod
+    def only_run(runs):
+        names = [name for name in os.listdir(runs) if not name.startswith(".") and os.path.isdir(os.path.join(runs, name))]
+        assert len(names) == 1, names
+        return os.path.join(runs, names[0])
+
+    def fresh(self, name):
+        path = os.path.join(self.scratch, name)
+        shutil.rmtree(path, ignore_errors=True)
+        return path
+
+    def copy_of_run(self):
+        path = self.fresh("copy/" + os.path.basename(self.run_folder))
+        return shutil.copytree(self.run_folder, path)
+
+    def expect_error(self, arguments, *parts, code=2, **more):
+        done = self.isobit(*arguments, **more)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        last = done.stderr.strip().splitlines()[-1]
+        self.assertTrue(last.startswith("isobit: "), done.stderr)
+        for part in parts:
+            self.assertIn(part, last)
+        self.assertNotIn("weights ", done.stdout)
+        return done
+
+    # What a run says and leaves
+
+    def test_last_line_is_the_fingerprint(self):
+        self.assertRegex(self.weights, r"^weights isobit-0\.\d+:[0-9a-f]{32}$")
+
+    def test_json_is_one_object(self):
+        done = self.isobit("run", self.file, "--runs", self.fresh("json"), "--json", "--set", "steps=2")
+        result = json.loads(done.stdout)
+        self.assertEqual(result["state"], "finished")
+        self.assertEqual(result["steps"], 2)
+        self.assertIn("accuracy", result["metrics"]["test"])
+
+    def test_same_weights_for_other_settings(self):
+        for arguments in (["--threads", "1", "--isa", "reference"], ["--threads", "3", "--isa", "avx2", "--grain-order", "shuffled"]):
+            done = self.isobit("run", self.file, "--runs", self.fresh("other"), *arguments)
+            self.assertEqual(done.stdout.splitlines()[-1], self.weights, done.stderr)
+
+    def test_another_seed_gives_other_weights(self):
+        done = self.isobit("run", self.file, "--runs", self.fresh("other"), "--set", "seed=4")
+        self.assertEqual(done.returncode, 0)
+        self.assertNotEqual(done.stdout.splitlines()[-1], self.weights)
+
+    # Kill and resume
+
+    def resume(self, runs, *arguments):
+        done = self.isobit("run", "--resume", self.only_run(runs), "--runs", runs, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], self.weights)
+        self.assertEqual(deterministic_lines(self.only_run(runs)), deterministic_lines(self.run_folder))
+        verified = self.isobit("verify", self.only_run(runs))
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+
+    def steps_recorded(self, runs):
+        try:
+            with open(os.path.join(self.only_run(runs), "steps.jsonl")) as file:
+                return sum(1 for _ in file)
+        except (OSError, AssertionError):
+            return 0
+
+    def kill_when(self, runs, steps, signal_number):
+        process = subprocess.Popen([PROGRAM, "run", self.file, "--runs", runs], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and self.steps_recorded(runs) < steps:
+            time.sleep(0.002)
+        process.send_signal(signal_number)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def test_killed_and_resumed(self):
+        for steps in (1, 6, 17):
+            runs = self.fresh("killed")
+            code, _, _ = self.kill_when(runs, steps, signal.SIGKILL)
+            if code == 0:
+                continue  # finished before the signal came
+            self.assertEqual(code, -signal.SIGKILL)
+            self.resume(runs, "--threads", "3", "--grain-order", "shuffled")
+
+    def test_interrupted_and_resumed(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            runs = self.fresh("interrupted")
+            code, out, err = self.kill_when(runs, 3, number)
+            if code == 0:
+                continue
+            self.assertEqual(code, 130, err)
+            self.assertNotIn("weights ", out)
+            self.assertIn("--resume", err)
+            self.resume(runs)
+
+    def test_a_finished_run_is_not_resumed(self):
+        self.expect_error(["run", "--resume", self.run_folder], os.path.basename(self.run_folder))
+
+    # Verify
+
+    def test_identical(self):
+        for arguments in ([], ["--threads", "1", "--isa", "reference"], ["--threads", "8", "--isa", "avx2", "--grain-order", "shuffled"]):
+            done = self.isobit("verify", self.run_folder, *arguments)
+            self.assertEqual((done.returncode, done.stdout), (0, f"identical: 30 steps, {self.weights}\n"), done.stderr)
+
+    def test_range_says_only_what_it_saw(self):
+        for first, last in ((1, 3), (28, 29), (30, 30), (24, 30)):
+            done = self.isobit("verify", self.run_folder, "--from", str(first), "--to", str(last))
+            self.assertEqual((done.returncode, done.stdout), (0, f"identical in steps {first}..{last}\n"), done.stderr)
+        self.expect_error(["verify", self.run_folder, "--from", "31"], "1..30")
+        self.expect_error(["verify", self.run_folder, "--from", "9", "--to", "8"], "9..8")
+
+    def test_data_elsewhere(self):
+        moved = self.fresh("moved")
+        shutil.copytree(self.scratch + "/data", moved)
+        self.assertEqual(self.isobit("verify", self.run_folder, "--data", moved).returncode, 0)
+        make_data(moved, train=91)
+        self.expect_error(["verify", self.run_folder, "--data", moved], "not the file that was recorded", "train-images")
+        self.expect_error(["verify", self.run_folder, "--data", self.scratch + "/absent"], "absent")
+
+    def test_a_damaged_record_is_named(self):
+        draw = random.Random(5)
+        for name in ("steps.jsonl", "metrics.jsonl", "experiment.toml", "data.json", "manifest.json"):
+            run = self.copy_of_run()
+            path = os.path.join(run, name)
+            with open(path, "r+b") as file:
+                content = bytearray(file.read())
+                content[draw.randrange(len(content))] ^= 1
+                file.seek(0)
+                file.write(content)
+            self.expect_error(["verify", run], name)
+        run = self.copy_of_run()
+        open(run + "/extra", "w").close()
+        self.expect_error(["verify", run], "extra")
+        run = self.copy_of_run()
+        os.remove(run + "/metrics.jsonl")
+        self.expect_error(["verify", run], "metrics.jsonl")
+
+    def test_an_unfinished_run_is_not_judged(self):
+        runs = self.fresh("unfinished")
+        code, _, _ = self.kill_when(runs, 2, signal.SIGKILL)
+        if code != 0:
+            self.expect_error(["verify", self.only_run(runs)])
+
+    # Bad input: one line with place and remedy, exit code 2, nothing left behind
+
+    def expect_refused(self, *parts, sets=(), file=None, more=()):
+        runs = self.fresh("refused")
+        arguments = ["run", file or self.file, "--runs", runs, *more]
+        for text in sets:
+            arguments += ["--set", text]
+        self.expect_error(arguments, *parts)
+        self.assertFalse(os.path.exists(runs) and [n for n in os.listdir(runs) if not n.startswith(".")])
+
+    def test_bad_experiments(self):
+        bad = self.scratch + "/bad.toml"
+        with open(bad, "w") as file:
+            file.write("[optimiser]\nlr = 0.1\n")
+        self.expect_refused("bad.toml:1:2", "unknown key 'optimiser'", "did you mean 'optimizer'?", file=bad)
+        self.expect_refused("unknown key 'optimizer.lrr'", "did you mean 'optimizer.lr'?", sets=["optimizer.lrr=0.1"])
+        self.expect_refused("'batch' is 0", sets=["batch=0"])
+        self.expect_refused("'batch' is -3", sets=["batch=-3"])
+        self.expect_refused("'optimizer.lr' is nan", sets=["optimizer.lr=nan"])
+        self.expect_refused("'grain' is 21", "'batch' (20)", sets=["grain=21"])
+        self.expect_refused("absent.toml", file=self.scratch + "/absent.toml")
+
+    def test_bad_options(self):
+        self.expect_refused("--threads 0", "1 to 1024", more=["--threads", "0"])
+        self.expect_refused("--threads -1", more=["--threads=-1"])
+        self.expect_refused("--threads two", more=["--threads", "two"])
+        self.expect_refused("--isa sse9", "reference", more=["--isa", "sse9"])
+        self.expect_refused("--grain-order random", more=["--grain-order", "random"])
+        self.expect_error(["run"], "TOML")
+        self.expect_error(["run", "--resume", "absent", "--runs", self.straight], "absent")
+        self.expect_error(["verify", "absent", "--runs", self.straight], "absent")
+
+    def test_bad_data(self):
+        def refused(name, content, *parts):
+            data = self.fresh("bad-data")
+            shutil.copytree(self.scratch + "/data", data)
+            path = f"{data}/{name}"
+            os.remove(path)
+            if content is not None:
+                write(path, content)
+            self.expect_refused(name, *parts, sets=["data.path=" + json.dumps(data)])
+
+        images, labels = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+        refused(images, None, "missing")
+        refused(images, idx([90, 28, 28], bytes(90 * 784 - 1)), "truncated")
+        refused(images, idx([90], bytes(90)), "wrong magic number")
+        refused(labels, idx([90], [3] * 89 + [10]), "label 10 of sample 89 is out of range 0..9")
+        refused(labels, idx([89], [3] * 89), "89 labels for the 90 images")
+        refused("t10k-images-idx3-ubyte.gz", idx([30, 14, 14], bytes(30 * 196)), "14x14")
+        data = self.fresh("cut")
+        shutil.copytree(self.scratch + "/data", data)
+        os.truncate(f"{data}/{images}", 2000)
+        self.expect_refused(images, "truncated", sets=["data.path=" + json.dumps(data)])
+
+    # Places that can not be written. Root may write anywhere: file systems say no instead.
+
+    def mounted(self, name, options):
+        path = self.fresh(name)
+        os.makedirs(path)
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "isobit", path], capture_output=True).returncode != 0:
+            self.skipTest("needs root and the right to mount")
+        self.addCleanup(subprocess.run, ["umount", "-l", path], capture_output=True)
+        return path
+
+    def test_read_only_archive(self):
+        runs = self.mounted("read-only", "ro,size=1m")
+        self.expect_error(["run", self.file, "--runs", runs], "read-only", "ead-only")
+
+    def test_no_space_left(self):
+        runs = self.mounted("full", "size=1m")  # too small for the first checkpoint's neighbours
+        done = self.expect_error(["run", self.file, "--runs", runs, "--set", "checkpoint.keep=0"], "o space left")
+        self.assertIn(self.only_run(runs), done.stderr)
+        subprocess.run(["mount", "-o", "remount,size=64m", runs], check=True)
+        resumed = self.isobit("run", "--resume", self.only_run(runs), "--runs", runs)
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertEqual(resumed.stdout.splitlines()[-1], self.weights)
+
+    def test_unwritable_checkpoint(self):
+        runs = self.fresh("limited")
+        limit = 200 * 1024  # bytes a file may have: enough for the logs, too little for a checkpoint
+
+        def limited():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        self.expect_error(["run", self.file, "--runs", runs], "checkpoint", preexec_fn=limited)
+        self.resume(runs)
+
+    def test_runs_that_diverge_fail_and_say_so(self):
+        runs = self.fresh("diverged")
+        done = self.expect_error(["run", self.file, "--runs", runs, "--set", "optimizer.lr=1e30"], "not finite", code=1)
+        self.assertIn("lower optimizer.lr", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

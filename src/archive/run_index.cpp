@@ -5,14 +5,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 namespace isobit::archive {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kSchema = "isobit-index-1";
 
 // Infinities and NaN have no number in JSON: texts, as in the logs.
 Json number(double value) {
@@ -60,7 +59,7 @@ Statement prepare(sqlite3* database, const char* sql) {
   return Statement(statement);
 }
 
-void bind(sqlite3_stmt* statement, int place, const std::string& text) {
+void bind_text(sqlite3_stmt* statement, int place, const std::string& text) {
   sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
@@ -69,32 +68,31 @@ std::string column(sqlite3_stmt* statement, int place) {
   return text == nullptr ? "" : text;
 }
 
-// An open database with our table, or nothing.
-Database open_database(const fs::path& file) {
+// An open database with our tables, or nothing. `busy`: another process kept it, it is not broken.
+Database open_database(const fs::path& file, bool& busy) {
   sqlite3* raw = nullptr;
   const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   Database database(raw);
   if (opened != SQLITE_OK) return nullptr;
   sqlite3_busy_timeout(raw, 2000);
-  const auto run = [&](const char* sql) { return sqlite3_exec(raw, sql, nullptr, nullptr, nullptr) == SQLITE_OK; };
+  const auto run = [&](const char* sql) {
+    const int code = sqlite3_exec(raw, sql, nullptr, nullptr, nullptr);
+    busy = code == SQLITE_BUSY;
+    return code == SQLITE_OK;
+  };
   // A cache: after a power failure it may be lost, but a commit need not wait for the disk.
   if (!run("PRAGMA synchronous=OFF; BEGIN IMMEDIATE;"
-           "CREATE TABLE IF NOT EXISTS about (schema TEXT NOT NULL);"
+           "CREATE TABLE IF NOT EXISTS about (schema TEXT PRIMARY KEY);"
            "CREATE TABLE IF NOT EXISTS runs (archive TEXT NOT NULL, id TEXT NOT NULL, stamp TEXT NOT NULL,"
-           " summary TEXT NOT NULL, check_sum INTEGER NOT NULL, PRIMARY KEY (archive, id));")) {
+           " summary TEXT NOT NULL, check_sum INTEGER NOT NULL, PRIMARY KEY (archive, id));"
+           "INSERT OR IGNORE INTO about VALUES ('isobit-index-1'); COMMIT;")) {
     return nullptr;
   }
-  {
-    const Statement about = prepare(raw, "SELECT schema FROM about");
-    if (!about) return nullptr;
-    const int row = sqlite3_step(about.get());
-    if (row == SQLITE_ROW && column(about.get(), 0) != kSchema) return nullptr;
-    if (row != SQLITE_ROW && row != SQLITE_DONE) return nullptr;
-    if (row == SQLITE_DONE && !run("INSERT INTO about VALUES ('isobit-index-1');")) return nullptr;
-  }
-  // Reads of our table must work on the columns named here: a foreign table of the same name fails now.
+  // Another version has left its own name beside ours; a foreign table lacks our columns.
+  const Statement about = prepare(raw, "SELECT count(*) FROM about");
+  if (!about || sqlite3_step(about.get()) != SQLITE_ROW || column(about.get(), 0) != "1") return nullptr;
   if (!prepare(raw, "SELECT archive, id, stamp, summary, check_sum FROM runs")) return nullptr;
-  return run("COMMIT; BEGIN;") ? std::move(database) : nullptr;
+  return database;
 }
 
 // A row that rotted on disk must not be believed: FNV-1a over what it says.
@@ -110,8 +108,14 @@ std::int64_t check_sum(const std::string& id, const std::string& stamp, const st
 }  // namespace
 
 struct RunIndex::Impl {
+  struct Row {
+    std::string id, stamp, summary;
+  };
+  void write();
+
   Database database;
   std::string archive;
+  std::vector<Row> fresh;  // written at the end, in one short transaction
 };
 
 fs::path index_path() {
@@ -130,19 +134,38 @@ RunIndex::RunIndex(const fs::path& file, const fs::path& runs) noexcept {
     fs::create_directories(file.parent_path(), error);
     if (error) return;
     impl_->archive = fs::weakly_canonical(runs).string();
-    impl_->database = open_database(file);
-    if (impl_->database) return;
-    // Damaged, or of another version: made anew. Under another process' lock this does no harm either, since
-    // that one goes on with the removed file.
+    bool busy = false;
+    impl_->database = open_database(file, busy);
+    if (impl_->database || busy) return;
+    // Damaged, or of another version: made anew. A process that has it open goes on with the removed file.
     for (const char* suffix : {"", "-journal", "-wal", "-shm"}) fs::remove(file.string() + suffix, error);
-    impl_->database = open_database(file);
+    impl_->database = open_database(file, busy);
   } catch (const std::exception&) {
     if (impl_) impl_->database.reset();
   }
 }
 
+void RunIndex::Impl::write() {
+  sqlite3* raw = database.get();
+  if (sqlite3_exec(raw, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) != SQLITE_OK) return;
+  for (const Row& row : fresh) {
+    const Statement insert = prepare(raw, "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)");
+    if (!insert) break;
+    bind_text(insert.get(), 1, archive);
+    bind_text(insert.get(), 2, row.id);
+    bind_text(insert.get(), 3, row.stamp);
+    bind_text(insert.get(), 4, row.summary);
+    sqlite3_bind_int64(insert.get(), 5, check_sum(row.id, row.stamp, row.summary));
+    sqlite3_step(insert.get());
+  }
+  sqlite3_exec(raw, "COMMIT", nullptr, nullptr, nullptr);
+}
+
 RunIndex::~RunIndex() {
-  if (impl_ && impl_->database) sqlite3_exec(impl_->database.get(), "COMMIT", nullptr, nullptr, nullptr);
+  try {
+    if (usable() && !impl_->fresh.empty()) impl_->write();
+  } catch (const std::exception&) {  // what is not cached is read again
+  }
 }
 
 bool RunIndex::usable() const noexcept { return impl_ && impl_->database; }
@@ -153,9 +176,9 @@ std::optional<RunSummary> RunIndex::find(const std::string& id, const std::strin
     const Statement select =
         prepare(impl_->database.get(), "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
     if (!select) return std::nullopt;
-    bind(select.get(), 1, impl_->archive);
-    bind(select.get(), 2, id);
-    bind(select.get(), 3, stamp);
+    bind_text(select.get(), 1, impl_->archive);
+    bind_text(select.get(), 2, id);
+    bind_text(select.get(), 3, stamp);
     if (sqlite3_step(select.get()) != SQLITE_ROW) return std::nullopt;
     const std::string text = column(select.get(), 0);
     if (sqlite3_column_int64(select.get(), 1) != check_sum(id, stamp, text)) return std::nullopt;
@@ -168,16 +191,8 @@ std::optional<RunSummary> RunIndex::find(const std::string& id, const std::strin
 void RunIndex::put(const std::string& id, const std::string& stamp, const RunSummary& summary) noexcept {
   if (!usable()) return;
   try {
-    const Statement insert = prepare(impl_->database.get(), "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)");
-    if (!insert) return;
-    const std::string text = to_json(summary);
-    bind(insert.get(), 1, impl_->archive);
-    bind(insert.get(), 2, id);
-    bind(insert.get(), 3, stamp);
-    bind(insert.get(), 4, text);
-    sqlite3_bind_int64(insert.get(), 5, check_sum(id, stamp, text));
-    sqlite3_step(insert.get());
-  } catch (const std::exception&) {  // a summary that is not cached is read again
+    impl_->fresh.push_back({id, stamp, to_json(summary)});
+  } catch (const std::exception&) {  // what is not cached is read again
   }
 }
 

@@ -24,6 +24,7 @@ class RunIndex {
   ~RunIndex();
 
   [[nodiscard]] std::optional<RunSummary> find(const std::string& id, const std::string& stamp) noexcept;
+  // Kept until the object goes.
   void put(const std::string& id, const std::string& stamp, const RunSummary& summary) noexcept;
   // Whether a database stands behind it.
   [[nodiscard]] bool usable() const noexcept;

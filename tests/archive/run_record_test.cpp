@@ -56,17 +56,19 @@ TEST(RunRecord, MetricsKeepEveryBinary64) {
 // The promise on which verification stands: whichever bit of whichever file flips, open() refuses.
 TEST(RunRecord, EveryFlippedBitOfEveryFileIsFound) {
   const Scratch scratch;
-  const fs::path run = finished_run(scratch.runs());
+  RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+  write_steps(writer, 1, 3);
+  writer.append_metrics({3, 1, "test", {{"loss", 0.25}}});
+  writer.finish(kWeights);
+  const fs::path run = writer.folder();
   std::vector<std::string> files = list_files(run);
   files.emplace_back(kManifest);
-  ASSERT_EQ(files.size(), 11u);
+  ASSERT_EQ(files.size(), 10u);
   std::size_t flips = 0;
   for (const std::string& file : files) {
     const std::string sound = read_file(run / file);
     for (std::size_t byte = 0; byte < sound.size(); ++byte) {
-      // All bits of the manifest; one of the others' bytes in turn: SHA-256 is told of either.
       for (int bit = 0; bit < 8; ++bit) {
-        if (file != kManifest && bit != static_cast<int>(byte % 8)) continue;
         std::string flipped = sound;
         flipped[byte] = static_cast<char>(flipped[byte] ^ 1 << bit);
         overwrite_in_place(run / file, flipped);
@@ -80,7 +82,7 @@ TEST(RunRecord, EveryFlippedBitOfEveryFileIsFound) {
     }
     overwrite_in_place(run / file, sound);
   }
-  EXPECT_GT(flips, 5000u);
+  EXPECT_GT(flips, 20000u);
   EXPECT_EQ(error_of([&] { static_cast<void>(RunRecord::open(run)); }), "");  // or the loop proved nothing
 }
 

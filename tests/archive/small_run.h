@@ -21,10 +21,11 @@ namespace isobit::archive {
 
 namespace fs = std::filesystem;
 
-// An empty folder that goes when the object does; also where the user's index lies meanwhile.
+// An empty folder that goes when the object does; also where the user's index lies meanwhile. In memory where the
+// system has such a folder: records wait for the disk at every file.
 class Scratch {
  public:
-  Scratch() : path_(fs::temp_directory_path() / ("isobit-test-" + random_suffix())) {
+  Scratch() : path_((::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path()) / ("isobit-test-" + random_suffix())) {
     fs::create_directories(path_);
     ::setenv("XDG_CACHE_HOME", (path_ / "cache").c_str(), 1);
   }

@@ -1,13 +1,15 @@
 // Batch normalisation over the lane count.
 //
 // [n, c, inner]: channels in parallel. A channel's elements lie in n segments that rarely end with a leaf or
-// a register: leaves that cross segments are first copied to a buffer, so that lanes and elements meet as the
-// contract says; the passes that write (no order) run over the segments themselves.
-// [n, c] (inner = 1): a register holds channels instead of elements.
+// a register, and far apart, often by a power of two, so that few of them stay in a cache. Channels that fit
+// one are first copied to scratch; of larger ones, the leaves that cross segments. So lanes and elements meet
+// as the contract says. The passes that write have no order and run over the segments. [n, c] (inner = 1): a
+// register holds channels instead of elements.
 #include "contract/moments.h"
 #include "contract/scalar_ops.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -15,6 +17,7 @@ namespace {
 
 using contract::kLeaf;
 constexpr std::int64_t kWorthAThread = 16384;  // elements
+constexpr std::int64_t kPacked = 16384;  // elements of a channel that are copied to scratch; two: 128 KB
 
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -23,35 +26,57 @@ float invstd_of_one(float variance, double eps) {
   return 1.0f / sqrt(variance + static_cast<float>(eps));
 }
 
-template <class Function>
-void for_each_channel(const ChannelShape& s, Function function) {
-  parallel_for(0, s.c, kWorthAThread / (s.per_channel() + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t c = begin; c < end; ++c) function(c);
-  });
-}
+// One channel: segment i is `inner` consecutive elements at data + i * stride.
+struct Channel {
+  const float* data;
+  std::int64_t inner, stride, count;
 
-// function(offset of the segment): the channel's elements are inner consecutive ones there.
-template <class Function>
-ISOBIT_INLINE void for_each_segment(const ChannelShape& s, std::int64_t c, Function function) {
-  for (std::int64_t i = 0; i < s.n; ++i) function((i * s.c + c) * s.inner);
-}
+  [[nodiscard]] const float* segment(std::int64_t i) const { return data + i * stride; }
+};
 
-// One channel's elements [begin, begin + n), n <= kLeaf, as if they were consecutive in memory.
+// Copies of two channels, where they are small enough to be worth it.
+struct ChannelScratch {
+  Workspace workspace;
+  float* block[2] = {};
+
+  explicit ChannelScratch(const ChannelShape& s) {
+    if (s.n < 2 || s.per_channel() > kPacked) return;
+    for (float*& b : block) b = workspace.floats(s.per_channel() + kLanes);
+  }
+  Channel open(const ChannelShape& s, std::int64_t c, const float* x, int which) const {
+    const Channel channel = {x + c * s.inner, s.inner, s.c * s.inner, s.per_channel()};
+    float* const to = block[which];
+    if (!to) return channel;
+    for (std::int64_t i = 0; i < s.n; ++i) copy_loose(channel.segment(i), s.inner, to + i * s.inner);
+    return {to, s.inner, s.inner, s.per_channel()};
+  }
+};
+
+// A channel's elements [begin, begin + n), n <= kLeaf, consecutive in memory.
 struct LeafBuffer {
   float data[kLeaf + kLanes];
 
-  const float* gather(const ChannelShape& s, std::int64_t c, const float* x, std::int64_t begin,
-                      std::int64_t n) {
-    std::int64_t sample = begin / s.inner, at = begin % s.inner;
-    if (at + n <= s.inner) return x + (sample * s.c + c) * s.inner + at;
-    for (std::int64_t done = 0; done < n; ++sample, at = 0) {
-      const std::int64_t length = smaller(n - done, s.inner - at);
-      copy_loose(x + (sample * s.c + c) * s.inner + at, length, data + done);
+  const float* gather(const Channel& x, std::int64_t begin, std::int64_t n) {
+    if (x.stride == x.inner) return x.data + begin;
+    std::int64_t i = begin / x.inner, at = begin % x.inner;
+    if (at + n <= x.inner) return x.segment(i) + at;
+    for (std::int64_t done = 0; done < n; ++i, at = 0) {
+      const std::int64_t length = smaller(n - done, x.inner - at);
+      copy_loose(x.segment(i) + at, length, data + done);
       done += length;
     }
     return data;
   }
 };
+
+// function(c, scratch)
+template <class Function>
+void for_each_channel(const ChannelShape& s, Function function) {
+  parallel_for(0, s.c, kWorthAThread / (s.per_channel() + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    const ChannelScratch scratch(s);
+    for (std::int64_t c = begin; c < end; ++c) function(c, scratch);
+  });
+}
 
 contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
   const float sum =
@@ -65,12 +90,12 @@ contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
   return {n, mean, m2};
 }
 
-contract::Moments moments_of(const ChannelShape& s, std::int64_t c, const float* x) {
+contract::Moments moments_of(const Channel& x) {
   LeafBuffer buffer;
   contract::MomentsTree tree;
-  for (std::int64_t begin = 0; begin < s.per_channel(); begin += kLeaf) {
-    const std::int64_t n = smaller(kLeaf, s.per_channel() - begin);
-    tree.add(moments_of_leaf(buffer.gather(s, c, x, begin, n), n));
+  for (std::int64_t begin = 0; begin < x.count; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, x.count - begin);
+    tree.add(moments_of_leaf(buffer.gather(x, begin, n), n));
   }
   return tree.result();
 }
@@ -87,14 +112,16 @@ ISOBIT_INLINE F normalised(F x, const ChannelScale<F>& by) {
   return fma(x - by.mean, by.scale, by.shift);
 }
 
-void apply(const BatchNormForward& p, std::int64_t c, float mean, float invstd) {
+void apply(const BatchNormForward& p, std::int64_t c, const Channel& x, float mean, float invstd) {
   const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd,
                                        p.bias ? p.bias[c] : 0.0f};
-  for_each_segment(p.shape, c, [&](std::int64_t at) {
+  for (std::int64_t s = 0; s < p.shape.n; ++s) {
+    const float* const from = x.segment(s);
+    float* const to = p.y + (s * p.shape.c + c) * p.shape.inner;
     for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
-      put(p.y + at + i, normalised(fetch(p.x + at + i, part), by), part);
+      put(to + i, normalised(fetch(from + i, part), by), part);
     });
-  });
+  }
 }
 
 void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments,
@@ -129,19 +156,18 @@ ISOBIT_INLINE F input_gradient(bool training, F x, F dy, F mean, F scale, F g, F
   return training ? fma(-(x - mean), k, dy - g) * scale : dy * scale;
 }
 
-void backward_channel(const BatchNormBackward& p, std::int64_t c) {
-  const std::int64_t total = p.shape.per_channel();
+void backward_channel(const BatchNormBackward& p, std::int64_t c, const ChannelScratch& scratch) {
+  const Channel x = scratch.open(p.shape, c, p.x, 0), dy = scratch.open(p.shape, c, p.dy, 1);
   const FloatLanes center(p.mean[c]);
   LeafBuffer x_buffer, dy_buffer;
   contract::PairwiseTreeOf<float> sums, dots;
-  for (std::int64_t begin = 0; begin < total; begin += kLeaf) {
-    const std::int64_t n = smaller(kLeaf, total - begin);
-    const float* const x = x_buffer.gather(p.shape, c, p.x, begin, n);
-    const float* const dy = dy_buffer.gather(p.shape, c, p.dy, begin, n);
+  for (std::int64_t begin = 0; begin < x.count; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, x.count - begin);
+    const float *const x_leaf = x_buffer.gather(x, begin, n), *const dy_leaf = dy_buffer.gather(dy, begin, n);
     const TwoSums leaf = leaf_two_sums(n, [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
-      const FloatLanes gradient = fetch(dy + i, part);
+      const FloatLanes gradient = fetch(dy_leaf + i, part);
       sum = sum + gradient;
-      dot = fma(gradient, keep(fetch(x + i, part) - center, part), dot);
+      dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);
     });
     sums.add(leaf.first);
     dots.add(leaf.second);
@@ -149,12 +175,14 @@ void backward_channel(const BatchNormBackward& p, std::int64_t c) {
   const ChannelGradient by = finish_backward(p, c, sums.result() + 0.0f, dots.result() + 0.0f);
   if (!p.dx) return;
   const FloatLanes scale(by.scale), g(by.g), k(by.k);
-  for_each_segment(p.shape, c, [&](std::int64_t at) {
+  for (std::int64_t s = 0; s < p.shape.n; ++s) {
+    const float *const x_from = x.segment(s), *const dy_from = dy.segment(s);
+    float* const to = p.dx + (s * p.shape.c + c) * p.shape.inner;
     for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
-      const FloatLanes x = fetch(p.x + at + i, part), dy = fetch(p.dy + at + i, part);
-      put(p.dx + at + i, input_gradient(p.training, x, dy, center, scale, g, k), part);
+      const FloatLanes xs = fetch(x_from + i, part), dys = fetch(dy_from + i, part);
+      put(to + i, input_gradient(p.training, xs, dys, center, scale, g, k), part);
     });
-  });
+  }
 }
 
 // ---- [n, c]: a register of channels at a time -------------------------------------------------------------
@@ -274,8 +302,8 @@ void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2
       put(m2 + c, moments.m2, part);
     });
   }
-  for_each_channel(s, [&](std::int64_t c) {
-    const contract::Moments moments = moments_of(s, c, x);
+  for_each_channel(s, [&](std::int64_t c, const ChannelScratch& scratch) {
+    const contract::Moments moments = moments_of(scratch.open(s, c, x, 0));
     mean[c] = moments.mean;
     m2[c] = moments.m2;
   });
@@ -285,11 +313,12 @@ void batch_norm_training(const BatchNormForward& p) {
   if (p.shape.inner == 1) {
     return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { train_columns(p, c, part); });
   }
-  for_each_channel(p.shape, [&](std::int64_t c) {
-    const contract::Moments moments = moments_of(p.shape, c, p.x);
+  for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch& scratch) {
+    const Channel x = scratch.open(p.shape, c, p.x, 0);
+    const contract::Moments moments = moments_of(x);
     float invstd;
     finish_training(p, c, moments, &invstd);
-    apply(p, c, moments.mean, invstd);
+    apply(p, c, x, moments.mean, invstd);
   });
 }
 
@@ -308,8 +337,10 @@ void batch_norm_inference(const BatchNormForward& p) {
       apply_columns(p, c, fetch(p.running_mean + c, part), load(invstd), part);
     });
   }
-  for_each_channel(p.shape, [&](std::int64_t c) {
-    apply(p, c, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps));
+  for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch&) {
+    const Channel x = {p.x + c * p.shape.inner, p.shape.inner, p.shape.c * p.shape.inner,
+                       p.shape.per_channel()};
+    apply(p, c, x, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps));
   });
 }
 
@@ -318,7 +349,8 @@ void batch_norm_backward(const BatchNormBackward& p) {
     return for_each_channel_register(p.shape,
                                      [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
   }
-  for_each_channel(p.shape, [&](std::int64_t c) { backward_channel(p, c); });
+  for_each_channel(p.shape,
+                   [&](std::int64_t c, const ChannelScratch& scratch) { backward_channel(p, c, scratch); });
 }
 
 }  // namespace

@@ -74,7 +74,11 @@ aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 constexpr std::string_view kNetworks = R"(
 aten::matmul aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot aten::linear aten::conv1d aten::conv2d
 aten::conv1d.padding aten::conv2d.padding aten::_convolution_mode aten::batch_norm aten::_batch_norm_impl_index
-aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::softmax.int aten::log_softmax.int
+aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::rand aten::rand.generator
+aten::rand_like aten::randn aten::randn.generator aten::randn_like aten::normal.float_float aten::bernoulli.p
+aten::relu6 aten::relu6_
+aten::var aten::var.dim aten::var.out aten::std aten::std.dim aten::std.out aten::var_mean aten::var_mean.dim
+aten::softmax.int aten::log_softmax.int
 aten::special_softmax aten::special_log_softmax aten::cross_entropy_loss aten::nll_loss aten::nll_loss_nd
 aten::l1_loss
 )";

@@ -26,6 +26,11 @@ TEST(Reduce, ValuesGradientsThreadsStridesAndStockBack) {
       {"norm 1", {x}, [](const Tensors& t) { return at::norm(t[0], 2, {1}, true); }},
       {"vector norm", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0]); }},
       {"vector norm of order 1", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 1, 1); }},
+      {"var", {x}, [](const Tensors& t) { return at::var(t[0]); }},
+      {"var 1, correction 0", {x}, [](const Tensors& t) { return at::var(t[0], at::IntArrayRef({1}), 0, true); }},
+      {"std 0, 2", {x}, [](const Tensors& t) { return at::std(t[0], {0, 2}, true); }},
+      {"mean beside var", {x}, [](const Tensors& t) { return std::get<1>(at::var_mean(t[0], {1}, true)); }},
+      {"aminmax", {x}, [](const Tensors& t) { return std::get<1>(at::aminmax(t[0], 1)); }},
       {"amax", {x}, [](const Tensors& t) { return at::amax(t[0], {0, 2}); }},
       {"amin keep", {x}, [](const Tensors& t) { return at::amin(t[0], {1}, true); }},
       {"max", {x}, [](const Tensors& t) { return at::max(t[0]); }},
@@ -78,6 +83,9 @@ TEST(Reduce, OutGivesTheSame) {
   EXPECT_TRUE(same_bits(at::amax_out(d, x, {1}), at::amax(x, {1})));
   EXPECT_TRUE(same_bits(at::amin_out(e, x, {1}), at::amin(x, {1})));
   EXPECT_TRUE(same_bits(at::linalg_vector_norm_out(f, x), at::linalg_vector_norm(x)));
+  Tensor g = out(), h = out();
+  EXPECT_TRUE(same_bits(at::var_out(g, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true)));
+  EXPECT_TRUE(same_bits(at::std_out(h, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true).sqrt()));
   EXPECT_TRUE(same_bits(at::argmax_out(i, x, 1), at::argmax(x, 1)));
   at::max_out(v, j, x, 1);
   EXPECT_TRUE(same_bits(v, std::get<0>(at::max(x, 1))));
@@ -95,6 +103,9 @@ TEST(Reduce, TypesAndEmptiness) {
   EXPECT_EQ(at::sum(i, at::kFloat).item<float>(), 66.0f);
   EXPECT_EQ(at::argmax(i).item<std::int64_t>(), 11);
   EXPECT_TRUE(std::isnan(at::mean(at::ones({0})).item<float>()));
+  EXPECT_EQ(at::max(d).item<double>(), 1.0) << "printing a tensor needs it";
+  EXPECT_FALSE(std::signbit(at::amin(at::neg(at::zeros({3}, at::kDouble)), {0}).item<double>()));
+  EXPECT_TRUE(std::isnan(at::var(at::ones({1})).item<float>()));
   expect_throws([&] { at::sum(d); }, "Double");
   expect_throws([&] { at::sum(at::ones({3}), at::kDouble); }, "Double");
   expect_throws([&] { at::mean(i); }, "Long");

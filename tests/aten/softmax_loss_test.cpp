@@ -71,6 +71,15 @@ TEST(CrossEntropy, ValuesGradientsThreadsStridesAndStockBack) {
   for (const Case& c : cases) check(c);
 }
 
+TEST(MeanSquaredError, ValuesGradientsThreadsStridesAndStockBack) {
+  at::manual_seed(63);
+  for (const std::int64_t reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum}) {
+    check({"mse " + std::to_string(reduction),
+           {at::randn({30, 7}), at::randn({30, 7})},
+           [=](const Tensors& t) { return at::mse_loss(t[0], t[1], reduction); }});
+  }
+}
+
 TEST(CrossEntropy, TargetsOutOfRangeAreNamed) {
   const Tensor x = at::zeros({3, 4}), target = at::tensor({0, 4, 1}, at::kLong);
   const aten::OperatorSwitch on;

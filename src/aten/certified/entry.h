@@ -30,6 +30,7 @@ std::vector<Entry> random_operators();
 std::vector<Entry> softmax_operators();
 std::vector<Entry> loss_operators();
 std::vector<Entry> reduce_operators();
+std::vector<Entry> extremum_operators();
 std::vector<Entry> pooling_operators();
 std::vector<Entry> normalization_operators();
 

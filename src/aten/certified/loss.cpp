@@ -1,5 +1,5 @@
 // Negative log-likelihood (contract, section 8) of [n, classes] or [classes]; cross_entropy reaches it after
-// log_softmax. Class probabilities and label smoothing are composed from other operators by torch.
+// log_softmax; mean squared error. Class probabilities and label smoothing are composed from other operators by torch.
 #include "kernels/loss.h"
 
 #include <optional>
@@ -104,6 +104,34 @@ Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target,
   return dx;
 }
 
+// ---- mean squared error, from certified and exact operators
+
+Tensor reduced(const Tensor& terms, std::int64_t reduction) {
+  if (static_cast<Reduction>(reduction) == Reduction::none) return terms;
+  return static_cast<Reduction>(reduction) == Reduction::mean ? terms.mean() : terms.sum();
+}
+Tensor mse(const Tensor& x, const Tensor& target, std::int64_t reduction) {
+  require_float("aten::mse_loss", {&x, &target});
+  return reduced(x.sub(target).square(), reduction);
+}
+Tensor& mse_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
+  require_float("aten::mse_loss", out);
+  copy_out(out, mse(x, target, reduction));
+  return out;
+}
+Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction) {
+  require_float("aten::mse_loss_backward", {&dy, &x, &target});
+  const Tensor difference = x.sub(target);
+  const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
+  return difference.mul(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0).mul(dy);
+}
+Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction,
+                         Tensor& out) {
+  require_float("aten::mse_loss_backward", out);
+  copy_out(out, mse_backward(dy, x, target, reduction));
+  return out;
+}
+
 }  // namespace
 
 std::vector<Entry> loss_operators() {
@@ -114,6 +142,10 @@ std::vector<Entry> loss_operators() {
       certify<forward_out>("aten::nll_loss_forward", "output", terms),
       certify<backward>("aten::nll_loss_backward", "", gradient),
       certify<backward_out>("aten::nll_loss_backward", "grad_input", gradient),
+      certify<mse>("aten::mse_loss", "", "8: d = x - target, d * d, section 4 sum or mean"),
+      certify<mse_out>("aten::mse_loss", "out", "8: d = x - target, d * d, section 4 sum or mean"),
+      certify<mse_backward>("aten::mse_loss_backward", "", "8: (d * RN(2 or 2 / n)) * dy"),
+      certify<mse_backward_out>("aten::mse_loss_backward", "grad_input", "8: (d * RN(2 or 2 / n)) * dy"),
   };
 }
 

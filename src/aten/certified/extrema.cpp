@@ -1,0 +1,184 @@
+// Extrema over any dimensions and their indices (contract, section 1).
+#include <optional>
+#include <tuple>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/amax_cpu_dispatch.h>
+#include <ATen/ops/amin_cpu_dispatch.h>
+#include <ATen/ops/aminmax_cpu_dispatch.h>
+#include <ATen/ops/argmax_cpu_dispatch.h>
+#include <ATen/ops/argmin_cpu_dispatch.h>
+#include <ATen/ops/max_cpu_dispatch.h>
+#include <ATen/ops/min_cpu_dispatch.h>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/reduction_plan.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::IntArrayRef;
+using at::OptionalIntArrayRef;
+using at::Tensor;
+
+Tensor extremum(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool keep, ReduceKernel kernel) {
+  require_float(op, x);
+  const ReductionPlan plan = plan_reduction(op, x, dims, keep);
+  require_elements(op, plan);
+  return reduce_new(plan, x, kernel);
+}
+
+// Integers as they are. In binary64 (printing a tensor asks for it) only the sign of a zero could differ: a zero
+// becomes +0 here too.
+Tensor stock_extremum(const char* op, const Tensor& x, Tensor result) {
+  if (is_integral(x)) return result;
+  if (x.scalar_type() != at::kDouble) refuse_type(op, x.scalar_type());
+  return result.add_(0.0);
+}
+
+Tensor amax(const Tensor& x, IntArrayRef dims, bool keep) {
+  if (!is_float(x)) return stock_extremum("aten::amax", x, at::cpu::amax(x, dims, keep));
+  return extremum("aten::amax", x, dims, keep, &kernels::maximum);
+}
+Tensor& amax_out(const Tensor& x, IntArrayRef dims, bool keep, Tensor& out) {
+  if (is_integral(x)) return at::cpu::amax_out(out, x, dims, keep);
+  require_float("aten::amax", out);
+  copy_out(out, extremum("aten::amax", x, dims, keep, &kernels::maximum));
+  return out;
+}
+Tensor amin(const Tensor& x, IntArrayRef dims, bool keep) {
+  if (!is_float(x)) return stock_extremum("aten::amin", x, at::cpu::amin(x, dims, keep));
+  return extremum("aten::amin", x, dims, keep, &kernels::minimum);
+}
+Tensor& amin_out(const Tensor& x, IntArrayRef dims, bool keep, Tensor& out) {
+  if (is_integral(x)) return at::cpu::amin_out(out, x, dims, keep);
+  require_float("aten::amin", out);
+  copy_out(out, extremum("aten::amin", x, dims, keep, &kernels::minimum));
+  return out;
+}
+Tensor max(const Tensor& x) {
+  if (!is_float(x)) return stock_extremum("aten::max", x, at::cpu::max(x));
+  return extremum("aten::max", x, std::nullopt, false, &kernels::maximum);
+}
+Tensor& max_out(const Tensor& x, Tensor& out) {
+  copy_out(out, isobit::aten::max(x));
+  return out;
+}
+Tensor min(const Tensor& x) {
+  if (!is_float(x)) return stock_extremum("aten::min", x, at::cpu::min(x));
+  return extremum("aten::min", x, std::nullopt, false, &kernels::minimum);
+}
+Tensor& min_out(const Tensor& x, Tensor& out) {
+  copy_out(out, isobit::aten::min(x));
+  return out;
+}
+
+// ---- indices of extrema; the least is the greatest of -x (exact, and -0 equals +0)
+
+Tensor index_of_greatest(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool keep) {
+  require_float(op, x);
+  const ReductionPlan plan = plan_reduction(op, x, dims, keep);
+  require_elements(op, plan);
+  Tensor index = new_tensor(plan.sizes, at::kLong);
+  kernels::argmax(plan.shape, x.const_data_ptr<float>(), index.mutable_data_ptr<std::int64_t>());
+  return index;
+}
+
+struct OneDimension {  // as the optional list that plan_of takes; absent is all
+  explicit OneDimension(std::optional<std::int64_t> dim) : value(dim.value_or(0)) {
+    if (dim) list = IntArrayRef(&value, 1);
+  }
+  OneDimension(const OneDimension&) = delete;
+  OneDimension& operator=(const OneDimension&) = delete;
+  std::int64_t value;
+  OptionalIntArrayRef list;
+};
+
+Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim, bool keep) {
+  if (is_integral(x)) return at::cpu::argmax(x, dim, keep);
+  const OneDimension along(dim);
+  return index_of_greatest("aten::argmax", x, along.list, keep);
+}
+Tensor& argmax_out(const Tensor& x, std::optional<std::int64_t> dim, bool keep, Tensor& out) {
+  copy_out(out, isobit::aten::argmax(x, dim, keep));
+  return out;
+}
+Tensor argmin(const Tensor& x, std::optional<std::int64_t> dim, bool keep) {
+  if (is_integral(x)) return at::cpu::argmin(x, dim, keep);
+  require_float("aten::argmin", x);
+  const OneDimension along(dim);
+  return index_of_greatest("aten::argmin", x.neg(), along.list, keep);
+}
+Tensor& argmin_out(const Tensor& x, std::optional<std::int64_t> dim, bool keep, Tensor& out) {
+  copy_out(out, isobit::aten::argmin(x, dim, keep));
+  return out;
+}
+
+// The value is the element at the index: a zero keeps its sign.
+std::tuple<Tensor, Tensor> element_at(const Tensor& x, Tensor index, std::int64_t dim, bool keep) {
+  if (x.dim() == 0) return {x.clone(), index};
+  Tensor value = x.gather(dim, index);
+  if (keep) return {value, index};
+  return {value.squeeze(dim), index.squeeze(dim)};
+}
+
+std::tuple<Tensor, Tensor> max_dim(const Tensor& x, std::int64_t dim, bool keep) {
+  if (is_integral(x)) return at::cpu::max(x, dim, keep);
+  const OneDimension along(dim);
+  return element_at(x, index_of_greatest("aten::max.dim", x, along.list, true), dim, keep);
+}
+std::tuple<Tensor&, Tensor&> max_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value,
+                                         Tensor& index) {
+  const auto [v, i] = max_dim(x, dim, keep);
+  copy_out(value, v);
+  copy_out(index, i);
+  return {value, index};
+}
+std::tuple<Tensor, Tensor> min_dim(const Tensor& x, std::int64_t dim, bool keep) {
+  if (is_integral(x)) return at::cpu::min(x, dim, keep);
+  require_float("aten::min.dim", x);
+  const OneDimension along(dim);
+  return element_at(x, index_of_greatest("aten::min.dim", x.neg(), along.list, true), dim, keep);
+}
+std::tuple<Tensor&, Tensor&> min_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value,
+                                         Tensor& index) {
+  const auto [v, i] = min_dim(x, dim, keep);
+  copy_out(value, v);
+  copy_out(index, i);
+  return {value, index};
+}
+
+std::tuple<Tensor, Tensor> both(const Tensor& x, std::optional<std::int64_t> dim, bool keep) {
+  if (is_integral(x)) return at::cpu::aminmax(x, dim, keep);
+  const OneDimension along(dim);
+  return {extremum("aten::aminmax", x, along.list, keep, &kernels::minimum),
+          extremum("aten::aminmax", x, along.list, keep, &kernels::maximum)};
+}
+
+}  // namespace
+
+std::vector<Entry> extremum_operators() {
+  constexpr std::string_view value = "1: a zero is +0, any NaN makes it NaN";
+  constexpr std::string_view index = "1: the first NaN, else the lowest index among equals";
+  return {
+      certify<amax>("aten::amax", "", value),
+      certify<amax_out>("aten::amax", "out", value),
+      certify<amin>("aten::amin", "", value),
+      certify<amin_out>("aten::amin", "out", value),
+      certify<both>("aten::aminmax", "", value),
+      certify<isobit::aten::max>("aten::max", "", value),
+      certify<max_out>("aten::max", "unary_out", value),
+      certify<isobit::aten::min>("aten::min", "", value),
+      certify<min_out>("aten::min", "unary_out", value),
+      certify<argmax>("aten::argmax", "", index),
+      certify<argmax_out>("aten::argmax", "out", index),
+      certify<argmin>("aten::argmin", "", index),
+      certify<argmin_out>("aten::argmin", "out", index),
+      certify<max_dim>("aten::max", "dim", index),
+      certify<max_dim_out>("aten::max", "dim_max", index),
+      certify<min_dim>("aten::min", "dim", index),
+      certify<min_dim_out>("aten::min", "dim_min", index),
+  };
+}
+
+}  // namespace isobit::aten

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -88,7 +87,7 @@ RunSummary read_summary(const fs::path& run) {
     }
   } catch (const UserError& error) {
     summary.state = RunState::damaged;
-    summary.note = error.place() + ": " + error.problem();
+    summary.note = fs::path(error.place()).filename().string() + ": " + error.problem();
   } catch (const std::exception& error) {  // of the file system
     summary.state = RunState::damaged;
     summary.note = error.what();
@@ -104,19 +103,19 @@ void look_at_lock(RunSummary& summary, const fs::path& runs) {
   }
 }
 
-constexpr std::array kSigns = {kStateFile, kManifest, kStepsLog};
+// A folder with anything that a run leaves.
+bool is_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kStateFile, ignored) || fs::exists(folder / kManifest, ignored) || fs::exists(folder / kStepsLog, ignored);
+}
 
-// Names of the run folders: those with a state, and those with anything that a run leaves.
 std::vector<std::string> run_ids(const fs::path& runs) {
   std::vector<std::string> ids;
   std::error_code error;
   for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.starts_with('.')) continue;
-    std::error_code ignored;
-    const bool is_run = std::any_of(kSigns.begin(), kSigns.end(),
-                                    [&](const char* file) { return fs::exists(it->path() / file, ignored); });
-    if (is_run) ids.push_back(name);
+    if (is_run(it->path())) ids.push_back(name);
   }
   if (error && error.value() != ENOENT) throw_file_error(runs, "can not be read", error.value());
   return ids;
@@ -160,9 +159,8 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
 }
 
 fs::path find_run(const fs::path& runs, const std::string& word) {
-  std::error_code ignored;
   if (word.find('/') != std::string::npos || word == "." || word == "..") {
-    if (fs::is_directory(word, ignored)) return word;
+    if (is_run(word)) return word;
     throw UserError(word, "no run's folder", "isobit log lists the runs");
   }
   if (word == "last") {
@@ -180,7 +178,7 @@ fs::path find_run(const fs::path& runs, const std::string& word) {
   if (fitting.size() > 1) {
     throw UserError(word, fmt::format("{} runs in {} begin so", fitting.size(), runs.string()), "give more of the id");
   }
-  if (fs::exists(fs::path(word) / kStateFile, ignored)) return word;
+  if (is_run(word)) return word;
   const std::string near = nearest(word, ids);
   throw UserError(word, fmt::format("no such run in {}", runs.string()),
                   near.empty() ? "isobit log lists the runs" : fmt::format("did you mean '{}'?", near));

@@ -1,9 +1,14 @@
 // The program: parses, runs one subcommand, turns errors into one line and an exit code.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "archive/suggest.h"
 #include "archive/user_error.h"
@@ -26,6 +31,18 @@ void check_subcommand(int argc, char** argv) {
   const std::string nearest = isobit::archive::nearest(word, names);
   const std::string remedy = nearest.empty() ? "see isobit --help" : "did you mean '" + nearest + "'?";
   throw isobit::archive::UserError("", "unknown command '" + word + "'", remedy);
+}
+
+// An option that nobody took: the nearest one of the command that was meant.
+std::string unknown_option(const CLI::App& app, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> options;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& known : option->get_lnames()) options.push_back("--" + known);
+  }
+  const std::string nearest = name[0] == '-' ? isobit::archive::nearest(name, options) : "";
+  const char* kind = name[0] == '-' ? "option" : "argument";
+  return fmt::format("unknown {} '{}'{}", kind, argument, nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
 }
 
 int usage_error(const std::string& command, std::string message) {
@@ -56,14 +73,21 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::string chosen;
+    const CLI::App* chosen = &app;
     for (const auto& [sub, action] : actions) {
-      if (sub->parsed() || (argc > 1 && sub->get_name() == argv[1])) chosen = sub->get_name();
+      if (sub->parsed() || (argc > 1 && sub->get_name() == argv[1])) chosen = sub;
     }
-    return usage_error(chosen, error.what());
+    const auto rest = app.remaining(true);
+    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty() && !rest[0].empty();
+    return usage_error(chosen == &app ? "" : chosen->get_name(), extra ? unknown_option(*chosen, rest[0]) : error.what());
   }
   for (const auto& [sub, action] : actions) {
-    if (sub->parsed()) return action();
+    if (!sub->parsed()) continue;
+    const int code = action();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw isobit::archive::UserError("stdout", fmt::format("can not be written: {}", std::strerror(errno)), "");
+    }
+    return code;
   }
   return 2;
 }
@@ -75,8 +99,13 @@ int main(int argc, char** argv) try {
 } catch (const isobit::archive::UserError& error) {
   fmt::print(stderr, "isobit: {}\n", error.what());
   return 2;
+} catch (const std::bad_alloc&) {
+  fmt::print(stderr, "isobit: out of memory (use a smaller batch or grain)\n");
+  return 2;
 } catch (const std::exception& error) {
-  const std::string message = error.what();  // refusals bring their own "isobit: "
+  // Refusals bring their own "isobit: "; torch puts stack frames after its message. Never 1: that code is a verdict.
+  std::string message = error.what();
+  message = message.substr(0, message.find("\nException raised from"));
   fmt::print(stderr, "{}{}\n", message.rfind("isobit: ", 0) == 0 ? "" : "isobit: ", message);
-  return 1;
+  return 2;
 }

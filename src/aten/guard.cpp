@@ -1,6 +1,8 @@
 #include "aten/guard.h"
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "aten/exact_operators.h"
 #include "aten/graph_check.h"
 #include "aten/guarded_kernels.h"
+#include "aten/refusal.h"
 #include "aten/subnormals.h"
 
 namespace isobit::aten {
@@ -143,8 +146,37 @@ class SilentHandler final : public c10::WarningHandler {
 
 }  // namespace
 
+// An allowed operator as the guard left it: what its calls meet on the way to a dense CPU tensor.
+struct Watched {
+  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU, DispatchKey::BackendSelect, DispatchKey::CPU};
+  static constexpr std::size_t kCount = std::size(kKeys);
+
+  explicit Watched(const OperatorHandle& handle) : op(handle) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (op.hasComputedKernelForDispatchKey(kKeys[i])) kernels[i] = now(kKeys[i]);
+    }
+  }
+  [[nodiscard]] bool unchanged() const {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (op.hasComputedKernelForDispatchKey(kKeys[i]) != kernels[i].isValid()) return false;
+      if (kernels[i].isValid() && !kernels[i]._equalsBoxedAndUnboxed(now(kKeys[i]))) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] const c10::KernelFunction& now(DispatchKey key) const {
+    return entry_of(op).lookup(c10::DispatchKeySet(key));
+  }
+
+  OperatorHandle op;
+  c10::KernelFunction kernels[kCount];
+};
+
+// Guards do not nest (the switch keeps one).
+std::atomic<const Guard*> in_force = nullptr;
+
 struct Guard::Installed {
   std::vector<c10::RegistrationHandleRAII> kernels;
+  std::vector<Watched> watched;
   std::vector<LateKernel> late;
   bool armed = false;
   std::optional<c10::RegistrationHandleRAII> listener;
@@ -159,7 +191,8 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
   installed_->listener.emplace(
       dispatcher.addRegistrationListener(std::make_unique<LateDefinitions>(installed_->late, installed_->armed)));
   installed_->armed = true;
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+  const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
+  for (const c10::OperatorName& name : names) {
     const auto op = dispatcher.findOp(name);
     if (!op) continue;
     for (Registration& registration : plan(*op, true)) {
@@ -167,11 +200,31 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
                                                             std::nullopt, nullptr, kDebug));
     }
   }
+  for (const c10::OperatorName& name : names) {
+    const auto op = dispatcher.findOp(name);
+    if (op && classify(name.name, name.overload_name).kind != OperatorClass::refused) {
+      installed_->watched.emplace_back(*op);
+    }
+  }
   keep_subnormals();
   graph_check::mark(true);
+  in_force = this;
+}
+
+void Guard::check_kernels() const {
+  for (const Watched& watched : installed_->watched) {
+    if (watched.unchanged()) continue;
+    refuse(watched.op.operator_name().name, "has had its kernel replaced by another library and is not certified",
+           "load that library before switching isobit on, or do without it");
+  }
+}
+
+void check_kernels() {
+  if (const Guard* guard = in_force) guard->check_kernels();
 }
 
 Guard::~Guard() {
+  in_force = nullptr;
   graph_check::mark(false);
   if (!installed_->late.empty()) {
     Dispatcher::singleton().addRegistrationListener(std::make_unique<TakeBack>(installed_->late));

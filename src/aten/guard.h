@@ -16,9 +16,16 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
+  // Throws, naming the operator, if some library has replaced a kernel of an allowed operator since the guard was
+  // made: the dispatcher tells of new operators, but not of new kernels. Some thirty microseconds.
+  void check_kernels() const;
+
  private:
   struct Installed;
   std::unique_ptr<Installed> installed_;
 };
+
+// The same for the guard in force, if there is one. The loop's begin_step() calls it.
+void check_kernels();
 
 }  // namespace isobit::aten

@@ -24,6 +24,8 @@ class ModuleScope {
 };
 
 // The calling thread begins this step: shown in refusals; the previous step's log is dropped. Negative: no step.
+// Throws where a library has replaced a kernel under the switch (guard.h); looked at every sixteenth step, and
+// whenever no step begins.
 void begin_step(std::int64_t step);
 
 // "model.head.activation (step 1, forward)", "model.head (step 1, backward of AddmmBackward0)".

@@ -158,6 +158,20 @@ TEST(Guard, RefusesOperatorsThatALibraryRegistersLater) {
   expect_noise("noise_later", false);
 }
 
+at::Tensor twice(const at::Tensor& x) { return at::mul(x, 2); }
+
+TEST(Guard, NoticesReplacedKernels) {
+  const Guard guard;
+  EXPECT_EQ(refusal_of([] { begin_step(1); }), "");
+  {
+    torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+    library.impl("sqrt", TORCH_FN(twice));
+    EXPECT_NE(refusal_of([] { begin_step(17); }).find("aten::sqrt"), std::string::npos);
+  }
+  EXPECT_EQ(refusal_of([] { begin_step(-1); }), "");
+  begin_step(-1);
+}
+
 TEST(Guard, RefusesOtherLayouts) {
   const at::Tensor dense = at::ones({3, 4});
   const std::map<std::string, at::Tensor> layouts = {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "contract/mpfr_range.h"
+
 namespace isobit::contract {
 namespace {
 
@@ -70,16 +72,13 @@ TEST(SumDigits, TopLimbAtItsBorders) {
 
 // (high * 2^45 + low) * weight(t - 1) at 200 bits, then rounded once with binary32's exponent range.
 float round_by_mpfr(std::int64_t high, std::int64_t low, int t) {
-  mpfr_set_emin(-1000);
-  mpfr_set_emax(1000);
   mpfr_t exact, rounded;
   mpfr_init2(exact, 200);
   mpfr_init2(rounded, 24);
   mpfr_set_si_2exp(exact, high, 45, MPFR_RNDN);
   mpfr_add_si(exact, exact, low, MPFR_RNDN);
   mpfr_mul_2si(exact, exact, 45 * (t - 1) - 21, MPFR_RNDN);
-  mpfr_set_emin(-148);
-  mpfr_set_emax(128);
+  const MpfrRange binary32(kLeastBinary32, kMostBinary32);
   const int ternary = mpfr_set(rounded, exact, MPFR_RNDN);
   const int checked = mpfr_check_range(rounded, ternary, MPFR_RNDN);
   mpfr_subnormalize(rounded, checked, MPFR_RNDN);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "contract/mpfr_range.h"
+
 namespace isobit::contract {
 namespace {
 
@@ -14,8 +16,7 @@ std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
 // MPFR rounds correctly; its exponent range is narrowed so that subnormals are rounded once as well.
 double power_by_mpfr(double base, std::uint64_t n) {
-  mpfr_set_emin(-1073);
-  mpfr_set_emax(1024);
+  const MpfrRange binary64(kLeastBinary64, kMostBinary64);
   mpfr_t x;
   mpfr_init2(x, 53);
   mpfr_set_d(x, base, MPFR_RNDN);

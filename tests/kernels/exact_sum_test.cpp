@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "contract/mpfr_range.h"
 #include "kernels/exact_accumulator.h"
 #include "kernels/sweep.h"
 
@@ -44,14 +45,13 @@ float sum_by_definition(const std::vector<Floats>& grains, std::size_t i, int t)
       sum += static_cast<__int128>(d) * (limb == t ? __int128{1} << 45 : limb == t - 1 ? 1 : 0);
     }
   }
-  mpfr_set_emin(-1000), mpfr_set_emax(1000);
   mpfr_t exact, rounded;
   mpfr_init2(exact, 200);
   mpfr_init2(rounded, 24);
   mpfr_set_si_2exp(exact, static_cast<long>(sum >> 45), 45, MPFR_RNDN);
   mpfr_add_si(exact, exact, static_cast<long>(sum & ((__int128{1} << 45) - 1)), MPFR_RNDN);
   mpfr_mul_2si(exact, exact, 45 * (t - 1) - 21, MPFR_RNDN);
-  mpfr_set_emin(-148), mpfr_set_emax(128);
+  const MpfrRange binary32(kLeastBinary32, kMostBinary32);
   const int ternary = mpfr_check_range(rounded, mpfr_set(rounded, exact, MPFR_RNDN), MPFR_RNDN);
   mpfr_subnormalize(rounded, ternary, MPFR_RNDN);
   const float result = mpfr_get_flt(rounded, MPFR_RNDN) + 0.0f;
@@ -124,7 +124,6 @@ TEST(ExactSum, IsTheExactSumRoundedOnceForOrdinaryGradients) {
   std::vector<Floats> grains;
   for (unsigned g = 0; g < 50; ++g) grains.push_back(testing::wide_floats(300, g));
   const Floats sums = accumulated(grains);
-  mpfr_set_emin(-1000), mpfr_set_emax(1000);
   mpfr_t exact;
   mpfr_init2(exact, 300);
   for (std::size_t i = 0; i < sums.size(); ++i) {

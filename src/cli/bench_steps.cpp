@@ -53,7 +53,7 @@ class Side {
     for (const train::NamedTensor& parameter : model_->parameters()) {
       at::Tensor tensor = parameter.tensor;
       if (channels_last && tensor.dim() == 4) {
-        const at::NoGradGuard no_grad;
+        const c10::NoGradGuard no_grad;
         tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast));
       }
       parameters_.push_back(tensor);
@@ -65,19 +65,19 @@ class Side {
 
   void stock_step() {
     backward();
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     at::_fused_sgd_(parameters_, gradients(), momenta_, 0.0, 0.9, 0.01, 0.0, false, false, false);
   }
 
   void isobit_step() {
     backward();
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     if (!optimizer_) optimizer_ = std::make_unique<train::Optimizer>(momentum_sgd(), model_->parameters());
     optimizer_->step(++steps_, 0.01, gradients());
   }
 
   void inference() {
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     (void)model_->forward(x_);
   }
   void evaluation_mode() { model_->set_training(false); }

@@ -1,6 +1,7 @@
 // isobit ops: every operator that PyTorch has registered, its class, and the contract's section or the reason.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -44,6 +45,8 @@ std::vector<OperatorInfo> select(const OpsOptions& options) {
     return full_name(info).find(options.search) == std::string::npos ||
            (!options.kind.empty() && options.kind != to_string(info.kind));
   });
+  // What can be used comes first; within a class the names are in order already.
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
   return all;
 }
 

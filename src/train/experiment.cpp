@@ -54,6 +54,11 @@ std::vector<std::string> neighbours(std::string_view name) {
 [[noreturn]] void fail_unknown(const std::string& place, std::string_view name) {
   std::vector<std::string> candidates = neighbours(name);
   std::string best = archive::nearest(std::string(name), candidates);
+  if (best.empty()) {  // perhaps the section is misspelt
+    std::vector<std::string> all;
+    for (const Key& key : experiment_keys()) all.emplace_back(key.name);
+    best = archive::nearest(std::string(name), all);
+  }
   if (best.empty()) {  // perhaps a key of another section
     for (const Key& key : experiment_keys()) {
       const auto dot = key.name.rfind('.');

@@ -31,9 +31,8 @@ struct Results {
   Floats y, without_bias, dx, dweight;
 };
 
-Results compute(const Conv2dShape& s, const Tensors& t, Isa isa, int threads) {
+Results compute(const Conv2dShape& s, const Tensors& t, Isa isa) {
   const IsaScope isa_scope(isa);
-  const ThreadCountScope thread_scope(threads);
   Results r{Floats(t.dy.size(), -7.0f), Floats(t.dy.size(), -7.0f), Floats(t.x.size(), -7.0f),
             Floats(t.weight.size(), -7.0f)};
   conv2d_forward(s, t.x.data(), t.weight.data(), t.bias.data(), r.y.data());
@@ -45,10 +44,11 @@ Results compute(const Conv2dShape& s, const Tensors& t, Isa isa, int threads) {
 
 void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
   const Tensors t(s, special);
-  const Results expected = compute(s, t, Isa::reference, 1);
-  for (Isa isa : available_isas())
-    for (int threads : thread_counts()) {
-      const Results found = compute(s, t, isa, threads);
+  const Results expected = compute(s, t, Isa::reference);
+  for (int threads : thread_counts()) {  // outermost: a new count rebuilds the pool
+    const ThreadCountScope scope(threads);
+    for (Isa isa : available_isas()) {
+      const Results found = compute(s, t, isa);
       ASSERT_EQ(first_difference(expected.y, found.y), -1) << s << ": forward, " << name(isa) << ", " << threads;
       ASSERT_EQ(first_difference(expected.without_bias, found.without_bias), -1)
           << s << ": forward without bias, " << name(isa) << ", " << threads;
@@ -57,6 +57,7 @@ void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
       ASSERT_EQ(first_difference(expected.dweight, found.dweight), -1)
           << s << ": weight gradient, " << name(isa) << ", " << threads;
     }
+  }
 }
 
 Conv2dShape square(std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co, std::int64_t kernel,
@@ -129,7 +130,7 @@ TEST(Conv2d, ReferenceFollowsTheDefinition) {
         square(3, 2, 17, 3, 5, 3, 2), square(2, 3, 11, 2, 3, 2, 2, 2), square(2, 5, 6, 5, 3, 1, 1, 1, 5),
         Conv2dShape{2, 2, 9, 6, 3, 3, 2, 2, 3, 1, 0, 1, 2, 1}}) {
     const Tensors t(s, false);
-    const Results expected = by_definition(s, t), found = compute(s, t, Isa::reference, 2);
+    const Results expected = by_definition(s, t), found = compute(s, t, Isa::reference);
     EXPECT_EQ(first_difference(expected.y, found.y), -1) << s;
     EXPECT_EQ(first_difference(expected.without_bias, found.without_bias), -1) << s;
     EXPECT_EQ(first_difference(expected.dx, found.dx), -1) << s;

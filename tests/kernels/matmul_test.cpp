@@ -58,9 +58,8 @@ struct Inputs {
         addend(c.batch, c.m, c.n, Layout::broadcast, 3, false) {}
 };
 
-Floats product(const Case& c, const Inputs& in, Isa isa, int threads) {
+Floats product(const Case& c, const Inputs& in, Isa isa) {
   const IsaScope isa_scope(isa);
-  const ThreadCountScope thread_scope(threads);
   Floats out(static_cast<std::size_t>(c.batch * c.m * c.n), -7.0f);
   MatmulProblem p;
   p.batch = c.batch, p.m = c.m, p.n = c.n, p.k = c.k;
@@ -77,22 +76,24 @@ Floats product(const Case& c, const Inputs& in, Isa isa, int threads) {
 
 void expect_same_everywhere(const Case& c) {
   const Inputs in(c);
-  const Floats expected = product(c, in, Isa::reference, 1);
-  for (Isa isa : available_isas())
-    for (int threads : thread_counts()) {
-      const Floats found = product(c, in, isa, threads);
+  const Floats expected = product(c, in, Isa::reference);
+  for (int threads : thread_counts()) {  // outermost: a new count rebuilds the pool
+    const ThreadCountScope scope(threads);
+    for (Isa isa : available_isas()) {
+      const Floats found = product(c, in, isa);
       const std::int64_t i = first_difference(expected, found);
       ASSERT_EQ(i, -1) << c << ": " << name(isa) << ", " << threads << " threads: element " << i << " is "
                        << found[static_cast<std::size_t>(i)] << ", reference "
                        << expected[static_cast<std::size_t>(i)];
     }
+  }
 }
 
 TEST(Matmul, ReferenceIsTheOrderedDotProduct) {
   for (std::int64_t k : {0, 1, 2, 511, 512, 513, 1024, 1025, 1537, 5000}) {
     const Case c{.batch = 2, .m = 3, .n = 5, .k = k, .a = Layout::transposed};
     const Inputs in(c);
-    const Floats found = product(c, in, Isa::reference, 2);
+    const Floats found = product(c, in, Isa::reference);
     for (std::int64_t i = 0; i < c.batch * c.m * c.n; ++i) {
       contract::OrderedDot dot;
       for (std::int64_t t = 0; t < k; ++t) dot.add(in.a.at(i / 15, i / 5 % 3, t), in.b.at(i / 15, t, i % 5));

@@ -10,6 +10,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 constexpr std::int64_t kSlabFloats = 80 * 1024;            // images per slab: what stays in the L2 cache
+constexpr std::int64_t kPackFrom = 512;                    // output positions from which packing weights pays
 constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
 
 ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
@@ -75,11 +76,15 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   const Slab slab = input_slab(s);
   if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
   Workspace workspace;
-  float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
-  for (std::int64_t g = 0; g < s.groups; ++g)
+  // Packed weights are read faster; packing many of them for few positions is slower still.
+  const bool pack = s.n * out_h * out_w > kPackFrom || co <= 4 * kTileRows;
+  float* packed = pack ? workspace.floats(s.groups * tiles * terms * kTileRows) : nullptr;
+  for (std::int64_t g = 0; g < s.groups && pack; ++g)
     for (std::int64_t t = 0; t < tiles; ++t)
       pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
                             at_most(kTileRows, co - t * kTileRows), packed + (g * tiles + t) * terms * kTileRows);
+  std::int32_t counting[contract::kLeaf];
+  for (std::int32_t k = 0; k < contract::kLeaf; ++k) counting[k] = k;
   std::int32_t* offsets = workspace.ints(terms);
   for (std::int64_t k = 0; k < terms; ++k)
     offsets[k] = static_cast<std::int32_t>(
@@ -90,7 +95,9 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
     const std::int64_t step = images_per_slab(slab, images);
     float* pixels = own.floats(step * slab.image);
     GatheredProduct p;
-    p.rows = co, p.terms = terms, p.weights = packed + group * tiles * terms * kTileRows, p.offsets = offsets;
+    p.rows = co, p.terms = terms, p.offsets = offsets, p.counting = counting;
+    p.weights = pack ? packed + group * tiles * terms * kTileRows : nullptr;
+    p.plain_weights = weight + group * co * terms;
     p.bias = bias == nullptr ? nullptr : bias + group * co;
     p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = output_row_step(s, slab);
     p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;

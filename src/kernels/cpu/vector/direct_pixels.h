@@ -63,7 +63,7 @@ constexpr DirectFunctions kDirectFunctions = make_direct_functions();
 // Measured: copying a panel costs about what six rows' products do.
 ISOBIT_INLINE bool direct_is_faster(const GatheredProduct& p) {
   const std::int64_t slots = (p.width + kLanes - 1) / kLanes, wasted = slots * kLanes - p.width;
-  return p.rows <= 4 * kTileRows && p.rows * wasted < 6 * p.width;
+  return p.weights != nullptr && p.rows <= 4 * kTileRows && p.rows * wasted < 6 * p.width;
 }
 
 // As multiply_pixels.

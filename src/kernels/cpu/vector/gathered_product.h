@@ -17,7 +17,9 @@ namespace {
 
 struct GatheredProduct {
   std::int64_t rows = 0, terms = 0;
-  const float* weights = nullptr;          // packed [row tile][terms][kTileRows]
+  const float* weights = nullptr;          // packed [row tile][terms][kTileRows], or nullptr:
+  const float* plain_weights = nullptr;    // [rows][terms], where packing them would not pay
+  const std::int32_t* counting = nullptr;  // then 0, 1, 2, ... kLeaf - 1
   const std::int32_t* offsets = nullptr;   // [terms]
   const float* bias = nullptr;             // [rows] or nullptr
   std::int64_t height = 0, width = 0;      // positions of an image
@@ -131,7 +133,12 @@ void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t i
     for (block.leaf = 0; block.leaf < block.leaves; ++block.leaf) {
       const std::int64_t k0 = block.leaf * kLeaf;
       block.terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
-      block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
+      if (p.weights != nullptr) {
+        block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
+      } else {
+        block.in_place = p.plain_weights + tile0 * kTileRows * p.terms + k0;
+        block.in_place_row = p.terms, block.in_place_offsets = p.counting;
+      }
       pack_pixels(pieces, slab, p.offsets + k0, block.terms, panel);
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t, std::int64_t, float* tile) {
         store_runs(p, pieces.runs, pieces.run_count, tile0 * kTileRows + r, rows, kTileColumns, tile);

@@ -1,6 +1,7 @@
 // One leaf of a block of outputs: every tile of packed rows against every panel of packed columns.
 #pragma once
 
+#include "kernels/cpu/vector/gathered_microkernel.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -12,6 +13,10 @@ struct TileBlock {
   std::int64_t terms = 0;                    // of this leaf
   const float* a = nullptr;                  // tile t of rows at a + t * a_tile_stride, [terms][kTileRows]
   std::int64_t a_tile_stride = 0;
+  // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + in_place_offsets[k].
+  const float* in_place = nullptr;
+  std::int64_t in_place_row = 0;
+  const std::int32_t* in_place_offsets = nullptr;
   const float* b = nullptr;                  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
   std::int64_t b_panel_stride = 0;
   float* partial = nullptr;                  // tree_levels(leaves) * level_stride floats, kept between leaves
@@ -33,8 +38,14 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
     for (std::int64_t i = 0; i < block.rows; i += kTileRows) {
       const std::int64_t index = i / kTileRows;
       const std::int64_t rows = block.rows - i < kTileRows ? block.rows - i : kTileRows;
-      tile_function(rows, columns)(block.a + index * block.a_tile_stride, block.b + panel * block.b_panel_stride,
-                                   block.terms, tile, kTileColumns);
+      const float* b = block.b + panel * block.b_panel_stride;
+      if (block.in_place != nullptr) {
+        const float* row[kTileRows];
+        for (std::int64_t r = 0; r < rows; ++r) row[r] = block.in_place + (i + r) * block.in_place_row;
+        gathered_tile_function(rows, columns)(row, block.in_place_offsets, b, block.terms, tile);
+      } else {
+        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile, kTileColumns);
+      }
       float* partial = block.partial + (panel * tiles + index) * kTileSize;
       if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves)) finish(i, rows, j, columns, tile);
     }

@@ -10,7 +10,8 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 constexpr std::int64_t kSlabFloats = 80 * 1024;            // images per slab: what stays in the L2 cache
-constexpr std::int64_t kPackFrom = 512;                    // output positions from which packing weights pays
+constexpr std::int64_t kPackFrom = 2048;                   // output positions from which packing weights pays
+constexpr std::int64_t kPackChannels = 16;
 constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
 
 ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
@@ -55,6 +56,11 @@ void split_images(const Conv2dShape& s, std::int64_t tiles, Work work) {
   });
 }
 
+// Packed weights are read faster; packing many of them for few positions takes longer still.
+ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
+  return positions > kPackFrom || rows <= 4 * kTileRows;
+}
+
 // The slab of x that the outputs read, and the outputs' stride in its rows.
 Slab input_slab(const Conv2dShape& s) {
   const std::int64_t out_h = s.out_h(), out_w = s.out_w();
@@ -74,17 +80,17 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
   const Slab slab = input_slab(s);
-  if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
+  if (slab.image > kOffsetLimit || terms > kOffsetLimit)
+    return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
   Workspace workspace;
-  // Packed weights are read faster; packing many of them for few positions is slower still.
-  const bool pack = s.n * out_h * out_w > kPackFrom || co <= 4 * kTileRows;
+  const bool pack = packing_pays(s.n * out_h * out_w, co);
   float* packed = pack ? workspace.floats(s.groups * tiles * terms * kTileRows) : nullptr;
   for (std::int64_t g = 0; g < s.groups && pack; ++g)
     for (std::int64_t t = 0; t < tiles; ++t)
       pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
                             at_most(kTileRows, co - t * kTileRows), packed + (g * tiles + t) * terms * kTileRows);
-  std::int32_t counting[contract::kLeaf];
-  for (std::int32_t k = 0; k < contract::kLeaf; ++k) counting[k] = k;
+  std::int32_t* weight_offsets = workspace.ints(terms);
+  for (std::int64_t k = 0; k < terms; ++k) weight_offsets[k] = static_cast<std::int32_t>(k);
   std::int32_t* offsets = workspace.ints(terms);
   for (std::int64_t k = 0; k < terms; ++k)
     offsets[k] = static_cast<std::int32_t>(
@@ -95,9 +101,9 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
     const std::int64_t step = images_per_slab(slab, images);
     float* pixels = own.floats(step * slab.image);
     GatheredProduct p;
-    p.rows = co, p.terms = terms, p.offsets = offsets, p.counting = counting;
+    p.rows = co, p.terms = terms, p.offsets = offsets;
     p.weights = pack ? packed + group * tiles * terms * kTileRows : nullptr;
-    p.plain_weights = weight + group * co * terms;
+    p.plain_weights = weight + group * co * terms, p.weight_row = terms, p.weight_offsets = weight_offsets;
     p.bias = bias == nullptr ? nullptr : bias + group * co;
     p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = output_row_step(s, slab);
     p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
@@ -169,19 +175,22 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
           static_cast<std::int32_t>(slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
   }
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
-  for (std::int64_t g = 0; g < s.groups; ++g)
-    for (std::int64_t t = 0; t < tiles; ++t)
-      for (std::int64_t o = 0; o < co; ++o) {
-        const float* from = weight + ((g * co + o) * ci + t * kTileRows) * kernel;
-        float* to = packed + ((g * tiles + t) * terms + o * taps) * kTileRows;
-        const std::int64_t lanes = at_most(kTileRows, ci - t * kTileRows);
-        if (taps == kernel) {
-          pack_panel<kTileRows>(from, 1, kernel, taps, lanes, to);
-          continue;
-        }
-        for (std::int64_t i = 0; i < taps; ++i)
-          for (int l = 0; l < kTileRows; ++l) to[i * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[i]];
+  // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.
+  const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
+  for (std::int64_t i = 0; i < s.groups * blocks * tiles; ++i) {
+    const std::int64_t t = i % tiles, g = i / tiles / blocks, first = i / tiles % blocks * kPackChannels;
+    const std::int64_t lanes = at_most(kTileRows, ci - t * kTileRows);
+    for (std::int64_t o = first; o < at_most(co, first + kPackChannels); ++o) {
+      const float* from = weight + ((g * co + o) * ci + t * kTileRows) * kernel;
+      float* to = packed + ((g * tiles + t) * terms + o * taps) * kTileRows;
+      if (taps == kernel) {
+        pack_panel<kTileRows>(from, 1, kernel, taps, lanes, to);
+        continue;
       }
+      for (std::int64_t k = 0; k < taps; ++k)
+        for (int l = 0; l < kTileRows; ++l) to[k * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[k]];
+    }
+  }
   return {packed, offsets, terms};
 }
 

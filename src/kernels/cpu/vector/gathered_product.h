@@ -18,8 +18,9 @@ namespace {
 struct GatheredProduct {
   std::int64_t rows = 0, terms = 0;
   const float* weights = nullptr;          // packed [row tile][terms][kTileRows], or nullptr:
-  const float* plain_weights = nullptr;    // [rows][terms], where packing them would not pay
-  const std::int32_t* counting = nullptr;  // then 0, 1, 2, ... kLeaf - 1
+  const float* plain_weights = nullptr;    // where packing would not pay: weights[r][k] at
+  std::int64_t weight_row = 0;             // plain_weights + r * weight_row + weight_offsets[k]
+  const std::int32_t* weight_offsets = nullptr;
   const std::int32_t* offsets = nullptr;   // [terms]
   const float* bias = nullptr;             // [rows] or nullptr
   std::int64_t height = 0, width = 0;      // positions of an image
@@ -136,8 +137,8 @@ void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t i
       if (p.weights != nullptr) {
         block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
       } else {
-        block.in_place = p.plain_weights + tile0 * kTileRows * p.terms + k0;
-        block.in_place_row = p.terms, block.in_place_offsets = p.counting;
+        block.in_place = p.plain_weights + tile0 * kTileRows * p.weight_row;
+        block.in_place_row = p.weight_row, block.in_place_offsets = p.weight_offsets + k0;
       }
       pack_pixels(pieces, slab, p.offsets + k0, block.terms, panel);
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t, std::int64_t, float* tile) {

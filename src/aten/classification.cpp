@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
+#include <tuple>
+#include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -19,13 +20,23 @@ std::string full_name(std::string_view name, std::string_view overload) {
   return full;
 }
 
-const std::unordered_map<std::string, std::string_view>& certified_sections() {
-  static const std::unordered_map<std::string, std::string_view> sections = [] {
-    std::unordered_map<std::string, std::string_view> map;
-    for (const CertifiedOperator& op : certified_operators()) map.emplace(full_name(op.name, op.overload), op.section);
-    return map;
+// Sorted by full name, with the contract's section.
+using Section = std::pair<std::string, std::string_view>;
+const std::vector<Section>& certified_sections() {
+  static const std::vector<Section> sections = [] {
+    std::vector<Section> list;
+    for (const CertifiedOperator& op : certified_operators()) list.emplace_back(full_name(op.name, op.overload), op.section);
+    std::sort(list.begin(), list.end());
+    return list;
   }();
   return sections;
+}
+
+const Section* find_certified(std::string_view full) {
+  const auto& all = certified_sections();
+  const auto found = std::lower_bound(all.begin(), all.end(), full,
+                                      [](const Section& section, std::string_view name) { return section.first < name; });
+  return found != all.end() && found->first == full ? &*found : nullptr;
 }
 
 }  // namespace
@@ -40,18 +51,20 @@ std::string_view to_string(OperatorClass kind) {
   return "refused";
 }
 
+OperatorClass class_of(std::string_view full_name) {
+  if (find_certified(full_name) != nullptr) return OperatorClass::certified;
+  if (find_exact(full_name) != nullptr) return OperatorClass::exact;
+  return is_composite(full_name) ? OperatorClass::composite : OperatorClass::refused;
+}
+
 OperatorInfo classify(std::string_view name, std::string_view overload) {
   const std::string full = full_name(name, overload);
-  OperatorInfo info{std::string(name), std::string(overload), OperatorClass::refused, "not certified"};
-  if (const auto found = certified_sections().find(full); found != certified_sections().end()) {
-    info.kind = OperatorClass::certified;
-    info.reason = found->second;
-  } else if (const ExactOperator* exact = find_exact(full)) {
-    info.kind = OperatorClass::exact;
-    info.reason = exact->reason;
-  } else if (is_composite(full)) {
-    info.kind = OperatorClass::composite;
-    info.reason = "calls certified and exact operators only";
+  OperatorInfo info{std::string(name), std::string(overload), class_of(full), "not certified"};
+  switch (info.kind) {
+    case OperatorClass::certified: info.reason = find_certified(full)->second; break;
+    case OperatorClass::exact: info.reason = find_exact(full)->reason; break;
+    case OperatorClass::composite: info.reason = "calls certified and exact operators only"; break;
+    case OperatorClass::refused: break;
   }
   return info;
 }

@@ -26,6 +26,9 @@ struct OperatorInfo {
 
 [[nodiscard]] std::string_view to_string(OperatorClass kind);
 
+// By full name: "aten::add.Tensor".
+[[nodiscard]] OperatorClass class_of(std::string_view full_name);
+
 [[nodiscard]] OperatorInfo classify(std::string_view name, std::string_view overload);
 
 // Every operator registered at this moment, sorted by name and overload.

@@ -42,21 +42,25 @@ constexpr DispatchKey kOtherBackends[] = {
 
 // What the guard registers for an operator. known: its kernels are there already (false inside the definition
 // of a new one, whose kernels come later).
-std::vector<Registration> plan(const OperatorHandle& op, bool known) {
-  const c10::OperatorName& name = op.operator_name();
-  const OperatorInfo info = classify(name.name, name.overload_name);
+struct Plan {
+  OperatorClass kind;
   std::vector<Registration> registrations;
-  if (info.kind == OperatorClass::refused) {
+};
+Plan plan(const OperatorHandle& op, bool known) {
+  const c10::OperatorName& name = op.operator_name();
+  const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+  const OperatorClass kind = class_of(full);
+  std::vector<Registration> registrations;
+  if (kind == OperatorClass::refused) {
     registrations.push_back({DispatchKey::BackendSelect, refusing_kernel()});
     const bool before_backend = !known || name.name.rfind("aten::", 0) != 0 ||
                                 op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
     if (before_backend) {
       for (const DispatchKey key : kAutogradKeys) registrations.push_back({key, refusing_kernel()});
     }
-    return registrations;
+    return {kind, std::move(registrations)};
   }
-  if (info.kind == OperatorClass::exact) {
-    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+  if (kind == OperatorClass::exact) {
     c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule);
     if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
   }
@@ -65,7 +69,7 @@ std::vector<Registration> plan(const OperatorHandle& op, bool known) {
       if (op.hasKernelForDispatchKey(key)) registrations.push_back({key, refusing_layout_kernel()});
     }
   }
-  return registrations;
+  return {kind, std::move(registrations)};
 }
 
 constexpr const char* kDebug = "isobit guard";
@@ -97,11 +101,12 @@ struct LateKernel {
 // Refuses what is defined after `armed`; the list belongs to the guard and is touched under the lock only.
 class LateDefinitions final : public c10::OpRegistrationListener {
  public:
-  LateDefinitions(std::vector<LateKernel>& late, const bool& armed) : late_(late), armed_(armed) {}
+  LateDefinitions(std::vector<LateKernel>& late, const std::atomic<bool>& armed) : late_(late), armed_(armed) {}
 
   void onOperatorRegistered(const OperatorHandle& op) override {
     if (!armed_) return;
-    for (Registration& registration : plan(op, false)) {
+    Plan planned = plan(op, false);
+    for (Registration& registration : planned.registrations) {
       const auto position =
           entry_of(op).registerKernel(Dispatcher::singleton(), registration.key, std::move(registration.kernel),
                                       std::nullopt, nullptr, kDebug);
@@ -119,7 +124,7 @@ class LateDefinitions final : public c10::OpRegistrationListener {
 
  private:
   std::vector<LateKernel>& late_;
-  const bool& armed_;
+  const std::atomic<bool>& armed_;
 };
 
 // Adding a listener runs it under the dispatcher's lock: the way to take late kernels back.
@@ -178,7 +183,7 @@ struct Guard::Installed {
   std::vector<c10::RegistrationHandleRAII> kernels;
   std::vector<Watched> watched;
   std::vector<LateKernel> late;
-  bool armed = false;
+  std::atomic<bool> armed = false;
   std::optional<c10::RegistrationHandleRAII> listener;
 };
 
@@ -191,20 +196,15 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
   installed_->listener.emplace(
       dispatcher.addRegistrationListener(std::make_unique<LateDefinitions>(installed_->late, installed_->armed)));
   installed_->armed = true;
-  const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
-  for (const c10::OperatorName& name : names) {
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
     if (!op) continue;
-    for (Registration& registration : plan(*op, true)) {
+    Plan planned = plan(*op, true);
+    for (Registration& registration : planned.registrations) {
       installed_->kernels.push_back(dispatcher.registerImpl(name, registration.key, std::move(registration.kernel),
                                                             std::nullopt, nullptr, kDebug));
     }
-  }
-  for (const c10::OperatorName& name : names) {
-    const auto op = dispatcher.findOp(name);
-    if (op && classify(name.name, name.overload_name).kind != OperatorClass::refused) {
-      installed_->watched.emplace_back(*op);
-    }
+    if (planned.kind != OperatorClass::refused) installed_->watched.emplace_back(*op);
   }
   keep_subnormals();
   graph_check::mark(true);

@@ -2,6 +2,7 @@
 // again (double_networks.h), torch::optim's optimizers. Two independent courses; loss, gradients and updates are
 // compared at each step.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>

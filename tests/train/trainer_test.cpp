@@ -2,6 +2,7 @@
 // under the switch; a step that is not finite changes nothing; batch norm's statistics of several grains.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

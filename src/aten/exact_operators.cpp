@@ -88,8 +88,7 @@ aten::count_nonzero.dim_IntList aten::count_nonzero
 aten::copy_
 )"},
     {ExactRule::rounds, "one IEEE operation per element", R"(
-aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::sqrt
-aten::sqrt.out aten::sqrt_ aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_
+aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_
 aten::sgn aten::sgn.out aten::sgn_ aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_
 aten::trunc aten::trunc.out aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out
 aten::frac_ aten::threshold aten::threshold.out aten::threshold_

@@ -18,6 +18,7 @@ enum class Unary {
   gelu_tanh,   // docs/contract.md, section 10
   square,      // x * x
   reciprocal,  // 1 / x
+  sqrt,        // IEEE
 };
 void unary(Unary op, const float* x, float* y, std::int64_t n);
 

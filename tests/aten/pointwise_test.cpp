@@ -31,6 +31,7 @@ TEST(Pointwise, FunctionsOfOneTensor) {
       unary("sin", &at::sin, x),
       unary("cos", &at::cos, x),
       unary("rsqrt", &at::rsqrt, p),
+      unary("sqrt", &at::sqrt, p),
       unary("reciprocal", &at::reciprocal, p),
       unary("silu", &at::silu, x),
       unary("relu", &at::relu, x),
@@ -126,7 +127,7 @@ TEST(Pointwise, InPlaceAndOutGiveTheSame) {
       {"aten::leaky_relu_backward", "", "aten::leaky_relu_backward.grad_input", {a, b, 0.1, false}},
   };
   for (const char* name : {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "rsqrt",
-                           "reciprocal", "silu"}) {
+                           "reciprocal", "sqrt", "silu"}) {
     const std::string full = std::string("aten::") + name;
     all.push_back({full, full + "_", full + ".out", {c}});
   }

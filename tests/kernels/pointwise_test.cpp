@@ -17,7 +17,7 @@ constexpr std::int64_t kSizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 257, 81
 constexpr Unary kUnaries[] = {Unary::exp,       Unary::expm1,  Unary::log,       Unary::log1p, Unary::tanh,
                               Unary::sigmoid,   Unary::erf,    Unary::sin,       Unary::cos,   Unary::sinpi,
                               Unary::cospi,     Unary::relu,   Unary::rsqrt,     Unary::silu,  Unary::gelu,
-                              Unary::gelu_tanh, Unary::square, Unary::reciprocal};
+                              Unary::gelu_tanh, Unary::square, Unary::reciprocal, Unary::sqrt};
 constexpr Binary kBinaries[] = {Binary::maximum,          Binary::minimum,           Binary::relu_backward,
                                 Binary::sigmoid_backward, Binary::tanh_backward,     Binary::silu_backward,
                                 Binary::gelu_backward,    Binary::gelu_tanh_backward};

@@ -36,6 +36,7 @@ constexpr std::string_view name_of(Unary op) {
     case Unary::cos: return "aten::cos";
     case Unary::rsqrt: return "aten::rsqrt";
     case Unary::reciprocal: return "aten::reciprocal";
+    case Unary::sqrt: return "aten::sqrt";
     case Unary::silu: return "aten::silu";
     case Unary::gelu: return "aten::gelu";
     case Unary::relu: return "aten::relu";
@@ -203,6 +204,8 @@ std::vector<Entry> unary_operators() {
   add_variants<Unary::cos>(entries, "aten::cos_", function);
   add_variants<Unary::rsqrt>(entries, "aten::rsqrt_", "2: 1 / sqrt(x)");
   add_variants<Unary::reciprocal>(entries, "aten::reciprocal_", "2: 1 / x");
+  // Stock takes MKL's vector square root, which is not correctly rounded (a sixth of all results on AVX-512).
+  add_variants<Unary::sqrt>(entries, "aten::sqrt_", "2: IEEE square root");
   add_variants<Unary::silu>(entries, "aten::silu_", "2: x * sigmoid(x)");
   const std::vector<Entry> others = {
       certify<gelu>("aten::gelu", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),

@@ -52,6 +52,11 @@ struct PointwiseKernels {
         return run([](auto v) { return v * v; });
       case Unary::reciprocal:
         return run([](auto v) { return decltype(v)(1.0f) / v; });
+      case Unary::sqrt:
+        return run([](auto v) {
+          using contract::sqrt;
+          return sqrt(v);
+        });
     }
   }
 

@@ -95,7 +95,7 @@ aten::frac_ aten::threshold aten::threshold.out aten::threshold_
 )"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
 aten::prod aten::prod.dim_int aten::prod.int_out aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod
-aten::cumprod.out aten::cumprod_ aten::aminmax aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out
+aten::cumprod.out aten::cumprod_ aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out
 aten::clamp_.Tensor aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor
 aten::bitwise_or.Tensor aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor
 aten::bitwise_xor.Tensor_out aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_

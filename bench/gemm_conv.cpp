@@ -2,9 +2,10 @@
 //
 //   gemm_conv [--isa avx2|avx512|...] [--threads N] [--rounds N] [--only TEXT]
 //
-// One row per problem: GFLOP/s of isobit and of stock (for convolutions the better of its two memory layouts),
-// medians over the rounds, their ratio (above 1: isobit is faster), and the middle half's spread of isobit's times in per cent.
-// To hold stock to AVX2: ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2.
+// One row per problem: GFLOP/s of isobit and of stock (for convolutions the better of its two memory
+// layouts), medians over the rounds, their ratio (above 1: isobit is faster), and the middle half's spread of
+// isobit's times in per cent. To hold stock to AVX2: ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
+// ONEDNN_MAX_CPU_ISA=AVX2.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -72,7 +73,10 @@ void compare(const Options& options, const std::string& name, double flops, cons
   for (const auto& s : stock) s();
   const int repeats = std::max(1, static_cast<int>(2e-3 / once));
   const auto timed = [&](const std::function<void()>& work) {
-    return seconds([&] { for (int i = 0; i < repeats; ++i) work(); }) / repeats;
+    return seconds([&] {
+             for (int i = 0; i < repeats; ++i) work();
+           }) /
+           repeats;
   };
   std::vector<double> our_times;
   std::vector<std::vector<double>> stock_times(stock.size());
@@ -83,9 +87,9 @@ void compare(const Options& options, const std::string& name, double flops, cons
   const Timing mine = summary(our_times);
   double best = 1e30;
   for (const auto& times : stock_times) best = std::min(best, summary(times).median);
-  std::printf("%-46s isobit %7.1f  stock %7.1f GFLOP/s  %8.3f ms  ratio %5.2f  spread %4.1f %%\n", name.c_str(),
-              flops / mine.median * 1e-9, flops / best * 1e-9, mine.median * 1e3, best / mine.median,
-              mine.spread * 100);
+  std::printf("%-46s isobit %7.1f  stock %7.1f GFLOP/s  %8.3f ms  ratio %5.2f  spread %4.1f %%\n",
+              name.c_str(), flops / mine.median * 1e-9, flops / best * 1e-9, mine.median * 1e3,
+              best / mine.median, mine.spread * 100);
   std::fflush(stdout);
 }
 
@@ -94,8 +98,8 @@ void gemm(const Options& options, std::int64_t m, std::int64_t n, std::int64_t k
   const at::Tensor a = a_transposed ? at::randn({k, m}).t() : at::randn({m, k});
   const at::Tensor b = b_transposed ? at::randn({n, k}).t() : at::randn({k, n});
   at::Tensor c = at::empty({m, n}), d = at::empty({m, n});
-  const std::string name = "gemm " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
-                           (a_transposed ? " A'" : "") + (b_transposed ? " B'" : "");
+  const std::string name = "gemm " + std::to_string(m) + " x " + std::to_string(n) + " x " +
+                           std::to_string(k) + (a_transposed ? " A'" : "") + (b_transposed ? " B'" : "");
   compare(options, name, 2.0 * m * n * k,
           [&] {
             MatmulProblem p;
@@ -120,9 +124,10 @@ void conv(const Options& options, std::int64_t n, std::int64_t ci, std::int64_t 
   at::Tensor y = at::empty_like(dy), dx = at::empty_like(x), dw = at::empty_like(w);
   const std::vector<std::int64_t> strides{stride, stride}, pads{pad, pad}, ones{1, 1}, zeros{0, 0};
   const double flops = 2.0 * n * s.out_h() * s.out_w() * co * (ci / groups) * kernel * kernel;
-  const std::string name = std::to_string(n) + "x" + std::to_string(ci) + "x" + std::to_string(size) + " -> " +
-                           std::to_string(co) + ", " + std::to_string(kernel) + "x" + std::to_string(kernel) + " s" +
-                           std::to_string(stride) + " p" + std::to_string(pad) + " g" + std::to_string(groups);
+  const std::string name = std::to_string(n) + "x" + std::to_string(ci) + "x" + std::to_string(size) +
+                           " -> " + std::to_string(co) + ", " + std::to_string(kernel) + "x" +
+                           std::to_string(kernel) + " s" + std::to_string(stride) + " p" +
+                           std::to_string(pad) + " g" + std::to_string(groups);
   const auto forward = [&](const at::Tensor& xs, const at::Tensor& ws) {
     return [&] { at::convolution(xs, ws, {}, strides, pads, ones, false, zeros, groups); };
   };
@@ -182,7 +187,8 @@ int main(int argc, char** argv) {
     if (key == "--only") options.only = value;
     if (key == "--isa") {
       const auto isa = parse_isa(value);
-      if (!isa || !isa_available(*isa)) return std::fprintf(stderr, "no such instruction set here: %s\n", argv[i + 1]), 2;
+      if (!isa || !isa_available(*isa))
+        return std::fprintf(stderr, "no such instruction set here: %s\n", argv[i + 1]), 2;
       set_isa(*isa);
     }
   }

@@ -9,9 +9,9 @@ namespace isobit::kernels {
 
 // Found by argument, so outside the unnamed namespace.
 static std::ostream& operator<<(std::ostream& out, const Conv2dShape& s) {
-  return out << s.n << "x" << s.ci << "x" << s.h << "x" << s.w << " -> " << s.co << ", kernel " << s.kh << "x" << s.kw
-             << ", stride " << s.stride_h << "," << s.stride_w << ", pad " << s.pad_h << "," << s.pad_w
-             << ", dilation " << s.dilation_h << "," << s.dilation_w << ", groups " << s.groups;
+  return out << s.n << "x" << s.ci << "x" << s.h << "x" << s.w << " -> " << s.co << ", kernel " << s.kh << "x"
+             << s.kw << ", stride " << s.stride_h << "," << s.stride_w << ", pad " << s.pad_h << ","
+             << s.pad_w << ", dilation " << s.dilation_h << "," << s.dilation_w << ", groups " << s.groups;
 }
 
 namespace {
@@ -49,7 +49,8 @@ void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
     const ThreadCountScope scope(threads);
     for (Isa isa : available_isas()) {
       const Results found = compute(s, t, isa);
-      ASSERT_EQ(first_difference(expected.y, found.y), -1) << s << ": forward, " << name(isa) << ", " << threads;
+      ASSERT_EQ(first_difference(expected.y, found.y), -1)
+          << s << ": forward, " << name(isa) << ", " << threads;
       ASSERT_EQ(first_difference(expected.without_bias, found.without_bias), -1)
           << s << ": forward without bias, " << name(isa) << ", " << threads;
       ASSERT_EQ(first_difference(expected.dx, found.dx), -1)
@@ -61,7 +62,8 @@ void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
 }
 
 Conv2dShape square(std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co, std::int64_t kernel,
-                   std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1, std::int64_t groups = 1) {
+                   std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1,
+                   std::int64_t groups = 1) {
   return {n, ci, size, size, co, kernel, kernel, stride, stride, pad, pad, dilation, dilation, groups};
 }
 
@@ -190,11 +192,11 @@ TEST(Conv2d, TinyAndEmptyShapesAgreeOnEveryInstructionSet) {
 }
 
 TEST(Conv2d, LongSumsAgreeOnEveryInstructionSet) {
-  expect_same_everywhere(square(9, 64, 4, 33, 3, 1, 1));     // 576 terms forward; 144 for weights
-  expect_same_everywhere(square(2, 130, 7, 40, 3, 2, 1));    // 1170 terms
-  expect_same_everywhere(square(40, 3, 12, 7, 3, 1, 1));     // 5760 terms for weights
-  expect_same_everywhere(square(3, 512, 2, 20, 1, 1, 0));    // exactly one leaf
-  expect_same_everywhere(square(2, 1, 32, 3, 5, 1, 2));      // exactly four leaves for weights
+  expect_same_everywhere(square(9, 64, 4, 33, 3, 1, 1));   // 576 terms forward; 144 for weights
+  expect_same_everywhere(square(2, 130, 7, 40, 3, 2, 1));  // 1170 terms
+  expect_same_everywhere(square(40, 3, 12, 7, 3, 1, 1));   // 5760 terms for weights
+  expect_same_everywhere(square(3, 512, 2, 20, 1, 1, 0));  // exactly one leaf
+  expect_same_everywhere(square(2, 1, 32, 3, 5, 1, 2));    // exactly four leaves for weights
   expect_same_everywhere(square(3, 3, 40, 20, 7, 2, 3));
 }
 

@@ -15,7 +15,8 @@ namespace isobit::kernels::testing {
 
 using Floats = std::vector<float>;
 
-// What hostile inputs hold: magnitudes over 40 binades, both zeros, subnormals; with `special` NaN and infinities.
+// What hostile inputs hold: magnitudes over 40 binades, both zeros, subnormals; with `special` NaN and
+// infinities.
 inline Floats hostile(std::int64_t n, unsigned seed, bool special = false) {
   std::mt19937 engine(seed);
   std::uniform_int_distribution<int> exponent(-20, 20), kind(0, 199);

@@ -17,7 +17,8 @@ struct Operand {
   Floats memory;
   MatmulOperand view;
 
-  Operand(std::int64_t batch, std::int64_t rows, std::int64_t columns, Layout layout, unsigned seed, bool special) {
+  Operand(std::int64_t batch, std::int64_t rows, std::int64_t columns, Layout layout, unsigned seed,
+          bool special) {
     const std::int64_t step = layout == Layout::strided ? 3 : 1;
     memory = hostile(std::max<std::int64_t>(1, batch * rows * columns * step), seed, special);
     view.data = memory.data();
@@ -108,16 +109,23 @@ TEST(Matmul, ReferenceAgreesWithBinary64) {
     const Floats a = ordinary(4 * k, 1), b = ordinary(4 * k, 2);
     Floats c(16);
     const IsaScope scope(Isa::reference);
-    matmul({.m = 4, .n = 4, .k = k, .a = {a.data(), 0, k, 1}, .b = {b.data(), 0, 1, k}, .c = c.data(),
+    matmul({.m = 4,
+            .n = 4,
+            .k = k,
+            .a = {a.data(), 0, k, 1},
+            .b = {b.data(), 0, 1, k},
+            .c = c.data(),
             .c_row_stride = 4});
     for (std::int64_t i = 0; i < 16; ++i) {
       double exact = 0, magnitude = 0;
       for (std::int64_t t = 0; t < k; ++t) {
-        const double term = double{a[static_cast<std::size_t>(i / 4 * k + t)]} * b[static_cast<std::size_t>(i % 4 * k + t)];
+        const double term =
+            double{a[static_cast<std::size_t>(i / 4 * k + t)]} * b[static_cast<std::size_t>(i % 4 * k + t)];
         exact += term;
         magnitude += std::abs(term);
       }
-      const double steps = static_cast<double>(std::min<std::int64_t>(k, 512)) + std::ceil(std::log2(k / 512.0 + 1));
+      const double steps =
+          static_cast<double>(std::min<std::int64_t>(k, 512)) + std::ceil(std::log2(k / 512.0 + 1));
       EXPECT_NEAR(c[static_cast<std::size_t>(i)], exact, steps * 0x1p-24 * magnitude + 1e-40) << "k " << k;
     }
   }
@@ -149,7 +157,8 @@ TEST(Matmul, LayoutsAgreeOnEveryInstructionSet) {
     for (Layout b : {Layout::plain, Layout::transposed, Layout::strided, Layout::reversed, Layout::broadcast})
       for (auto [m, n, k] : {std::tuple{1, 37, 600}, {37, 1, 600}, {9, 35, 600}, {50, 50, 50}, {4, 130, 70}})
         for (bool transposed : {false, true})
-          expect_same_everywhere({.batch = 3, .m = m, .n = n, .k = k, .a = a, .b = b, .transposed_output = transposed});
+          expect_same_everywhere(
+              {.batch = 3, .m = m, .n = n, .k = k, .a = a, .b = b, .transposed_output = transposed});
 }
 
 TEST(Matmul, NanAndInfinityAgreeOnEveryInstructionSet) {
@@ -162,8 +171,14 @@ TEST(Matmul, AddendAndFactorsAgreeOnEveryInstructionSet) {
     for (float beta : {1.0f, -1.7f, 0.0f})
       for (auto [m, n, k] : {std::tuple{1, 30, 20}, {30, 1, 20}, {13, 45, 600}, {5, 5, 0}})
         for (bool transposed : {false, true})
-          expect_same_everywhere({.batch = 2, .m = m, .n = n, .k = k, .addend = true,
-                                  .transposed_output = transposed, .alpha = alpha, .beta = beta});
+          expect_same_everywhere({.batch = 2,
+                                  .m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .addend = true,
+                                  .transposed_output = transposed,
+                                  .alpha = alpha,
+                                  .beta = beta});
 }
 
 TEST(Matmul, LargeProductsAgreeOnEveryInstructionSet) {
@@ -184,8 +199,15 @@ TEST(Matmul, BatchesAgreeOnEveryInstructionSet) {
 TEST(Matmul, AddendFollowsItsFormula) {
   const float a = 3.0f, b = 1.1f, d = 0.7f;
   float c = 0;
-  matmul({.m = 1, .n = 1, .k = 1, .a = {&a, 0, 1, 1}, .b = {&b, 0, 1, 1}, .addend = {&d, 0, 0, 0},
-          .alpha = 0.3f, .beta = 1.7f, .c = &c});
+  matmul({.m = 1,
+          .n = 1,
+          .k = 1,
+          .a = {&a, 0, 1, 1},
+          .b = {&b, 0, 1, 1},
+          .addend = {&d, 0, 0, 0},
+          .alpha = 0.3f,
+          .beta = 1.7f,
+          .c = &c});
   const volatile float left = 1.7f * d, right = 0.3f * (a * b);
   EXPECT_EQ(canonical_bits(c), canonical_bits(left + right));
 }

@@ -18,8 +18,8 @@ namespace isobit::kernels::reference {
 inline constexpr std::int64_t kPanelRows = 64;
 inline constexpr std::int64_t kPanelColumns = 64;
 
-// chain[r * kPanelColumns + c] = fma(row[r], column[c], chain[...]) for r < rows and all kPanelColumns columns.
-// Uses the machine's fma instruction where it has one, else libm's (the same bits, slowly).
+// chain[r * kPanelColumns + c] = fma(row[r], column[c], chain[...]) for r < rows and all kPanelColumns
+// columns. Uses the machine's fma instruction where it has one, else libm's (the same bits, slowly).
 void add_outer_product(float* chain, const float* row, std::int64_t rows, const float* column);
 
 // The tree over whole panels of leaves, which arrive left to right: see contract::PairwiseTree.
@@ -56,7 +56,8 @@ void dot_panel(std::int64_t rows, std::int64_t columns, std::int64_t terms, Fill
   }
   tree.result(chain.data());
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) store(r, c, chain[static_cast<std::size_t>(r * kPanelColumns + c)]);
+    for (std::int64_t c = 0; c < columns; ++c)
+      store(r, c, chain[static_cast<std::size_t>(r * kPanelColumns + c)]);
 }
 
 }  // namespace isobit::kernels::reference

@@ -9,8 +9,8 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kSlabFloats = 80 * 1024;            // images per slab: what stays in the L2 cache
-constexpr std::int64_t kPackFrom = 2048;                   // output positions from which packing weights pays
+constexpr std::int64_t kSlabFloats = 80 * 1024;  // images per slab: what stays in the L2 cache
+constexpr std::int64_t kPackFrom = 2048;         // output positions from which packing weights pays
 constexpr std::int64_t kPackChannels = 16;
 constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
 
@@ -21,7 +21,8 @@ ISOBIT_INLINE std::int64_t images_per_slab(const Slab& slab, std::int64_t images
   return at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
 }
 
-void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0, std::int64_t tile1) {
+void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
+              std::int64_t tile1) {
   if (direct_is_faster(p)) {
     multiply_pixels_directly(p, slab, images, tile0, tile1);
   } else {
@@ -45,13 +46,15 @@ template <class Work>
 void split_images(const Conv2dShape& s, std::int64_t tiles, Work work) {
   const std::int64_t threads = useful_threads(s);
   const std::int64_t image_pieces = at_least(1, at_most(s.n, threads));
-  const std::int64_t tile_pieces = at_most(tiles, (threads + image_pieces * s.groups - 1) / (image_pieces * s.groups));
+  const std::int64_t tile_pieces =
+      at_most(tiles, (threads + image_pieces * s.groups - 1) / (image_pieces * s.groups));
   const std::int64_t total = s.groups * image_pieces * tile_pieces;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t tile = t % tile_pieces, piece = t / tile_pieces % image_pieces;
       const std::int64_t n0 = s.n * piece / image_pieces, n1 = s.n * (piece + 1) / image_pieces;
-      work(t / tile_pieces / image_pieces, n0, n1 - n0, tiles * tile / tile_pieces, tiles * (tile + 1) / tile_pieces);
+      work(t / tile_pieces / image_pieces, n0, n1 - n0, tiles * tile / tile_pieces,
+           tiles * (tile + 1) / tile_pieces);
     }
   });
 }
@@ -88,39 +91,43 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   for (std::int64_t g = 0; g < s.groups && pack; ++g)
     for (std::int64_t t = 0; t < tiles; ++t)
       pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
-                            at_most(kTileRows, co - t * kTileRows), packed + (g * tiles + t) * terms * kTileRows);
+                            at_most(kTileRows, co - t * kTileRows),
+                            packed + (g * tiles + t) * terms * kTileRows);
   std::int32_t* weight_offsets = workspace.ints(terms);
   for (std::int64_t k = 0; k < terms; ++k) weight_offsets[k] = static_cast<std::int32_t>(k);
   std::int32_t* offsets = workspace.ints(terms);
   for (std::int64_t k = 0; k < terms; ++k)
     offsets[k] = static_cast<std::int32_t>(
         slab.offset(k / (s.kh * s.kw), k / s.kw % s.kh * s.dilation_h, k % s.kw * s.dilation_w));
-  split_images(s, tiles, [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
-                             std::int64_t tile1) {
-    Workspace own;
-    const std::int64_t step = images_per_slab(slab, images);
-    float* pixels = own.floats(step * slab.image);
-    GatheredProduct p;
-    p.rows = co, p.terms = terms, p.offsets = offsets;
-    p.weights = pack ? packed + group * tiles * terms * kTileRows : nullptr;
-    p.plain_weights = weight + group * co * terms, p.weight_row = terms, p.weight_offsets = weight_offsets;
-    p.bias = bias == nullptr ? nullptr : bias + group * co;
-    p.height = out_h, p.width = out_w, p.image = slab.image, p.row_step = output_row_step(s, slab);
-    p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
-    for (std::int64_t n = first; n < first + images; n += step) {
-      const std::int64_t count = at_most(step, first + images - n);
-      fill_slab(slab, x + (n * s.ci + group * ci) * s.h * s.w, count, s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w,
-                pixels);
-      p.y = y + (n * s.co + group * co) * out_h * out_w;
-      multiply(p, pixels, count, tile0, tile1);
-    }
-  });
+  split_images(s, tiles,
+               [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
+                   std::int64_t tile1) {
+                 Workspace own;
+                 const std::int64_t step = images_per_slab(slab, images);
+                 float* pixels = own.floats(step * slab.image);
+                 GatheredProduct p;
+                 p.rows = co, p.terms = terms, p.offsets = offsets;
+                 p.weights = pack ? packed + group * tiles * terms * kTileRows : nullptr;
+                 p.plain_weights = weight + group * co * terms, p.weight_row = terms,
+                 p.weight_offsets = weight_offsets;
+                 p.bias = bias == nullptr ? nullptr : bias + group * co;
+                 p.height = out_h, p.width = out_w, p.image = slab.image,
+                 p.row_step = output_row_step(s, slab);
+                 p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
+                 for (std::int64_t n = first; n < first + images; n += step) {
+                   const std::int64_t count = at_most(step, first + images - n);
+                   fill_slab(slab, x + (n * s.ci + group * ci) * s.h * s.w, count, s.ci * s.h * s.w, s.h, s.w,
+                             s.pad_h, s.pad_w, pixels);
+                   p.y = y + (n * s.co + group * co) * out_h * out_w;
+                   multiply(p, pixels, count, tile0, tile1);
+                 }
+               });
 }
 
 // ---- input gradient ----
 
-// One axis of one phase: elements phase, phase + stride, ...; tap i of the `count` that meet them reads output
-// position + shift[i].
+// One axis of one phase: elements phase, phase + stride, ...; tap i of the `count` that meet them reads
+// output position + shift[i].
 struct PhaseAxis {
   std::int64_t elements, count;
   const std::int32_t *tap, *shift;
@@ -171,8 +178,8 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
     const std::int64_t r = i / columns.count, c = i % columns.count;
     tap[i] = static_cast<std::int32_t>(rows.tap[r] * s.kw + columns.tap[c]);
     for (std::int64_t o = 0; o < co; ++o)
-      offsets[o * taps + i] =
-          static_cast<std::int32_t>(slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
+      offsets[o * taps + i] = static_cast<std::int32_t>(
+          slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
   }
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
   // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.
@@ -188,7 +195,8 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
         continue;
       }
       for (std::int64_t k = 0; k < taps; ++k)
-        for (int l = 0; l < kTileRows; ++l) to[k * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[k]];
+        for (int l = 0; l < kTileRows; ++l)
+          to[k * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[k]];
     }
   }
   return {packed, offsets, terms};
@@ -196,11 +204,14 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
 
 void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
-  const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w), tiles = row_tiles(ci);
+  const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w),
+                     tiles = row_tiles(ci);
   if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
   Workspace workspace;
-  auto* axes_h = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));
-  auto* axes_w = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_w)));
+  auto* axes_h =
+      static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));
+  auto* axes_w =
+      static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_w)));
   for (std::int64_t a = 0; a < phases_h; ++a)
     axes_h[a] = phase_axis(workspace, a, s.h, s.kh, s.stride_h, s.pad_h, s.dilation_h);
   for (std::int64_t b = 0; b < phases_w; ++b)
@@ -208,37 +219,41 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   const Margin top = margin_of(axes_h, phases_h, out_h), left = margin_of(axes_w, phases_w, out_w);
   const Slab slab = make_slab(co, top.before + out_h + top.after, left.before + out_w + left.after, 1);
   if (slab.image > kOffsetLimit) return table_of(Isa::reference).conv2d_input_gradient(s, dy, weight, dx);
-  auto* phases = static_cast<Phase*>(workspace.bytes(sizeof(Phase) * static_cast<std::size_t>(phases_h * phases_w)));
+  auto* phases =
+      static_cast<Phase*>(workspace.bytes(sizeof(Phase) * static_cast<std::size_t>(phases_h * phases_w)));
   for (std::int64_t f = 0; f < phases_h * phases_w; ++f)
     phases[f] = make_phase(workspace, s, slab, axes_h[f / phases_w], axes_w[f % phases_w], top, left, weight);
   bool unmet = false;  // some elements meet no tap
   for (std::int64_t f = 0; f < phases_h * phases_w; ++f) unmet = unmet || phases[f].terms == 0;
-  split_images(s, tiles, [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
-                             std::int64_t tile1) {
-    Workspace own;
-    const std::int64_t step = images_per_slab(slab, images);
-    float* pixels = own.floats(step * slab.image);
-    for (std::int64_t n = first; n < first + images; n += step) {
-      const std::int64_t count = at_most(step, first + images - n);
-      fill_slab(slab, dy + (n * s.co + group * co) * out_h * out_w, count, s.co * out_h * out_w, out_h, out_w,
-                top.before, left.before, pixels);
-      const std::int64_t channel0 = tile0 * kTileRows, channel1 = at_most(ci, tile1 * kTileRows);
-      for (std::int64_t i = n; i < n + count && unmet; ++i)
-        zero_floats(dx + (i * s.ci + group * ci + channel0) * s.h * s.w, (channel1 - channel0) * s.h * s.w);
-      for (std::int64_t f = 0; f < phases_h * phases_w; ++f) {
-        const Phase& phase = phases[f];
-        if (phase.terms == 0) continue;
-        GatheredProduct p;
-        p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
-        p.weights = phase.weights + group * tiles * phase.terms * kTileRows;
-        p.height = axes_h[f / phases_w].elements, p.width = axes_w[f % phases_w].elements;
-        p.image = slab.image, p.row_step = slab.row;
-        p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;
-        p.y_image = s.ci * s.h * s.w, p.y_plane = s.h * s.w, p.y_row = s.stride_h * s.w, p.y_column = s.stride_w;
-        multiply(p, pixels, count, tile0, tile1);
-      }
-    }
-  });
+  split_images(s, tiles,
+               [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
+                   std::int64_t tile1) {
+                 Workspace own;
+                 const std::int64_t step = images_per_slab(slab, images);
+                 float* pixels = own.floats(step * slab.image);
+                 for (std::int64_t n = first; n < first + images; n += step) {
+                   const std::int64_t count = at_most(step, first + images - n);
+                   fill_slab(slab, dy + (n * s.co + group * co) * out_h * out_w, count, s.co * out_h * out_w,
+                             out_h, out_w, top.before, left.before, pixels);
+                   const std::int64_t channel0 = tile0 * kTileRows, channel1 = at_most(ci, tile1 * kTileRows);
+                   for (std::int64_t i = n; i < n + count && unmet; ++i)
+                     zero_floats(dx + (i * s.ci + group * ci + channel0) * s.h * s.w,
+                                 (channel1 - channel0) * s.h * s.w);
+                   for (std::int64_t f = 0; f < phases_h * phases_w; ++f) {
+                     const Phase& phase = phases[f];
+                     if (phase.terms == 0) continue;
+                     GatheredProduct p;
+                     p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
+                     p.weights = phase.weights + group * tiles * phase.terms * kTileRows;
+                     p.height = axes_h[f / phases_w].elements, p.width = axes_w[f % phases_w].elements;
+                     p.image = slab.image, p.row_step = slab.row;
+                     p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;
+                     p.y_image = s.ci * s.h * s.w, p.y_plane = s.h * s.w, p.y_row = s.stride_h * s.w,
+                     p.y_column = s.stride_w;
+                     multiply(p, pixels, count, tile0, tile1);
+                   }
+                 }
+               });
 }
 
 // ---- weight gradient ----
@@ -268,20 +283,25 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * kSlabFloats / slab.image);
   if (slab.image > kOffsetLimit || kLeaf / plane * slab.image > kOffsetLimit)
     return table_of(Isa::reference).conv2d_weight_gradient(s, x, dy, dweight);
-  auto* corner = static_cast<std::int64_t*>(workspace.bytes(sizeof(std::int64_t) * static_cast<std::size_t>(rows)));
+  auto* corner =
+      static_cast<std::int64_t*>(workspace.bytes(sizeof(std::int64_t) * static_cast<std::size_t>(rows)));
   for (std::int64_t r = 0; r < rows; ++r)
     corner[r] = slab.offset(r / (s.kh * s.kw), r / s.kw % s.kh * s.dilation_h, r % s.kw * s.dilation_w);
-  const WeightGradient w{s, slab, output_row_step(s, slab), at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
+  const WeightGradient w{
+      s, slab, output_row_step(s, slab), at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
 
-  const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows), threads = useful_threads(s);
+  const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows),
+                     threads = useful_threads(s);
   const Cut cut = cut_for(leaves, tiles, (threads + s.groups - 1) / s.groups);
   const bool combine = cut.ranges > 1;
   float* results = combine ? workspace.floats(s.groups * cut.ranges * w.tile_floats()) : nullptr;
   const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces, piece = i % cut.tile_pieces;
-      weight_gradient_leaves(w, group, range * cut.leaves_per_range, at_most(leaves, (range + 1) * cut.leaves_per_range),
+      const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces,
+                         piece = i % cut.tile_pieces;
+      weight_gradient_leaves(w, group, range * cut.leaves_per_range,
+                             at_most(leaves, (range + 1) * cut.leaves_per_range),
                              tiles * piece / cut.tile_pieces, tiles * (piece + 1) / cut.tile_pieces,
                              combine ? results + (group * cut.ranges + range) * w.tile_floats() : nullptr,
                              dweight + group * co * rows);

@@ -87,7 +87,8 @@ template <int kRows>
 void few_rows_leaf(const FewRows& p) {
   if (p.b_column == 1) {
     for (int r = 0; r < kRows; ++r)
-      for (std::int64_t j = 0; j < p.sums_row; j += kLanes) store(p.sums + r * p.sums_row + j, FloatLanes(0.0f));
+      for (std::int64_t j = 0; j < p.sums_row; j += kLanes)
+        store(p.sums + r * p.sums_row + j, FloatLanes(0.0f));
     std::int64_t k = 0;
     for (; k + 4 <= p.terms; k += 4) add_contiguous_rows<kRows, 4>(p, k);
     for (; k < p.terms; ++k) add_contiguous_rows<kRows, 1>(p, k);
@@ -101,10 +102,14 @@ void few_rows_leaf(const FewRows& p) {
 // One leaf of rows (1 to kFewRows) rows.
 ISOBIT_INLINE void few_rows_leaf(const FewRows& p, std::int64_t rows) {
   switch (rows) {
-    case 1: return few_rows_leaf<1>(p);
-    case 2: return few_rows_leaf<2>(p);
-    case 3: return few_rows_leaf<3>(p);
-    default: return few_rows_leaf<4>(p);
+    case 1:
+      return few_rows_leaf<1>(p);
+    case 2:
+      return few_rows_leaf<2>(p);
+    case 3:
+      return few_rows_leaf<3>(p);
+    default:
+      return few_rows_leaf<4>(p);
   }
 }
 

@@ -1,4 +1,5 @@
-// The microkernel of gemm_microkernel.h with its rows gathered instead of packed: a[k][r] = rows[r][offsets[k]].
+// The microkernel of gemm_microkernel.h with its rows gathered instead of packed: a[k][r] =
+// rows[r][offsets[k]].
 //
 // So that a convolution's taps are read where the pixels lie: nothing is copied, whatever the strides.
 #pragma once
@@ -9,35 +10,36 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 template <int kRows, int kVectors>
-__attribute__((noinline)) void gathered_tile_leaf(const float* const* rows, const std::int32_t* offsets, const float* b,
-                                                  std::int64_t terms, float* out) {
+__attribute__((noinline)) void gathered_tile_leaf(const float* const* rows, const std::int32_t* offsets,
+                                                  const float* b, std::int64_t terms, float* out) {
   FloatLanes t[kRows][kVectors];
   const float* row[kRows];
-ISOBIT_UNROLL(GCC unroll 16)
+  ISOBIT_UNROLL(GCC unroll 16)
   for (int r = 0; r < kRows; ++r) {
     row[r] = rows[r];
-ISOBIT_UNROLL(GCC unroll 2)
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) t[r][v] = FloatLanes(0.0f);
   }
-ISOBIT_UNROLL(GCC unroll 2)
+  ISOBIT_UNROLL(GCC unroll 2)
   for (std::int64_t k = 0; k < terms; ++k) {
     const std::int64_t offset = offsets[k];
     FloatLanes column[kVectors];
-ISOBIT_UNROLL(GCC unroll 2)
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) column[v] = load(b + v * kLanes);
     __builtin_prefetch(b + 16 * kTileColumns);
-ISOBIT_UNROLL(GCC unroll 16)
+    ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
       const FloatLanes factor(row[r][offset]);
-ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 2)
       for (int v = 0; v < kVectors; ++v) t[r][v] = fma(factor, column[v], t[r][v]);
     }
     b += kTileColumns;
   }
-ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r)
-ISOBIT_UNROLL(GCC unroll 2)
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) store(out + r * kTileColumns + v * kLanes, t[r][v] + FloatLanes(0.0f));
+  }
 }
 
 using GatheredTileFunction = void (*)(const float* const* rows, const std::int32_t* offsets, const float* b,

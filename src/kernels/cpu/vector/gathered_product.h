@@ -1,9 +1,11 @@
 // Forward convolution and one phase of its input gradient: weights times gathered pixels.
 //
-//   y[r, n, i, j] = tree over k of weights[r][k] * slab[n * image + i * row_step + j + offsets[k]]   (+ bias[r])
+//   y[r, n, i, j] = tree over k of weights[r][k] * slab[n * image + i * row_step + j + offsets[k]]   (+
+//   bias[r])
 //
-// Columns of a tile are consecutive positions (n, i, j), whatever row or image they lie in, so small maps fill
-// the lanes too. Per panel and leaf the pixels are copied into [k][kTileColumns]; all rows share that copy.
+// Columns of a tile are consecutive positions (n, i, j), whatever row or image they lie in, so small maps
+// fill the lanes too. Per panel and leaf the pixels are copied into [k][kTileColumns]; all rows share that
+// copy.
 #pragma once
 
 #include "contract/platform.h"
@@ -17,14 +19,14 @@ namespace {
 
 struct GatheredProduct {
   std::int64_t rows = 0, terms = 0;
-  const float* weights = nullptr;          // packed [row tile][terms][kTileRows], or nullptr:
-  const float* plain_weights = nullptr;    // where packing would not pay: weights[r][k] at
-  std::int64_t weight_row = 0;             // plain_weights + r * weight_row + weight_offsets[k]
+  const float* weights = nullptr;        // packed [row tile][terms][kTileRows], or nullptr:
+  const float* plain_weights = nullptr;  // where packing would not pay: weights[r][k] at
+  std::int64_t weight_row = 0;           // plain_weights + r * weight_row + weight_offsets[k]
   const std::int32_t* weight_offsets = nullptr;
-  const std::int32_t* offsets = nullptr;   // [terms]
-  const float* bias = nullptr;             // [rows] or nullptr
-  std::int64_t height = 0, width = 0;      // positions of an image
-  std::int64_t image = 0, row_step = 0;    // of the slab
+  const std::int32_t* offsets = nullptr;  // [terms]
+  const float* bias = nullptr;            // [rows] or nullptr
+  std::int64_t height = 0, width = 0;     // positions of an image
+  std::int64_t image = 0, row_step = 0;   // of the slab
   float* y = nullptr;
   std::int64_t y_image = 0, y_plane = 0, y_row = 0, y_column = 1;  // y_plane: from row to row of the product
 };
@@ -60,7 +62,8 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
     const std::int64_t source = n * p.image + i * p.row_step + j;
     pieces.one_row = length == kTileColumns;
     for (std::int64_t l = 0; l < length; l += pieces.copy_width)
-      pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l), static_cast<std::int32_t>(source + l)};
+      pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l),
+                                            static_cast<std::int32_t>(source + l)};
     if (flat && lane > 0 && i > 0) {
       pieces.runs[pieces.run_count - 1].length += length;
     } else {
@@ -73,10 +76,10 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
   return pieces;
 }
 
-// panel[k][lane] for terms [0, terms) of `offsets`. Copies go upwards, so that each spill is overwritten by the
-// piece or the k that follows.
-void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_t* offsets, std::int64_t terms,
-                 float* panel) {
+// panel[k][lane] for terms [0, terms) of `offsets`. Copies go upwards, so that each spill is overwritten by
+// the piece or the k that follows.
+void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_t* offsets,
+                 std::int64_t terms, float* panel) {
   if (pieces.one_row) {
     const float* pixels = slab + pieces.copies[0].source;
     for (std::int64_t k = 0; k < terms; ++k, panel += kTileColumns)
@@ -108,7 +111,8 @@ void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, s
       if (p.y_column == 1) {
         copy_floats(y + runs[i].target, tile + runs[i].lane, runs[i].length);
       } else {
-        for (std::int64_t l = 0; l < runs[i].length; ++l) y[runs[i].target + l * p.y_column] = tile[runs[i].lane + l];
+        for (std::int64_t l = 0; l < runs[i].length; ++l)
+          y[runs[i].target + l * p.y_column] = tile[runs[i].lane + l];
       }
     }
   }

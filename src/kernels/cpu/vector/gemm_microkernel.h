@@ -2,11 +2,11 @@
 //
 //   tile[r][c] = chain over k of fma(a[k][r], b[k][c], .), + (+0)        r < kTileRows, c < kTileColumns
 //
-// a is packed [k][kTileRows], b is packed [k][kTileColumns] (64-byte aligned). Rows are broadcast, columns are
-// lanes, so every output is its own chain: the contract's leaf by construction.
+// a is packed [k][kTileRows], b is packed [k][kTileColumns] (64-byte aligned). Rows are broadcast, columns
+// are lanes, so every output is its own chain: the contract's leaf by construction.
 //
-// Tile sizes fill the register file: 6 x 2 accumulators of 16 registers (AVX2), 14 x 2 of 32 (AVX-512), two left
-// for a row of b and one for the broadcast.
+// Tile sizes fill the register file: 6 x 2 accumulators of 16 registers (AVX2), 14 x 2 of 32 (AVX-512), two
+// left for a row of b and one for the broadcast.
 #pragma once
 
 #include "kernels/cpu/vector/lanes.h"
@@ -32,29 +32,31 @@ template <int kRows, int kVectors>
 __attribute__((noinline)) void tile_leaf(const float* a, const float* b, std::int64_t terms, float* out,
                                          std::int64_t out_stride) {
   FloatLanes t[kRows][kVectors];
-ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r)
-ISOBIT_UNROLL(GCC unroll 2)
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) t[r][v] = FloatLanes(0.0f);
-ISOBIT_UNROLL(GCC unroll 4)
+  }
+  ISOBIT_UNROLL(GCC unroll 4)
   for (std::int64_t k = 0; k < terms; ++k) {
     FloatLanes column[kVectors];
-ISOBIT_UNROLL(GCC unroll 2)
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) column[v] = load(b + v * kLanes);
     __builtin_prefetch(b + 16 * kTileColumns);
-ISOBIT_UNROLL(GCC unroll 16)
+    ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
       const FloatLanes row(a[r]);
-ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 2)
       for (int v = 0; v < kVectors; ++v) t[r][v] = fma(row, column[v], t[r][v]);
     }
     a += kTileRows;
     b += kTileColumns;
   }
-ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r)
-ISOBIT_UNROLL(GCC unroll 2)
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + FloatLanes(0.0f));
+  }
 }
 
 using TileFunction = void (*)(const float* a, const float* b, std::int64_t terms, float* out,

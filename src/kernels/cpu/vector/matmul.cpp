@@ -13,9 +13,10 @@ namespace {
 
 using contract::kLeaf;
 
-constexpr std::int64_t kRowBlock = (96 / kTileRows) * kTileRows;  // packed rows of a leaf stay in the L2 cache
-constexpr std::int64_t kColumnBlock = 1024;                       // bounds packed columns and, with the rows at
-constexpr std::int64_t kTreeRows = 24 * kRowBlock;                // a time of long sums, the tree's buffers
+constexpr std::int64_t kRowBlock =
+    (96 / kTileRows) * kTileRows;                   // packed rows of a leaf stay in the L2 cache
+constexpr std::int64_t kColumnBlock = 1024;         // bounds packed columns and, with the rows at
+constexpr std::int64_t kTreeRows = 24 * kRowBlock;  // a time of long sums, the tree's buffers
 
 ISOBIT_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -30,19 +31,33 @@ struct Product {
 
 Product member(const MatmulProblem& p, std::int64_t batch) {
   const float* d = p.addend.data == nullptr ? nullptr : p.addend.data + batch * p.addend.batch_stride;
-  return {p.m, p.n, p.k, p.a.data + batch * p.a.batch_stride, p.b.data + batch * p.b.batch_stride, d,
-          p.c + batch * p.c_batch_stride, p.a.row_stride, p.a.column_stride, p.b.row_stride, p.b.column_stride,
-          p.addend.row_stride, p.addend.column_stride, p.c_row_stride, p.c_column_stride, p.alpha, p.beta};
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.data + batch * p.a.batch_stride,
+          p.b.data + batch * p.b.batch_stride,
+          d,
+          p.c + batch * p.c_batch_stride,
+          p.a.row_stride,
+          p.a.column_stride,
+          p.b.row_stride,
+          p.b.column_stride,
+          p.addend.row_stride,
+          p.addend.column_stride,
+          p.c_row_stride,
+          p.c_column_stride,
+          p.alpha,
+          p.beta};
 }
 
 // C' = B' A': the same terms in the same order, factors exchanged.
 Product transposed(const Product& p) {
-  return {p.n, p.m, p.k, p.b, p.a, p.d, p.c, p.b_column, p.b_k, p.a_k, p.a_row, p.d_column, p.d_row, p.c_column,
-          p.c_row, p.alpha, p.beta};
+  return {p.n,   p.m,     p.k,        p.b,     p.a,        p.d,     p.c,     p.b_column, p.b_k,
+          p.a_k, p.a_row, p.d_column, p.d_row, p.c_column, p.c_row, p.alpha, p.beta};
 }
 
-// Estimated time in multiply-adds of one lane: lanes that hold no output cost as much as those that do, and an
-// output that is not stored with its neighbours costs a store of its own.
+// Estimated time in multiply-adds of one lane: lanes that hold no output cost as much as those that do, and
+// an output that is not stored with its neighbours costs a store of its own.
 double cost(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t c_column) {
   const double lanes = static_cast<double>((n + kLanes - 1) / kLanes * kLanes);
   return static_cast<double>(m) * lanes * static_cast<double>(k) +
@@ -92,7 +107,8 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
   const std::int64_t width = column_panels(j1 - j0) * kTileColumns, size = p.m * width;
   float* partial = workspace.floats(tree_levels(leaves) * size);
-  FewRows leaf_rows{j1 - j0, 0, nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, workspace.floats(size), width};
+  FewRows leaf_rows{j1 - j0, 0, nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, workspace.floats(size),
+                    width};
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf;
     leaf_rows.terms = smaller(kLeaf, p.k - k0);
@@ -134,9 +150,8 @@ void multiply_block(const Product& p, std::int64_t i0, std::int64_t i1, std::int
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
       block.partial = partial + (i - i0) / kRowBlock * row_tiles(kRowBlock) * panels * kTileSize;
-      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
-        store_tile(p, i + r, rows, j0 + c, columns, tile);
-      });
+      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns,
+                               float* tile) { store_tile(p, i + r, rows, j0 + c, columns, tile); });
     }
   }
 }
@@ -185,13 +200,14 @@ void multiply_piece(const Product& p, Grid grid, std::int64_t piece) {
 void matmul(const MatmulProblem& problem) {
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
   const bool exchange = better_transposed(problem);
-  const double work = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-                      (static_cast<double>(problem.k) + 16);
+  const double work =
+      static_cast<double>(problem.m) * static_cast<double>(problem.n) * (static_cast<double>(problem.k) + 16);
   // Waking a thread costs about as much as 200000 multiply-adds.
   const auto useful = static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / 2e5) + 1;
   const std::int64_t threads = smaller(thread_count(), useful);
   const std::int64_t pieces = (threads + problem.batch - 1) / problem.batch;
-  const Grid grid = exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
+  const Grid grid =
+      exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
   const std::int64_t per_member = grid.rows * grid.columns, total = problem.batch * per_member;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {

@@ -27,8 +27,8 @@ ISOBIT_INLINE void transpose8(__m256 (&r)[8]) {
   r[3] = _mm256_permute2f128_ps(u3, u7, 0x20), r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
 }
 
-// Lanes consecutive in k: transposed in blocks of 8 x 8. Stores are 8 wide whatever the width: what spills over
-// a row's end is the next row's, and written later.
+// Lanes consecutive in k: transposed in blocks of 8 x 8. Stores are 8 wide whatever the width: what spills
+// over a row's end is the next row's, and written later.
 template <int kWidth>
 void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
                      float* panel) {
@@ -50,7 +50,8 @@ void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t
 }
 
 template <int kWidth>
-void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes, float* panel) {
+void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes,
+               float* panel) {
   if (lanes >= kWidth && kWidth % kLanes == 0) {
     for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth) {
       __builtin_prefetch(source + 8 * k_stride);
@@ -91,15 +92,16 @@ ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
 }
 
 // to[c * stride + r] = tile[r][c] for r < rows, c < columns.
-ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns, std::int64_t stride,
-                                    float* to) {
+ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns,
+                                    std::int64_t stride, float* to) {
   for (std::int64_t c = 0; c < columns; c += 8)
     for (std::int64_t r = 0; r < rows; r += 8) {
       __m256 block[8];
       for (std::int64_t i = 0; i < 8; ++i)
         block[i] = _mm256_loadu_ps(tile + (r + i < rows ? r + i : rows - 1) * kTileColumns + c);
       transpose8(block);
-      for (std::int64_t i = 0; i < 8 && c + i < columns; ++i) store_some(to + (c + i) * stride + r, block[i], rows - r);
+      for (std::int64_t i = 0; i < 8 && c + i < columns; ++i)
+        store_some(to + (c + i) * stride + r, block[i], rows - r);
     }
 }
 

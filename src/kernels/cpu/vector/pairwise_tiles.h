@@ -16,9 +16,9 @@ ISOBIT_INLINE int tree_levels(std::int64_t leaves) {
   return levels;
 }
 
-// tile = left + tile for each complete left neighbour; then parks it. Returns true when tile is the tree's root.
-// partial: this tile's slot at level 0; level l lies l * level_stride further.
-// size: floats of a tile, a multiple of kLanes.
+// tile = left + tile for each complete left neighbour; then parks it. Returns true when tile is the tree's
+// root. partial: this tile's slot at level 0; level l lies l * level_stride further. size: floats of a tile,
+// a multiple of kLanes.
 ISOBIT_INLINE bool add_leaf(float* tile, float* partial, std::int64_t level_stride, std::int64_t leaf,
                             std::int64_t leaves, std::int64_t size = kTileSize) {
   const bool last = leaf == leaves - 1;

@@ -8,23 +8,25 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 struct TileBlock {
-  std::int64_t rows = 0, columns = 0;        // outputs of this block
-  std::int64_t leaf = 0, leaves = 1;         // which leaf, of how many (at least 1; no terms: one empty leaf)
-  std::int64_t terms = 0;                    // of this leaf
-  const float* a = nullptr;                  // tile t of rows at a + t * a_tile_stride, [terms][kTileRows]
+  std::int64_t rows = 0, columns = 0;  // outputs of this block
+  std::int64_t leaf = 0, leaves = 1;   // which leaf, of how many (at least 1; no terms: one empty leaf)
+  std::int64_t terms = 0;              // of this leaf
+  const float* a = nullptr;            // tile t of rows at a + t * a_tile_stride, [terms][kTileRows]
   std::int64_t a_tile_stride = 0;
   // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + in_place_offsets[k].
   const float* in_place = nullptr;
   std::int64_t in_place_row = 0;
   const std::int32_t* in_place_offsets = nullptr;
-  const float* b = nullptr;                  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
+  const float* b = nullptr;  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
   std::int64_t b_panel_stride = 0;
-  float* partial = nullptr;                  // tree_levels(leaves) * level_stride floats, kept between leaves
-  std::int64_t level_stride = 0;             // at least tiles(rows, columns) * kTileSize
+  float* partial = nullptr;       // tree_levels(leaves) * level_stride floats, kept between leaves
+  std::int64_t level_stride = 0;  // at least tiles(rows, columns) * kTileSize
 };
 
 ISOBIT_INLINE std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
-ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
+ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) {
+  return (columns + kTileColumns - 1) / kTileColumns;
+}
 
 // finish(first row, rows, first column, columns, tile) receives each output once, in the last leaf; a tile is
 // [kTileRows][kTileColumns] and may be changed by it.
@@ -44,10 +46,12 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
         for (std::int64_t r = 0; r < rows; ++r) row[r] = block.in_place + (i + r) * block.in_place_row;
         gathered_tile_function(rows, columns)(row, block.in_place_offsets, b, block.terms, tile);
       } else {
-        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile, kTileColumns);
+        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile,
+                                     kTileColumns);
       }
       float* partial = block.partial + (panel * tiles + index) * kTileSize;
-      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves)) finish(i, rows, j, columns, tile);
+      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves))
+        finish(i, rows, j, columns, tile);
     }
   }
 }

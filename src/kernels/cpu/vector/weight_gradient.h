@@ -21,12 +21,12 @@ namespace {
 
 struct WeightGradient {
   Conv2dShape shape;
-  Slab slab;                  // one image of one group
-  std::int64_t row_step;      // of output rows in the slab
-  std::int64_t window;        // leaves whose images are copied at a time
-  std::int64_t rows, columns; // taps (ci, kh, kw) and output channels of a group
-  const float *x, *dy;        // of the whole batch
-  const std::int64_t* corner; // [rows]: where tap r of output position (0, 0) lies in the slab
+  Slab slab;                   // one image of one group
+  std::int64_t row_step;       // of output rows in the slab
+  std::int64_t window;         // leaves whose images are copied at a time
+  std::int64_t rows, columns;  // taps (ci, kh, kw) and output channels of a group
+  const float *x, *dy;         // of the whole batch
+  const std::int64_t* corner;  // [rows]: where tap r of output position (0, 0) lies in the slab
 
   [[nodiscard]] ISOBIT_INLINE std::int64_t plane() const { return shape.out_h() * shape.out_w(); }
   [[nodiscard]] ISOBIT_INLINE std::int64_t terms() const { return shape.n * plane(); }
@@ -64,15 +64,16 @@ void position_offsets(const WeightGradient& w, std::int64_t first_image, std::in
 }
 
 // A finished tile to dw [columns][rows].
-ISOBIT_INLINE void store_gradient(const WeightGradient& w, std::int64_t p, std::int64_t t, const float* tile, float* dw) {
+ISOBIT_INLINE void store_gradient(const WeightGradient& w, std::int64_t p, std::int64_t t, const float* tile,
+                                  float* dw) {
   const std::int64_t rows = w.rows - t * kTileRows, columns = w.columns - p * kTileColumns;
-  store_transposed(tile, rows < kTileRows ? rows : kTileRows, columns < kTileColumns ? columns : kTileColumns, w.rows,
-                   dw + p * kTileColumns * w.rows + t * kTileRows);
+  store_transposed(tile, rows < kTileRows ? rows : kTileRows, columns < kTileColumns ? columns : kTileColumns,
+                   w.rows, dw + p * kTileColumns * w.rows + t * kTileRows);
 }
 
 // Leaves [l0, l1) (l1 > l0, or both 0: no terms) of `group`, row tiles [tile0, tile1). With `results` the
-// subtree's value, one tile after the other ([panel][row tile] of the whole group); without, it is the whole tree
-// and goes to dw.
+// subtree's value, one tile after the other ([panel][row tile] of the whole group); without, it is the whole
+// tree and goes to dw.
 void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::int64_t l0, std::int64_t l1,
                             std::int64_t tile0, std::int64_t tile1, float* results, float* dw) {
   using contract::kLeaf;
@@ -92,12 +93,13 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
       first_image = k0 / plane;
       const std::int64_t images = ((end < all ? end : all) - 1) / plane + 1 - first_image;
       const Conv2dShape& s = w.shape;
-      fill_slab(w.slab, w.x + (first_image * s.ci + group * w.slab.channels) * s.h * s.w, images, s.ci * s.h * s.w,
-                s.h, s.w, s.pad_h, s.pad_w, slab);
+      fill_slab(w.slab, w.x + (first_image * s.ci + group * w.slab.channels) * s.h * s.w, images,
+                s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w, slab);
     }
     position_offsets(w, first_image, k0, terms, offsets);
     for (std::int64_t p = 0; p < panels; ++p) {
-      const std::int64_t columns = w.columns - p * kTileColumns < kTileColumns ? w.columns - p * kTileColumns : kTileColumns;
+      const std::int64_t columns =
+          w.columns - p * kTileColumns < kTileColumns ? w.columns - p * kTileColumns : kTileColumns;
       pack_output_gradient(w, group * w.columns + p * kTileColumns, columns, k0, terms, panel);
       for (std::int64_t t = tile0; t < tile1; ++t) {
         const std::int64_t rows = w.rows - t * kTileRows < kTileRows ? w.rows - t * kTileRows : kTileRows;

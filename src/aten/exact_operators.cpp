@@ -88,29 +88,29 @@ aten::count_nonzero.dim_IntList aten::count_nonzero
 aten::copy_
 )"},
     {ExactRule::rounds, "one IEEE operation per element", R"(
-aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_
-aten::sgn aten::sgn.out aten::sgn_ aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_
-aten::trunc aten::trunc.out aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out
-aten::frac_ aten::threshold aten::threshold.out aten::threshold_
+aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::neg
+aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ aten::sgn aten::sgn.out aten::sgn_
+aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out
+aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out aten::frac_ aten::threshold
+aten::threshold.out aten::threshold_
 )"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
 aten::prod aten::prod.dim_int aten::prod.int_out aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod
-aten::cumprod.out aten::cumprod_ aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out
-aten::clamp_.Tensor aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor
-aten::bitwise_or.Tensor aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor
-aten::bitwise_xor.Tensor_out aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_
-aten::bitwise_left_shift.Tensor aten::bitwise_left_shift.Tensor_out aten::bitwise_left_shift_.Tensor
-aten::bitwise_right_shift.Tensor aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor
-aten::__lshift__.Scalar aten::__lshift__.Tensor aten::__ilshift__.Scalar aten::__ilshift__.Tensor
-aten::__rshift__.Scalar aten::__rshift__.Tensor aten::__irshift__.Scalar aten::__irshift__.Tensor
-aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode aten::floor_divide aten::floor_divide.out
-aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out aten::fmod_.Tensor aten::remainder.Tensor
-aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor aten::gcd aten::gcd.out aten::gcd_
-aten::lcm aten::lcm.out aten::lcm_ aten::trace aten::bincount aten::arange.start_out aten::scatter_add
-aten::scatter_add.out aten::scatter_add_ aten::index_add aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor
-aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor
-aten::isin.Scalar_Tensor_out aten::_unique aten::_unique2 aten::unique_consecutive aten::unique_dim
-aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
+aten::cumprod.out aten::cumprod_ aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out aten::clamp_.Tensor
+aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor aten::bitwise_or.Tensor
+aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor aten::bitwise_xor.Tensor_out
+aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_ aten::bitwise_left_shift.Tensor
+aten::bitwise_left_shift.Tensor_out aten::bitwise_left_shift_.Tensor aten::bitwise_right_shift.Tensor
+aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor aten::__lshift__.Scalar aten::__lshift__.Tensor
+aten::__ilshift__.Scalar aten::__ilshift__.Tensor aten::__rshift__.Scalar aten::__rshift__.Tensor
+aten::__irshift__.Scalar aten::__irshift__.Tensor aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode
+aten::floor_divide aten::floor_divide.out aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out
+aten::fmod_.Tensor aten::remainder.Tensor aten::remainder.Tensor_out aten::remainder_.Tensor
+aten::remainder.Scalar_Tensor aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace
+aten::bincount aten::arange.start_out aten::scatter_add aten::scatter_add.out aten::scatter_add_ aten::index_add
+aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
+aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out aten::_unique aten::_unique2
+aten::unique_consecutive aten::unique_dim aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
     {ExactRule::places, "writes by index, accumulating integers only", R"(
 aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_ aten::scatter.src aten::scatter.src_out

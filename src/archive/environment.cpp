@@ -32,15 +32,32 @@ constexpr const char* kBuild = "debug";
 #endif
 
 // What may change how a run is executed and names no person, place or secret.
-constexpr const char* kVariables[] = {
-    "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "GOMP_CPU_AFFINITY",
-    "KMP_AFFINITY", "KMP_BLOCKTIME", "LANG", "LC_ALL", "MALLOC_ARENA_MAX", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
-    "MKL_NUM_THREADS", "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "ONEDNN_MAX_CPU_ISA",
-    "SLURM_CPUS_PER_TASK", "SLURM_NNODES", "SLURM_NTASKS", "TZ"};
+constexpr const char* kVariables[] = {"ATEN_CPU_CAPABILITY",
+                                      "CUBLAS_WORKSPACE_CONFIG",
+                                      "CUDA_VISIBLE_DEVICES",
+                                      "DNNL_MAX_CPU_ISA",
+                                      "GOMP_CPU_AFFINITY",
+                                      "KMP_AFFINITY",
+                                      "KMP_BLOCKTIME",
+                                      "LANG",
+                                      "LC_ALL",
+                                      "MALLOC_ARENA_MAX",
+                                      "MKL_CBWR",
+                                      "MKL_ENABLE_INSTRUCTIONS",
+                                      "MKL_NUM_THREADS",
+                                      "OMP_DYNAMIC",
+                                      "OMP_NUM_THREADS",
+                                      "OMP_PLACES",
+                                      "OMP_PROC_BIND",
+                                      "ONEDNN_MAX_CPU_ISA",
+                                      "SLURM_CPUS_PER_TASK",
+                                      "SLURM_NNODES",
+                                      "SLURM_NTASKS",
+                                      "TZ"};
 
 // CPU features that decide which kernels can run.
-const std::set<std::string> kFeatures = {"avx", "avx2", "fma", "avx512f", "avx512vl", "avx512dq", "avx512bw",
-                                         "asimd", "vsx", "f16c", "bmi2"};
+const std::set<std::string> kFeatures = {"avx",      "avx2",  "fma", "avx512f", "avx512vl", "avx512dq",
+                                         "avx512bw", "asimd", "vsx", "f16c",    "bmi2"};
 
 std::string value_after(const char* path, const std::string& key, char separator) {
   std::ifstream file(path);
@@ -65,12 +82,9 @@ Json hardware() {
   const int cores = ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
   utsname system{};
   ::uname(&system);
-  return {{"architecture", system.machine},
-          {"cpu", value_after("/proc/cpuinfo", "model name", ':')},
-          {"features", features},
-          {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
-          {"cores_allowed", cores},
-          {"memory", value_after("/proc/meminfo", "MemTotal", ':')}};
+  return {{"architecture", system.machine}, {"cpu", value_after("/proc/cpuinfo", "model name", ':')},
+          {"features", features},           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
+          {"cores_allowed", cores},         {"memory", value_after("/proc/meminfo", "MemTotal", ':')}};
 }
 
 Json libraries() {
@@ -95,13 +109,15 @@ Json variables() {
 }  // namespace
 
 std::string environment_json(const std::map<std::string, std::string>& extra) {
-  const Json object{{"format", "isobit-environment-1"},
-                    {"program", {{"version", kProgramVersion}, {"code", kCodeVersion}, {"compiler", kCompiler}, {"build", kBuild}}},
-                    {"contract", contract::kContractVersion},
-                    {"hardware", hardware()},
-                    {"libraries", libraries()},
-                    {"run", extra},
-                    {"variables", variables()}};
+  const Json object{
+      {"format", "isobit-environment-1"},
+      {"program",
+       {{"version", kProgramVersion}, {"code", kCodeVersion}, {"compiler", kCompiler}, {"build", kBuild}}},
+      {"contract", contract::kContractVersion},
+      {"hardware", hardware()},
+      {"libraries", libraries()},
+      {"run", extra},
+      {"variables", variables()}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,6 @@
-// Where a run was executed, as JSON for its record: code version and build, contract version, hardware, library
-// versions and an allowlist of environment variables. No secrets, no user names, no home paths, no host name.
-// Thread-safe as far as the environment is not changed meanwhile.
+// Where a run was executed, as JSON for its record: code version and build, contract version, hardware,
+// library versions and an allowlist of environment variables. No secrets, no user names, no home paths, no
+// host name. Thread-safe as far as the environment is not changed meanwhile.
 #pragma once
 
 #include <map>

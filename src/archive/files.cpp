@@ -51,19 +51,28 @@ int write_all(int descriptor, std::span<const std::byte> bytes) {
 const char* remedy_for(int code) {
   switch (code) {
     case ENOSPC:
-    case EDQUOT: return "free space there, or use another folder with --runs";
-    case EFBIG: return "raise the limit of file sizes (ulimit -f)";
-    case EROFS: return "the file system is read-only: use another folder with --runs";
+    case EDQUOT:
+      return "free space there, or use another folder with --runs";
+    case EFBIG:
+      return "raise the limit of file sizes (ulimit -f)";
+    case EROFS:
+      return "the file system is read-only: use another folder with --runs";
     case EACCES:
-    case EPERM: return "check owner and permissions, or use another folder with --runs";
-    case ENOENT: return "check the path";
+    case EPERM:
+      return "check owner and permissions, or use another folder with --runs";
+    case ENOENT:
+      return "check the path";
     case ENOTDIR:
     case EISDIR:
-    case EEXIST: return "a file or folder of that name is in the way";
-    case EIO: return "the disk or network file system failed: see the system's log";
+    case EEXIST:
+      return "a file or folder of that name is in the way";
+    case EIO:
+      return "the disk or network file system failed: see the system's log";
     case EMFILE:
-    case ENFILE: return "raise the limit of open files (ulimit -n)";
-    default: return "";
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    default:
+      return "";
   }
 }
 
@@ -99,7 +108,8 @@ std::string read_file(const fs::path& path, std::uint64_t limit) {
   if (::fstat(file.get(), &status) != 0) throw_file_error(path, "can not be read", errno);
   if (!S_ISREG(status.st_mode)) throw UserError(path.string(), "not a regular file", "");
   if (static_cast<std::uint64_t>(status.st_size) > limit) {
-    throw UserError(path.string(), fmt::format("{} bytes, at most {} are expected", status.st_size, limit), "");
+    throw UserError(path.string(), fmt::format("{} bytes, at most {} are expected", status.st_size, limit),
+                    "");
   }
   std::string content(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t done = 0;

@@ -1,9 +1,9 @@
 // Files of a record: read whole, written whole, appended to; every failure a UserError with file and remedy.
 //
-// write_file: a temporary file in the same folder, written, fsynced, renamed over the target, folder fsynced; a
-// reader sees the old content or the new one. Temporaries are called ".tmp-<random>"; one left by a kill is no part
-// of a record and is removed by remove_temporaries.
-// Thread-safe but for the fault injection, which tests set while nothing else runs.
+// write_file: a temporary file in the same folder, written, fsynced, renamed over the target, folder fsynced;
+// a reader sees the old content or the new one. Temporaries are called ".tmp-<random>"; one left by a kill is
+// no part of a record and is removed by remove_temporaries. Thread-safe but for the fault injection, which
+// tests set while nothing else runs.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace isobit::archive {
 [[noreturn]] void throw_file_error(const std::filesystem::path& path, std::string_view action, int code);
 
 // The whole of a regular file; at most `limit` bytes.
-[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 34);
+[[nodiscard]] std::string read_file(const std::filesystem::path& path,
+                                    std::uint64_t limit = std::uint64_t{1} << 34);
 
 void write_file(const std::filesystem::path& path, std::string_view content);
 // The pieces one after the other.

@@ -31,7 +31,8 @@ double to_double(const Json& value) {
 std::uint32_t to_bits(const std::string& hex) {
   std::uint32_t bits = 0;
   const auto result = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
-  if (result.ec != std::errc() || result.ptr != hex.data() + hex.size()) throw std::invalid_argument("no bits");
+  if (result.ec != std::errc() || result.ptr != hex.data() + hex.size())
+    throw std::invalid_argument("no bits");
   return bits;
 }
 
@@ -58,7 +59,9 @@ bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
 }  // namespace
 
 std::string format_line(const StepLine& line) {
-  Json object{{"step", line.step}, {"epoch", line.epoch}, {"loss", fmt::format("{:08x}", line.loss_bits)},
+  Json object{{"step", line.step},
+              {"epoch", line.epoch},
+              {"loss", fmt::format("{:08x}", line.loss_bits)},
               {"batch", line.batch}};
   if (!line.weights.empty()) object["weights"] = line.weights;
   if (!line.optimizer.empty()) object["optimizer"] = line.optimizer;
@@ -80,7 +83,8 @@ std::string format_line(const TimingLine& line) {
 
 std::string format_line(const CheckpointLine& line) {
   Json logs = Json::object();
-  for (const auto& [name, digest] : line.logs) logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
+  for (const auto& [name, digest] : line.logs)
+    logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
   return one_line({{"step", line.entry.step},
                    {"file", line.entry.file},
                    {"size", line.entry.size},

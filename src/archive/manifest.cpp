@@ -25,8 +25,8 @@ std::string format_manifest(const Manifest& manifest) {
                                  quoted(manifest.run));
   const char* separator = "\n";
   for (const auto& [path, digest] : manifest.files) {
-    text += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"sha256\": {}}}", separator, quoted(path), digest.size,
-                        quoted(digest.sha256));
+    text += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"sha256\": {}}}", separator, quoted(path),
+                        digest.size, quoted(digest.sha256));
     separator = ",\n";
   }
   text += "\n  ],\n";
@@ -46,7 +46,8 @@ Manifest parse_manifest(std::string_view text, const std::string& place) {
     throw UserError(place, "damaged: no manifest of a run", "restore the run's folder from a copy");
   }
   if (format_manifest(manifest) != text) {
-    throw UserError(place, "damaged: it does not agree with its own digest", "restore the run's folder from a copy");
+    throw UserError(place, "damaged: it does not agree with its own digest",
+                    "restore the run's folder from a copy");
   }
   return manifest;
 }

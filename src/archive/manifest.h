@@ -1,7 +1,7 @@
 // The seal of a finished run: path, size and SHA-256 of every file, and the manifest's own digest.
 //
-// Text in one spelling only: parse_manifest accepts exactly what format_manifest writes, so a flipped bit anywhere
-// in it is found. Errors are UserError. Thread-safe; no state.
+// Text in one spelling only: parse_manifest accepts exactly what format_manifest writes, so a flipped bit
+// anywhere in it is found. Errors are UserError. Thread-safe; no state.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +25,8 @@ struct Manifest {
 // `place` names the source in errors.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& place);
 
-// Relative paths of all entries below the folder that are no directories, in byte order, without the manifest;
-// and directories other than checkpoints/ with a '/' at the end.
+// Relative paths of all entries below the folder that are no directories, in byte order, without the
+// manifest; and directories other than checkpoints/ with a '/' at the end.
 [[nodiscard]] std::vector<std::string> list_files(const std::filesystem::path& folder);
 
 }  // namespace isobit::archive

@@ -49,12 +49,12 @@ enum class RunState {
 struct RunSummary {
   std::string id, name;
   RunState state = RunState::damaged;
-  std::string contract;    // "isobit-0.1"
-  std::string created;     // UTC, ISO 8601 with microseconds
-  std::int64_t steps = 0;  // recorded so far
-  std::string weights;     // "isobit-0.1:<32 hex>" of the end; "" before
+  std::string contract;              // "isobit-0.1"
+  std::string created;               // UTC, ISO 8601 with microseconds
+  std::int64_t steps = 0;            // recorded so far
+  std::string weights;               // "isobit-0.1:<32 hex>" of the end; "" before
   std::vector<MetricsLine> metrics;  // the last line of each set
-  std::string note;        // why it failed, what is damaged, who runs it; else ""
+  std::string note;                  // why it failed, what is damaged, who runs it; else ""
 };
 
 }  // namespace isobit::archive

@@ -19,7 +19,9 @@ Json number(double value) {
   if (value - value != 0) return value > 0 ? "inf" : "-inf";
   return value;
 }
-double number(const Json& value) { return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>(); }
+double number(const Json& value) {
+  return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();
+}
 
 std::string to_json(const RunSummary& summary) {
   Json metrics = Json::array();
@@ -28,16 +30,29 @@ std::string to_json(const RunSummary& summary) {
     for (const auto& [name, value] : line.values) values[name] = number(value);
     metrics.push_back({{"step", line.step}, {"epoch", line.epoch}, {"set", line.set}, {"values", values}});
   }
-  return Json{{"id", summary.id},       {"name", summary.name},       {"state", static_cast<int>(summary.state)},
-              {"contract", summary.contract}, {"created", summary.created}, {"steps", summary.steps},
-              {"weights", summary.weights},   {"metrics", metrics},         {"note", summary.note}}
+  return Json{{"id", summary.id},
+              {"name", summary.name},
+              {"state", static_cast<int>(summary.state)},
+              {"contract", summary.contract},
+              {"created", summary.created},
+              {"steps", summary.steps},
+              {"weights", summary.weights},
+              {"metrics", metrics},
+              {"note", summary.note}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 RunSummary from_json(const std::string& text) {
   const Json object = Json::parse(text);
-  RunSummary summary{object.at("id"),      object.at("name"),  static_cast<RunState>(object.at("state").get<int>()),
-                     object.at("contract"), object.at("created"), object.at("steps"), object.at("weights"), {}, object.at("note")};
+  RunSummary summary{object.at("id"),
+                     object.at("name"),
+                     static_cast<RunState>(object.at("state").get<int>()),
+                     object.at("contract"),
+                     object.at("created"),
+                     object.at("steps"),
+                     object.at("weights"),
+                     {},
+                     object.at("note")};
   for (const Json& line : object.at("metrics")) {
     MetricsLine metrics{line.at("step"), line.at("epoch"), line.at("set"), {}};
     for (const auto& [name, value] : line.at("values").items()) metrics.values[name] = number(value);
@@ -174,7 +189,8 @@ std::optional<RunSummary> RunIndex::find(const std::string& id, const std::strin
   if (!usable()) return std::nullopt;
   try {
     const Statement select =
-        prepare(impl_->database.get(), "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
+        prepare(impl_->database.get(),
+                "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
     if (!select) return std::nullopt;
     bind_text(select.get(), 1, impl_->archive);
     bind_text(select.get(), 2, id);

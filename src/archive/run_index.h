@@ -1,8 +1,8 @@
 // A cache of run summaries: SQLite, per user, at $XDG_CACHE_HOME/isobit/index.sqlite (docs/formats/index.md).
 //
-// A row counts only while the run's files look as they did when it was made (size, time of change, inode), so a stale
-// index is harmless; one that is damaged, of another version or not writable is rebuilt or done without, silently.
-// Nothing here throws. One thread per object; processes may share the file.
+// A row counts only while the run's files look as they did when it was made (size, time of change, inode), so
+// a stale index is harmless; one that is damaged, of another version or not writable is rebuilt or done
+// without, silently. Nothing here throws. One thread per object; processes may share the file.
 #pragma once
 
 #include <filesystem>

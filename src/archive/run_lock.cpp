@@ -71,9 +71,9 @@ Holder myself() {
 
 // `token` tells two locks of one process apart.
 std::string to_text(const Holder& holder, const std::string& token) {
-  const nlohmann::ordered_json object{{"host", holder.host},           {"machine", holder.machine},
-                                      {"boot", holder.boot},           {"processes", holder.processes},
-                                      {"pid", holder.pid},             {"started", holder.started},
+  const nlohmann::ordered_json object{{"host", holder.host}, {"machine", holder.machine},
+                                      {"boot", holder.boot}, {"processes", holder.processes},
+                                      {"pid", holder.pid},   {"started", holder.started},
                                       {"token", token}};
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -88,13 +88,15 @@ std::optional<Holder> parse_holder(const std::string& text) {
   }
 }
 
-// Only what this machine can be sure of: a lock is stale if its machine was booted since, or its process is gone.
+// Only what this machine can be sure of: a lock is stale if its machine was booted since, or its process is
+// gone.
 bool is_stale(const std::string& text) {
   const auto holder = parse_holder(text);
   if (!holder) return false;
   const Holder self = myself();
   if (holder->boot != self.boot) return holder->host == self.host && holder->machine == self.machine;
-  if (holder->processes != self.processes) return false;  // another container: its processes are not ours to see
+  if (holder->processes != self.processes)
+    return false;  // another container: its processes are not ours to see
   const ProcessState state = process_state(holder->pid);
   return !state.alive || state.started != holder->started;
 }
@@ -126,7 +128,8 @@ bool create_exclusively(const fs::path& path, const std::string& content) {
   struct stat status {};
   // NFS may lose the answer of a link that was made: the count of names tells.
   if (!created && ::stat(temporary.c_str(), &status) == 0) created = status.st_nlink == 2;
-  if (!created && code != EEXIST) {  // no hard links here: exclusive creation, whose content comes a moment later
+  if (!created &&
+      code != EEXIST) {  // no hard links here: exclusive creation, whose content comes a moment later
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) {
       const int reason = errno;
@@ -153,7 +156,8 @@ void drop_stale(const fs::path& path, const std::string& seen) {
   ::unlink(aside.c_str());
 }
 
-[[noreturn]] void throw_held(const fs::path& runs, const std::string& id, const fs::path& lock, const std::string& text) {
+[[noreturn]] void throw_held(const fs::path& runs, const std::string& id, const fs::path& lock,
+                             const std::string& text) {
   throw UserError((runs / id).string(), fmt::format("is being written by {}", describe(text)),
                   fmt::format("wait for it; if it is gone for certain, delete {}", lock.string()));
 }
@@ -188,12 +192,14 @@ RunLock RunLock::acquire(const fs::path& runs, const std::string& id) {
     if (!is_stale(*other)) throw_held(runs, id, path, *other);
     drop_stale(path, *other);
   }
-  throw UserError(path.string(), "can not be taken: others take and release it all the time", "try again later");
+  throw UserError(path.string(), "can not be taken: others take and release it all the time",
+                  "try again later");
 }
 
 void RunLock::require_held() const {
   if (read_lock(path_) != content_) {
-    throw UserError(path_.string(), "the lock of this run was taken away", "resume the run once nobody writes it");
+    throw UserError(path_.string(), "the lock of this run was taken away",
+                    "resume the run once nobody writes it");
   }
 }
 

@@ -22,12 +22,16 @@ constexpr const char* kRestore = "restore the run's folder from a copy";
 
 [[noreturn]] void throw_unsealed(const fs::path& folder) {
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) throw UserError(folder.string(), "no run's folder", "isobit log lists the runs");
+  if (!fs::is_directory(folder, ignored))
+    throw UserError(folder.string(), "no run's folder", "isobit log lists the runs");
   const RunSummary summary = summarize(folder);
-  if (summary.state == RunState::damaged) throw UserError(folder.string(), "damaged: " + summary.note, kRestore);
+  if (summary.state == RunState::damaged)
+    throw UserError(folder.string(), "damaged: " + summary.note, kRestore);
   const std::string note = summary.note.empty() ? "" : ": " + summary.note;
-  throw UserError(folder.string(), fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
-                  summary.state == RunState::running ? "wait for its end" : "isobit run --resume finishes it");
+  throw UserError(
+      folder.string(),
+      fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
+      summary.state == RunState::running ? "wait for its end" : "isobit run --resume finishes it");
 }
 
 // The folder holds what the manifest lists, no more and no less.
@@ -50,9 +54,12 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
   std::map<std::string, std::string> contents;
   for (const auto& [path, digest] : manifest.files) {
     const fs::path file = folder / path;
-    if (!fs::is_regular_file(fs::symlink_status(file))) throw UserError(file.string(), "damaged: not a regular file", kRestore);
+    if (!fs::is_regular_file(fs::symlink_status(file)))
+      throw UserError(file.string(), "damaged: not a regular file", kRestore);
     if (fs::file_size(file) != digest.size) {
-      throw UserError(file.string(), fmt::format("damaged: {} bytes, recorded were {}", fs::file_size(file), digest.size), kRestore);
+      throw UserError(file.string(),
+                      fmt::format("damaged: {} bytes, recorded were {}", fs::file_size(file), digest.size),
+                      kRestore);
     }
     if (is_checkpoint(path)) {
       if (digest_file(file).sha256 != digest.sha256) {
@@ -78,8 +85,10 @@ RunRecord RunRecord::open(const fs::path& folder) {
   const Manifest manifest = parse_manifest(manifest_text, manifest_path.string());
   require_same_files(folder, manifest);
   std::map<std::string, std::string> contents = read_checked(folder, manifest);
-  for (const char* file : {kStateFile, kExperimentFile, kEnvironmentFile, kDataFile, kStepsLog, kMetricsLog, kTimingsLog, kCheckpointsLog}) {
-    if (!contents.contains(file)) throw UserError((folder / file).string(), "damaged: not in the manifest", kRestore);
+  for (const char* file : {kStateFile, kExperimentFile, kEnvironmentFile, kDataFile, kStepsLog, kMetricsLog,
+                           kTimingsLog, kCheckpointsLog}) {
+    if (!contents.contains(file))
+      throw UserError((folder / file).string(), "damaged: not in the manifest", kRestore);
   }
 
   const StateFile state = parse_state(contents[kStateFile], (folder / kStateFile).string());
@@ -91,18 +100,24 @@ RunRecord RunRecord::open(const fs::path& folder) {
   record.steps_ = parse_log<StepLine>(contents[kStepsLog], folder / kStepsLog);
   record.metrics_ = parse_log<MetricsLine>(contents[kMetricsLog], folder / kMetricsLog);
   record.timings_ = parse_log<TimingLine>(contents[kTimingsLog], folder / kTimingsLog);
-  for (const CheckpointLine& line : parse_log<CheckpointLine>(contents[kCheckpointsLog], folder / kCheckpointsLog)) {
-    if (manifest.files.contains(line.entry.file)) record.checkpoints_.push_back(line.entry);  // else removed as too old
+  for (const CheckpointLine& line :
+       parse_log<CheckpointLine>(contents[kCheckpointsLog], folder / kCheckpointsLog)) {
+    if (manifest.files.contains(line.entry.file))
+      record.checkpoints_.push_back(line.entry);  // else removed as too old
   }
   for (std::size_t i = 0; i < record.steps_.size(); ++i) {
     if (record.steps_[i].step != static_cast<std::int64_t>(i + 1)) {
-      throw UserError(fmt::format("{}:{}", (folder / kStepsLog).string(), i + 1), "damaged: steps out of order", kRestore);
+      throw UserError(fmt::format("{}:{}", (folder / kStepsLog).string(), i + 1),
+                      "damaged: steps out of order", kRestore);
     }
   }
-  if (state.state != "finished" || state.id != manifest.run || state.steps != static_cast<std::int64_t>(record.steps_.size())) {
+  if (state.state != "finished" || state.id != manifest.run ||
+      state.steps != static_cast<std::int64_t>(record.steps_.size())) {
     throw UserError((folder / kStateFile).string(), "damaged: state, manifest and log disagree", kRestore);
   }
-  record.summary_ = {state.id, state.name, RunState::finished, state.contract, state.created, state.steps, state.weights, {}, ""};
+  record.summary_ = {
+      state.id, state.name, RunState::finished, state.contract, state.created, state.steps, state.weights,
+      {},       ""};
   record.summary_.metrics = last_of_each_set(record.metrics_);
   record.files_ = static_cast<std::int64_t>(manifest.files.size()) + 1;
   record.bytes_ = manifest_text.size();

@@ -1,9 +1,9 @@
 // Reads a finished run's record, after proving that it is the one that was sealed (docs/formats/run.md).
 //
-// open() reads every file once, checks size and SHA-256 against the manifest, the manifest against its own digest,
-// and the folder for files that do not belong; contents are parsed from the bytes that were checked. A record with
-// any bit altered, a file missing or added, or not sealed at all never becomes an object: UserError names the
-// file and what is wrong with it. Immutable; thread-safe.
+// open() reads every file once, checks size and SHA-256 against the manifest, the manifest against its own
+// digest, and the folder for files that do not belong; contents are parsed from the bytes that were checked.
+// A record with any bit altered, a file missing or added, or not sealed at all never becomes an object:
+// UserError names the file and what is wrong with it. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

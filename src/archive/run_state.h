@@ -21,7 +21,8 @@ struct StateFile {
   std::string state = "running";  // running, failed, finished: what its writer last said
   std::int64_t steps = 0;         // when this was written
   std::string weights, reason;
-  std::map<std::string, FileDigest> inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
+  std::map<std::string, FileDigest>
+      inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
 };
 
 [[nodiscard]] std::string format_state(const StateFile& state);
@@ -32,7 +33,9 @@ struct StateFile {
 [[nodiscard]] std::string utc_now();
 
 // A file in checkpoints/ (checkpoints.jsonl is not one).
-[[nodiscard]] inline bool is_checkpoint(const std::string& path) { return path.starts_with(std::string(kCheckpointFolder) + "/"); }
+[[nodiscard]] inline bool is_checkpoint(const std::string& path) {
+  return path.starts_with(std::string(kCheckpointFolder) + "/");
+}
 
 // UserError unless the text's size and SHA-256 are those of `expected`.
 void require_digest(const std::string& text, const FileDigest& expected, const std::filesystem::path& path);

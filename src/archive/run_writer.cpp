@@ -14,6 +14,7 @@
 #include "archive/run_lock.h"
 #include "archive/run_state.h"
 #include "archive/sha256.h"
+#include "archive/unfinished_run.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
 
@@ -42,7 +43,8 @@ void require_name(const std::string& name) {
                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
                       return (c < 128 && std::isalnum(c)) || c == '-' || c == '_' || c == '.';
                     });
-  if (!good) throw UserError("", fmt::format("'{}' is no name of a run", name), "1 to 64 letters, digits, - _ .");
+  if (!good)
+    throw UserError("", fmt::format("'{}' is no name of a run", name), "1 to 64 letters, digits, - _ .");
 }
 
 // "20261121-045835-fashion-mlp-3f9a2c01"
@@ -54,7 +56,9 @@ std::string make_id(const std::string& created, const std::string& name) {
   return fmt::format("{}-{}-{}-{}", digits.substr(0, 8), digits.substr(8), name, random_suffix());
 }
 
-std::string checkpoint_file(std::int64_t step) { return fmt::format("{}/step-{}.safetensors", kCheckpointFolder, step); }
+std::string checkpoint_file(std::int64_t step) {
+  return fmt::format("{}/step-{}.safetensors", kCheckpointFolder, step);
+}
 
 }  // namespace
 
@@ -111,12 +115,14 @@ RunWriter RunWriter::create(const fs::path& runs, const RunInputs& inputs) {
   const fs::path making = runs / (".tmp-" + state.id);
   try {
     make_folders(making / kCheckpointFolder);
-    for (const auto& [file, text] : {std::pair{kExperimentFile, &inputs.experiment},
-                                     std::pair{kEnvironmentFile, &inputs.environment}, std::pair{kDataFile, &inputs.data}}) {
+    for (const auto& [file, text] :
+         {std::pair{kExperimentFile, &inputs.experiment}, std::pair{kEnvironmentFile, &inputs.environment},
+          std::pair{kDataFile, &inputs.data}}) {
       write_file(making / file, *text);
       state.inputs[file] = {text->size(), sha256(*text)};
     }
-    for (const char* log : {kStepsLog, kMetricsLog, kTimingsLog, kCheckpointsLog}) write_file(making / log, "");
+    for (const char* log : {kStepsLog, kMetricsLog, kTimingsLog, kCheckpointsLog})
+      write_file(making / log, "");
     write_file(making / kStateFile, format_state(state));
     std::error_code error;
     fs::rename(making, runs / state.id, error);
@@ -141,10 +147,11 @@ void RunWriter::append_step(const StepLine& line) {
   if (!impl_->replayed.empty()) {
     if (impl_->replayed.front() != line) {
       const std::string before = format_line(impl_->replayed.front());
-      throw UserError((impl_->folder / kStepsLog).string(),
-                      fmt::format("step {} came out differently after resuming: {} now, {} before", line.step,
-                                  text.substr(0, text.size() - 1), before.substr(0, before.size() - 1)),
-                      "the machine or the program computes wrongly: run the experiment anew and verify it elsewhere");
+      throw UserError(
+          (impl_->folder / kStepsLog).string(),
+          fmt::format("step {} came out differently after resuming: {} now, {} before", line.step,
+                      text.substr(0, text.size() - 1), before.substr(0, before.size() - 1)),
+          "the machine or the program computes wrongly: run the experiment anew and verify it elsewhere");
     }
     impl_->replayed.pop_front();
   }
@@ -155,7 +162,8 @@ void RunWriter::append_step(const StepLine& line) {
 void RunWriter::append_metrics(const MetricsLine& line) { impl_->metrics.append(format_line(line)); }
 void RunWriter::append_timing(const TimingLine& line) { impl_->timings.append(format_line(line)); }
 
-void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep) {
+void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state,
+                                 std::int64_t keep) {
   impl_->lock.require_held();
   CheckpointLine line;
   for (const auto& [name, log] : impl_->logs()) {
@@ -193,7 +201,8 @@ Manifest RunWriter::Impl::seal() const {
   Manifest manifest;
   manifest.run = state.id;
   for (const std::string& path : list_files(folder)) {
-    if (path.ends_with('/')) throw UserError((folder / path).string(), "a folder that is no part of the run", "move it away");
+    if (path.ends_with('/'))
+      throw UserError((folder / path).string(), "a folder that is no part of the run", "move it away");
     manifest.files[path] = digest_file(folder / path);
   }
   // What lies there must be what was written: a disk that lost something, or a second writer, shows here.
@@ -205,9 +214,11 @@ Manifest RunWriter::Impl::seal() const {
   written[kCheckpointsLog] = checkpoints.digest();
   for (const auto& [path, digest] : written) {
     const auto found = manifest.files.find(path);
-    if (found == manifest.files.end()) throw UserError((folder / path).string(), "vanished while the run wrote it", kRestore);
+    if (found == manifest.files.end())
+      throw UserError((folder / path).string(), "vanished while the run wrote it", kRestore);
     if (found->second.size != digest.size || found->second.sha256 != digest.sha256) {
-      throw UserError((folder / path).string(), "holds something other than what was written to it", kRestore);
+      throw UserError((folder / path).string(), "holds something other than what was written to it",
+                      kRestore);
     }
   }
   return manifest;
@@ -236,109 +247,33 @@ void RunWriter::fail(const std::string& reason) noexcept {
   }
 }
 
-namespace {
-
-// The newest checkpoint whose file is what was written. Removes checkpoints that come later or are damaged.
-std::optional<CheckpointLine> newest_sound(const fs::path& folder, std::vector<CheckpointLine>& lines) {
-  while (!lines.empty()) {
-    const CheckpointEntry& entry = lines.back().entry;
-    try {
-      const FileDigest found = digest_file(folder / entry.file);
-      if (found.size == entry.size && found.sha256 == entry.sha256) return lines.back();
-    } catch (const UserError&) {  // missing: as good as damaged
-    }
-    lines.pop_back();
-  }
-  return std::nullopt;
-}
-
-// Reads a log, proves that its beginning is what the checkpoint saw, and cuts it there. Returns all it held.
-std::string cut_log(const fs::path& path, const FileDigest& covered, Sha256& hash) {
-  std::string content = read_file(path);
-  const std::string prefix = content.substr(0, covered.size);
-  require_digest(prefix, covered, path);
-  hash.update(prefix);
-  if (content.size() > covered.size) {
-    std::error_code error;
-    fs::resize_file(path, covered.size, error);
-    if (error) throw_file_error(path, "can not be written", error.value());
-  }
-  return content;
-}
-
-void remove_checkpoints_but(const fs::path& folder, const std::vector<CheckpointLine>& lines) {
-  for (const std::string& path : list_files(folder)) {
-    if (!is_checkpoint(path) || path.ends_with('/')) continue;
-    const bool listed = std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.entry.file == path; });
-    std::error_code error;
-    if (!listed) fs::remove(folder / path, error);
-    if (error) throw_file_error(folder / path, "can not be removed", error.value());
-  }
-}
-
-StateFile read_unfinished(const fs::path& folder) {
-  StateFile state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
-  if (fs::exists(folder / kManifest)) {
-    throw UserError(folder.string(), "this run is finished", "isobit verify proves it; isobit run starts another");
-  }
-  if (state.contract != contract::kContractVersion) {
-    throw UserError(folder.string(), fmt::format("recorded under contract {}, this program computes by {}",
-                                                 state.contract, contract::kContractVersion),
-                    "resume it with the isobit that began it");
-  }
-  return state;
-}
-
-}  // namespace
-
 RunWriter RunWriter::resume(const fs::path& run, const std::string& environment) {
   const fs::path folder = fs::weakly_canonical(run);
-  if (!fs::exists(folder / kStateFile)) throw UserError(run.string(), "no run's folder", "isobit log lists the runs");
+  if (!fs::exists(folder / kStateFile)) {
+    throw UserError(run.string(), "no run's folder", "isobit log lists the runs");
+  }
   RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string());
-  StateFile state = read_unfinished(folder);
-  std::map<std::string, std::string> inputs;
-  for (const auto& [path, digest] : state.inputs) {
-    require_digest(inputs[path] = read_file(folder / path), digest, folder / path);
-  }
-  remove_temporaries(folder);
-  remove_temporaries(folder / kCheckpointFolder);
-
-  auto lines = parse_unfinished_log<CheckpointLine>(read_file(folder / kCheckpointsLog));
-  const auto newest = newest_sound(folder, lines);
-  std::map<std::string, FileDigest> covered;
-  if (newest) covered = newest->logs;
-  std::map<std::string, Sha256> hashes;
-  std::string steps;
-  for (const char* name : {kStepsLog, kMetricsLog, kTimingsLog}) {
-    const auto found = covered.find(name);
-    const FileDigest digest = found != covered.end() ? found->second : FileDigest{0, sha256("")};
-    std::string content = cut_log(folder / name, digest, hashes[name]);
-    if (name == std::string_view(kStepsLog)) steps = content.substr(digest.size);
-  }
-  std::string checkpoints;
-  for (const CheckpointLine& line : lines) checkpoints += format_line(line);
-  write_file(folder / kCheckpointsLog, checkpoints);
-  remove_checkpoints_but(folder, lines);
-
-  const std::string file = fmt::format("environment-{}.json", state.inputs.size() - 1);
+  UnfinishedRun left = cut_back(folder);
+  const std::string file = fmt::format("environment-{}.json", left.state.inputs.size() - 1);
   write_file(folder / file, environment);
-  state.inputs[file] = {environment.size(), sha256(environment)};
-  state.state = "running";
-  state.reason.clear();
-  state.steps = newest ? newest->entry.step : 0;
+  left.state.inputs[file] = {environment.size(), sha256(environment)};
+  left.state.state = "running";
+  left.state.reason.clear();
+  left.state.steps = left.checkpoints.empty() ? 0 : left.checkpoints.back().entry.step;
 
-  auto impl = std::make_unique<Impl>(folder, std::move(state), std::move(lock));
-  impl->steps.hash = hashes[kStepsLog];
-  impl->metrics.hash = hashes[kMetricsLog];
-  impl->timings.hash = hashes[kTimingsLog];
-  impl->checkpoints.hash.update(checkpoints);
-  impl->experiment = inputs[kExperimentFile];
-  impl->data = inputs[kDataFile];
-  if (newest) impl->checkpoint.emplace(newest->entry.step, Safetensors::read(folder / newest->entry.file));
-  for (const CheckpointLine& line : lines) {
+  auto impl = std::make_unique<Impl>(folder, std::move(left.state), std::move(lock));
+  for (const auto& [name, log] : impl->logs()) log->hash = left.hashes.at(name);
+  impl->checkpoints.hash = left.hashes.at(kCheckpointsLog);
+  impl->experiment = left.inputs[kExperimentFile];
+  impl->data = left.inputs[kDataFile];
+  for (const CheckpointLine& line : left.checkpoints) {
     if (fs::exists(folder / line.entry.file)) impl->kept.push_back(line.entry);
   }
-  for (StepLine& line : parse_unfinished_log<StepLine>(steps)) impl->replayed.push_back(std::move(line));
+  if (!impl->kept.empty()) {
+    const CheckpointEntry& newest = impl->kept.back();
+    impl->checkpoint.emplace(newest.step, Safetensors::read(folder / newest.file));
+  }
+  impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
   impl->write_state();
   return RunWriter(std::move(impl));
 }

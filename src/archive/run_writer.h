@@ -1,10 +1,9 @@
 // Writes the record of one run (docs/formats/run.md).
 //
-// Whoever holds a RunWriter holds the run's lock: no other process writes this record. What append_* was given
-// survives a kill of the process at any moment; what a checkpoint covers also survives a power failure. Files
-// other than the logs appear whole or not at all. Errors (no space, read-only, no permission, another writer) are
-// UserError naming the file; the record stays sound and resumable.
-// One thread per object.
+// Whoever holds a RunWriter holds the run's lock: no other process writes this record. What append_* was
+// given survives a kill of the process at any moment; what a checkpoint covers also survives a power failure.
+// Files other than the logs appear whole or not at all. Errors (no space, read-only, no permission, another
+// writer) are UserError naming the file; the record stays sound and resumable. One thread per object.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,9 @@ class RunWriter {
   // A new folder in `runs` (created where missing), complete when it appears.
   [[nodiscard]] static RunWriter create(const std::filesystem::path& runs, const RunInputs& inputs);
 
-  // Goes on with an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where
-  // there is none. UserError for a finished run, one with a living writer, or damaged logs before the checkpoint.
+  // Goes on with an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing
+  // where there is none. UserError for a finished run, one with a living writer, or damaged logs before the
+  // checkpoint.
   [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment);
 
   RunWriter(RunWriter&&) noexcept;

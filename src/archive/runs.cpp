@@ -30,7 +30,8 @@ std::string stamp_of(const fs::path& run) {
       stamp += "-;";
       continue;
     }
-    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
+    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                         status.st_ino);
   }
   return stamp;
 }
@@ -63,7 +64,8 @@ RunSummary read_summary(const fs::path& run) {
   try {
     const std::string text = read_file(run / kStateFile);
     const StateFile state = parse_state(text, kStateFile);
-    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", {}, ""};
+    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "",
+               {},         ""};
     const std::string metrics = read_file(run / kMetricsLog);
     summary.metrics = last_of_each_set(parse_unfinished_log<MetricsLine>(metrics));
     if (fs::exists(run / kManifest)) {
@@ -106,7 +108,8 @@ void look_at_lock(RunSummary& summary, const fs::path& runs) {
 // A folder with anything that a run leaves.
 bool is_run(const fs::path& folder) {
   std::error_code ignored;
-  return fs::exists(folder / kStateFile, ignored) || fs::exists(folder / kManifest, ignored) || fs::exists(folder / kStepsLog, ignored);
+  return fs::exists(folder / kStateFile, ignored) || fs::exists(folder / kManifest, ignored) ||
+         fs::exists(folder / kStepsLog, ignored);
 }
 
 std::vector<std::string> run_ids(const fs::path& runs) {
@@ -165,7 +168,8 @@ fs::path find_run(const fs::path& runs, const std::string& word) {
   }
   if (word == "last") {
     const auto list = list_runs(runs);
-    if (list.empty()) throw UserError(runs.string(), "no runs there", "isobit run starts one; --runs names another folder");
+    if (list.empty())
+      throw UserError(runs.string(), "no runs there", "isobit run starts one; --runs names another folder");
     return runs / list.front().id;
   }
   const std::vector<std::string> ids = run_ids(runs);
@@ -176,7 +180,8 @@ fs::path find_run(const fs::path& runs, const std::string& word) {
   }
   if (fitting.size() == 1) return runs / fitting[0];
   if (fitting.size() > 1) {
-    throw UserError(word, fmt::format("{} runs in {} begin so", fitting.size(), runs.string()), "give more of the id");
+    throw UserError(word, fmt::format("{} runs in {} begin so", fitting.size(), runs.string()),
+                    "give more of the id");
   }
   if (is_run(word)) return word;
   const std::string near = nearest(word, ids);

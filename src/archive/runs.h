@@ -19,8 +19,8 @@ namespace isobit::archive {
 // Newest first. A missing archive is an empty one. Never fails for one bad run: that one is `damaged`.
 [[nodiscard]] std::vector<RunSummary> list_runs(const std::filesystem::path& runs);
 
-// What one folder says: its manifest, the files' sizes and who holds its lock; digests are run_record.h's matter.
-// Never throws for bad content: that run is `damaged`.
+// What one folder says: its manifest, the files' sizes and who holds its lock; digests are run_record.h's
+// matter. Never throws for bad content: that run is `damaged`.
 [[nodiscard]] RunSummary summarize(const std::filesystem::path& run);
 
 }  // namespace isobit::archive

@@ -27,9 +27,9 @@ struct Dtype {
   std::string_view name;
   std::size_t size;
 };
-constexpr Dtype kDtypes[] = {{"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
-                             {"U16", 2},  {"I16", 2},  {"F16", 2}, {"BF16", 2},    {"U32", 4},
-                             {"I32", 4},  {"F32", 4},  {"U64", 8}, {"I64", 8},     {"F64", 8}};
+constexpr Dtype kDtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+                             {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+                             {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
 
 // Bytes of a tensor; nothing where shape or product are out of range.
 std::optional<std::uint64_t> byte_count(std::string_view dtype, const std::vector<std::int64_t>& shape) {
@@ -83,7 +83,8 @@ class Parser {
   Json parse_header() {
     if (bytes_.size() < kLengthBytes) damaged(fmt::format("{} bytes, its length needs 8", bytes_.size()));
     std::uint64_t length = 0;
-    for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(bytes_[i]) << 8 * i;
+    for (std::size_t i = 0; i < kLengthBytes; ++i)
+      length |= std::to_integer<std::uint64_t>(bytes_[i]) << 8 * i;
     if (length > kHeaderLimit) damaged(fmt::format("a header of {} bytes", length));
     if (length > bytes_.size() - kLengthBytes) damaged("the header ends after the file");
     const char* text = reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes;
@@ -124,12 +125,15 @@ class Parser {
     }
     tensor.dtype = dtype.get<std::string>();
     if (!shape.is_array()) damaged(fmt::format("tensor '{}': the shape is no list", name));
-    for (const Json& extent : shape) tensor.shape.push_back(static_cast<std::int64_t>(read_count(extent, name)));
-    if (!offsets.is_array() || offsets.size() != 2) damaged(fmt::format("tensor '{}': not two offsets", name));
+    for (const Json& extent : shape)
+      tensor.shape.push_back(static_cast<std::int64_t>(read_count(extent, name)));
+    if (!offsets.is_array() || offsets.size() != 2)
+      damaged(fmt::format("tensor '{}': not two offsets", name));
     const std::uint64_t begin = read_count(offsets[0], name), end = read_count(offsets[1], name);
     if (begin > end || end > data_.size()) damaged(fmt::format("tensor '{}' lies outside the file", name));
     const auto expected = byte_count(tensor.dtype, tensor.shape);
-    if (!expected || *expected != end - begin) damaged(fmt::format("tensor '{}': size and shape differ", name));
+    if (!expected || *expected != end - begin)
+      damaged(fmt::format("tensor '{}': size and shape differ", name));
     tensor.data = data_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     return tensor;
   }
@@ -140,7 +144,8 @@ class Parser {
     });
     const std::byte* expected = data_.data();
     for (const TensorView& tensor : tensors) {
-      if (tensor.data.data() != expected) damaged(fmt::format("a hole or an overlap before tensor '{}'", tensor.name));
+      if (tensor.data.data() != expected)
+        damaged(fmt::format("a hole or an overlap before tensor '{}'", tensor.name));
       expected += tensor.data.size();
     }
     if (expected != data_.data() + data_.size()) damaged("bytes after the last tensor");
@@ -172,7 +177,8 @@ std::string safetensors_header(std::span<const TensorView> tensors, const Metada
     if (!bytes || *bytes != tensor.data.size()) {
       throw std::invalid_argument("safetensors: data of '" + tensor.name + "' fits not its dtype and shape");
     }
-    header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + *bytes}}};
+    header[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + *bytes}}};
     offset += *bytes;
   }
   std::string text = header.dump();
@@ -196,7 +202,8 @@ Safetensors Safetensors::read(const std::filesystem::path& path) {
 }
 
 const TensorView* Safetensors::find(std::string_view name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorView& t) { return t.name == name; });
+  const auto found =
+      std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorView& t) { return t.name == name; });
   return found == tensors_.end() ? nullptr : &*found;
 }
 

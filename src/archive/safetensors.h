@@ -5,9 +5,9 @@
 //               "__metadata__": {"key": "text", ...}}, padded with spaces to a multiple of 8
 //   the rest    the tensors' elements, row-major, little-endian, without holes
 //
-// The writer gives the same bytes for the same input. The reader trusts nothing: every length is checked against
-// the file, shapes against overflow, tensors against overlap and holes. Errors are UserError naming the file.
-// Thread-safe; no state.
+// The writer gives the same bytes for the same input. The reader trusts nothing: every length is checked
+// against the file, shapes against overflow, tensors against overlap and holes. Errors are UserError naming
+// the file. Thread-safe; no state.
 #pragma once
 
 #include <cstddef>

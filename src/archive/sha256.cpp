@@ -27,7 +27,9 @@ void require(int ok) {
 
 void Sha256::Free::operator()(void* context) const { EVP_MD_CTX_free(raw(context)); }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) { require(EVP_DigestInit_ex(raw(context_.get()), EVP_sha256(), nullptr)); }
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  require(EVP_DigestInit_ex(raw(context_.get()), EVP_sha256(), nullptr));
+}
 
 Sha256::Sha256(const Sha256& other) : context_(EVP_MD_CTX_new()) {
   require(EVP_MD_CTX_copy_ex(raw(context_.get()), raw(other.context_.get())));

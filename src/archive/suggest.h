@@ -11,7 +11,8 @@ namespace isobit::archive {
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The candidate with the smallest distance (the first of equals), if that is at most a third of the longer
-// word's length, at least 1; else "". A candidate that begins with `word` (two letters at least) counts as near.
+// word's length, at least 1; else "". A candidate that begins with `word` (two letters at least) counts as
+// near.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace isobit::archive

@@ -1,8 +1,8 @@
 // The one exception for what a user can mend: bad input, missing or damaged files, a full disk.
 //
-// Carries a place (a file, a file with line and column, an option), the problem and the remedy. The command line
-// prints "isobit: PLACE: PROBLEM (REMEDY)" on one line and ends with kUserErrorExit. Defects of the program are
-// other exceptions. Immutable; thread-safe.
+// Carries a place (a file, a file with line and column, an option), the problem and the remedy. The command
+// line prints "isobit: PLACE: PROBLEM (REMEDY)" on one line and ends with kUserErrorExit. Defects of the
+// program are other exceptions. Immutable; thread-safe.
 #pragma once
 
 #include <stdexcept>

@@ -52,8 +52,11 @@ int run(const Options& options) {
 
 Action declare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
-  app.add_option("-n,--count", options->count, "At most so many runs (0: all)")->type_name("N")->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")
+      ->type_name("DIR");
+  app.add_option("-n,--count", options->count, "At most so many runs (0: all)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   app.add_flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
   return [options] { return run(*options); };
 }

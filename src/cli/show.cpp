@@ -30,7 +30,8 @@ Json parsed(const std::string& text) {
   return value.is_discarded() ? Json(nullptr) : value;
 }
 
-void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder,
+                const std::string& record) {
   Json object = summary_json(summary);
   object["path"] = folder.string();
   object["record"] = record;
@@ -40,10 +41,12 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder,
+                const std::string& record) {
   fmt::print("run      {}\n", summary.id);
   fmt::print("path     {}\n", folder.string());
-  fmt::print("state    {}{}\n", archive::to_string(summary.state), summary.note.empty() ? "" : " (" + summary.note + ")");
+  fmt::print("state    {}{}\n", archive::to_string(summary.state),
+             summary.note.empty() ? "" : " (" + summary.note + ")");
   fmt::print("record   {}\n", record);
   fmt::print("created  {}\n", summary.created);
   fmt::print("steps    {}\n", summary.steps);
@@ -81,9 +84,13 @@ int run(const Options& options) {
 
 Action declare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
-  app.add_flag("--json", options->json, "One object: what `log --json` says, and path, record, experiment, ...");
+  app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")
+      ->type_name("RUN")
+      ->required();
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")
+      ->type_name("DIR");
+  app.add_flag("--json", options->json,
+               "One object: what `log --json` says, and path, record, experiment, ...");
   return [options] { return run(*options); };
 }
 

@@ -47,7 +47,8 @@ using Json = nlohmann::ordered_json;
 // "accuracy 0.8312  loss 0.4711"
 [[nodiscard]] inline std::string metrics_text(const archive::MetricsLine& line) {
   std::string text;
-  for (const auto& [name, value] : line.values) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, value);
+  for (const auto& [name, value] : line.values)
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, value);
   return text;
 }
 

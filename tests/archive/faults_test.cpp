@@ -1,5 +1,6 @@
-// What disks do: full, read-only, failing in the middle of a write. The small and the read-only file system are real
-// ones (tmpfs in a mount namespace of a child) where the system lets us mount; injected faults run everywhere.
+// What disks do: full, read-only, failing in the middle of a write. The small and the read-only file system
+// are real ones (tmpfs in a mount namespace of a child) where the system lets us mount; injected faults run
+// everywhere.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -24,8 +25,8 @@ std::string straight_steps() {
   return read_file(finished_run(scratch.runs()) / "steps.jsonl");
 }
 
-// The disk is full after n bytes, for n over the whole of a run's writes: the error is said, nothing half-written has
-// a final name, and with space again the run ends as if nothing had happened.
+// The disk is full after n bytes, for n over the whole of a run's writes: the error is said, nothing
+// half-written has a final name, and with space again the run ends as if nothing had happened.
 TEST(Faults, NoSpaceAtAnyByteLeavesASoundArchive) {
   const Scratch scratch;
   const std::string straight = straight_steps();
@@ -57,7 +58,8 @@ TEST(Faults, NoSpaceAtAnyByteLeavesASoundArchive) {
     ++created;
     const fs::path run = runs / list[0].id;
     if (list[0].state != RunState::finished) {
-      EXPECT_TRUE(list[0].state == RunState::interrupted || list[0].state == RunState::failed) << list[0].note;
+      EXPECT_TRUE(list[0].state == RunState::interrupted || list[0].state == RunState::failed)
+          << list[0].note;
       RunWriter writer = RunWriter::resume(run, "{}");
       write_steps(writer, (writer.checkpoint() ? writer.checkpoint()->step() : 0) + 1, 8);
       writer.finish(kWeights);
@@ -73,10 +75,15 @@ TEST(Faults, FailuresAreSaidWithFileAndRemedy) {
   const Scratch scratch;
   RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
   const std::string log = (writer.folder() / "steps.jsonl").string();
-  for (const auto& [code, words] : {std::pair{ENOSPC, "no space left on device (free space there"}, std::pair{EROFS, "read-only file system ("},
-                                    std::pair{EIO, "input/output error ("}, std::pair{EDQUOT, "disk quota exceeded ("}}) {
+  for (const auto& [code, words] :
+       {std::pair{ENOSPC, "no space left on device (free space there"},
+        std::pair{EROFS, "read-only file system ("}, std::pair{EIO, "input/output error ("},
+        std::pair{EDQUOT, "disk quota exceeded ("}}) {
     const Fault fault(code, 0);
-    EXPECT_NE(error_of([&] { writer.append_step(small_step(1)); }).find(log + ": can not be written: " + words), std::string::npos) << words;
+    EXPECT_NE(
+        error_of([&] { writer.append_step(small_step(1)); }).find(log + ": can not be written: " + words),
+        std::string::npos)
+        << words;
   }
   writer.append_step(small_step(1));  // the failed ones left nothing
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 0);
@@ -95,7 +102,8 @@ TEST(Faults, AFullFileSystem) {
     const fs::path run = writer.folder();
     { const RunWriter gone = std::move(writer); }
     const RunSummary summary = summarize(run);
-    if (summary.state != RunState::failed && summary.state != RunState::interrupted) return "state: " + summary.note;
+    if (summary.state != RunState::failed && summary.state != RunState::interrupted)
+      return "state: " + summary.note;
     fs::remove(run / "checkpoints" / "step-50.safetensors");  // someone makes room
     fs::remove(run / "checkpoints" / "step-100.safetensors");
     RunWriter again = RunWriter::resume(run, "{}");
@@ -137,7 +145,8 @@ TEST(Faults, AReadOnlyArchive) {
 TEST(Faults, AFileInTheWay) {
   const Scratch scratch;
   overwrite(scratch.runs(), "a file where the archive should be");
-  const std::string error = error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs())); });
+  const std::string error =
+      error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs())); });
   EXPECT_NE(error.find(scratch.runs().string()), std::string::npos) << error;
 }
 
@@ -151,7 +160,8 @@ TEST(Faults, AtomicFilesAreOldOrNew) {
     EXPECT_NE(error_of([&] { write_file(file, fresh); }), "");
     EXPECT_EQ(read_file(file), "old");
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);  // no temporary left
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()),
+            1);  // no temporary left
   write_file(file, fresh);
   EXPECT_EQ(read_file(file), fresh);
 }

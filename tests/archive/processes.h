@@ -13,8 +13,8 @@
 
 namespace isobit::archive {
 
-// A child that runs `action` and sends what it returns (a string), or the message of what it throws. Killed and
-// waited for when the object goes.
+// A child that runs `action` and sends what it returns (a string), or the message of what it throws. Killed
+// and waited for when the object goes.
 class Child {
  public:
   template <class Action>
@@ -53,7 +53,8 @@ class Child {
   std::string answer() {
     std::string text;
     char buffer[4096];
-    for (ssize_t n = ::read(input_, buffer, sizeof buffer); n > 0; n = ::read(input_, buffer, sizeof buffer)) {
+    for (ssize_t n = ::read(input_, buffer, sizeof buffer); n > 0;
+         n = ::read(input_, buffer, sizeof buffer)) {
       text.append(buffer, static_cast<std::size_t>(n));
     }
     wait();
@@ -72,7 +73,8 @@ class Child {
 // Runs `action` in a child in which a tmpfs with these options ("size=64k") lies on `folder`; nothing where
 // this system lets us not mount (no privilege and no user namespaces).
 template <class Action>
-std::optional<std::string> with_tmpfs(const std::string& folder, const std::string& options, const Action& action) {
+std::optional<std::string> with_tmpfs(const std::string& folder, const std::string& options,
+                                      const Action& action) {
   Child child([&]() -> std::string {
     if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return "can not mount";
     if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "can not mount";

@@ -14,7 +14,8 @@ TEST(RunRecord, GivesBackWhatWasWritten) {
   const Scratch scratch;
   const RunRecord record = RunRecord::open(finished_run(scratch.runs()));
   ASSERT_EQ(record.steps().size(), 8u);
-  for (std::int64_t step = 1; step <= 8; ++step) EXPECT_EQ(record.steps()[static_cast<std::size_t>(step - 1)], small_step(step));
+  for (std::int64_t step = 1; step <= 8; ++step)
+    EXPECT_EQ(record.steps()[static_cast<std::size_t>(step - 1)], small_step(step));
   ASSERT_EQ(record.metrics().size(), 2u);
   EXPECT_EQ(record.metrics()[1].values.at("loss"), 1.0 / 8);
   EXPECT_EQ(record.experiment(), small_inputs().experiment);
@@ -39,8 +40,9 @@ TEST(RunRecord, GivesBackWhatWasWritten) {
 TEST(RunRecord, MetricsKeepEveryBinary64) {
   const Scratch scratch;
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::map<std::string, double> values = {{"a", -0.0}, {"b", 0x1.fffffffffffffp-1}, {"c", 5e-324}, {"d", infinity},
-                                                {"e", -infinity}, {"f", 1.0}, {"g", 0.1}, {"h", 1.7976931348623157e308}};
+  const std::map<std::string, double> values = {
+      {"a", -0.0}, {"b", 0x1.fffffffffffffp-1},  {"c", 5e-324}, {"d", infinity}, {"e", -infinity}, {"f", 1.0},
+      {"g", 0.1},  {"h", 1.7976931348623157e308}};
   RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
   writer.append_metrics({0, 0, "test", values});
   writer.append_metrics({0, 0, "nan", {{"x", std::nan("")}}});
@@ -95,8 +97,10 @@ TEST(RunRecord, MissingAddedShortenedAndLengthenedFilesAreNamed) {
     const std::string sound = read_file(run / file);
     fs::remove(run / file);
     const std::string missing = error_of([&] { static_cast<void>(RunRecord::open(run)); });
-    EXPECT_NE(missing.find(file == kManifest ? "not finished" : file), std::string::npos) << file << ": " << missing;
-    for (const std::string& other : {sound + "x", sound.substr(0, sound.size() - (sound.empty() ? 0 : 1)), std::string()}) {
+    EXPECT_NE(missing.find(file == kManifest ? "not finished" : file), std::string::npos)
+        << file << ": " << missing;
+    for (const std::string& other :
+         {sound + "x", sound.substr(0, sound.size() - (sound.empty() ? 0 : 1)), std::string()}) {
       if (other == sound) continue;
       overwrite(run / file, other);
       EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }), "") << file;
@@ -105,15 +109,19 @@ TEST(RunRecord, MissingAddedShortenedAndLengthenedFilesAreNamed) {
   }
   for (const char* added : {"notes.txt", "checkpoints/step-7.safetensors", ".hidden"}) {
     overwrite(run / added, "");
-    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"), std::string::npos) << added;
+    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"),
+              std::string::npos)
+        << added;
     fs::remove(run / added);
   }
   fs::create_directory(run / "folder");
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"), std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"),
+            std::string::npos);
   fs::remove(run / "folder");
   fs::rename(run / "steps.jsonl", scratch.path() / "steps.jsonl");
   fs::create_symlink(scratch.path() / "steps.jsonl", run / "steps.jsonl");
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not a regular file"), std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not a regular file"),
+            std::string::npos);
 }
 
 // Somebody who mends the manifest's digests after an alteration still has to keep the logs well formed.
@@ -121,12 +129,14 @@ TEST(RunRecord, TornLogInASealedRecordIsDamage) {
   const Scratch scratch;
   const fs::path run = finished_run(scratch.runs());
   const std::string sound = read_file(run / "steps.jsonl");
-  for (const std::string& log : {sound.substr(0, sound.size() - 5), "{}\n" + sound, sound.substr(sound.find('\n') + 1), sound + "\n"}) {
+  for (const std::string& log : {sound.substr(0, sound.size() - 5), "{}\n" + sound,
+                                 sound.substr(sound.find('\n') + 1), sound + "\n"}) {
     overwrite(run / "steps.jsonl", log);
     Manifest manifest = parse_manifest(read_file(run / kManifest), kManifest);
     manifest.files["steps.jsonl"] = {log.size(), sha256(log)};
     overwrite(run / kManifest, format_manifest(manifest));
-    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("steps.jsonl:"), std::string::npos);
+    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("steps.jsonl:"),
+              std::string::npos);
   }
 }
 
@@ -137,10 +147,19 @@ TEST(RunRecord, UnfinishedRunsAreRefusedWithTheirState) {
     RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
     run = writer.folder();
     write_steps(writer, 1, 5);
-    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not finished (running after 5 steps"), std::string::npos);
+    EXPECT_NE(error_of([&] {
+                static_cast<void>(RunRecord::open(run));
+              }).find("not finished (running after 5 steps"),
+              std::string::npos);
   }
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not finished (interrupted after 5 steps"), std::string::npos);
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(scratch.path() / "nothing")); }).find("no run's folder"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(RunRecord::open(run));
+            }).find("not finished (interrupted after 5 steps"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(RunRecord::open(scratch.path() / "nothing"));
+            }).find("no run's folder"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ void resume_to(const fs::path& run, std::int64_t last, bool finish) {
   if (done > 0) {
     EXPECT_EQ(writer.checkpoint()->state(), "{\"step\": " + std::to_string(done) + "}");
     const SmallTensors expected(done);
-    EXPECT_EQ(std::memcmp(writer.checkpoint()->contents().find("weight")->data.data(), expected.weight.data(), 24), 0);
+    EXPECT_EQ(
+        std::memcmp(writer.checkpoint()->contents().find("weight")->data.data(), expected.weight.data(), 24),
+        0);
   }
   EXPECT_EQ(writer.experiment(), small_inputs().experiment);
   EXPECT_EQ(writer.data(), small_inputs().data);
@@ -77,7 +79,8 @@ TEST(RunWriter, KilledAtAnyMomentCanBeResumed) {
     do {
       list = list_runs(runs);
       if (!list.empty()) run = runs / list[0].id;
-    } while (list.empty() || (fs::file_size(run / "steps.jsonl") < moment * 3000 && !fs::exists(run / "manifest.json")));
+    } while (list.empty() ||
+             (fs::file_size(run / "steps.jsonl") < moment * 3000 && !fs::exists(run / "manifest.json")));
     child.kill();
     if (!fs::exists(run / "manifest.json")) {
       EXPECT_EQ(summarize(run).state, RunState::interrupted);
@@ -92,12 +95,14 @@ TEST(RunWriter, KilledAtAnyMomentCanBeResumed) {
 TEST(RunWriter, TornAndForeignTailsAreCutOff) {
   const Scratch scratch;
   const std::string straight = contents(finished_run(scratch.runs()));
-  for (const std::string& tail : {std::string("{\"step\":9,\"epo"), std::string("\0\0\0\0", 4), std::string("\n\n"), std::string("garbage\n")}) {
+  for (const std::string& tail : {std::string("{\"step\":9,\"epo"), std::string("\0\0\0\0", 4),
+                                  std::string("\n\n"), std::string("garbage\n")}) {
     RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
     const fs::path run = writer.folder();
     write_steps(writer, 1, 5);
     { const RunWriter gone = std::move(writer); }
-    for (const char* log : {"steps.jsonl", "metrics.jsonl", "timings.jsonl", "checkpoints.jsonl"}) AppendFile(run / log).append(tail);
+    for (const char* log : {"steps.jsonl", "metrics.jsonl", "timings.jsonl", "checkpoints.jsonl"})
+      AppendFile(run / log).append(tail);
     overwrite(run / ".tmp-0123abcd", "half a file");
     overwrite(run / "checkpoints" / ".tmp-0123abcd", "half a checkpoint");
     overwrite(run / "checkpoints" / "step-5.safetensors", "a checkpoint without its line");
@@ -132,12 +137,14 @@ TEST(RunWriter, DamageBeforeTheCheckpointIsNamed) {
   const fs::path run = writer.folder();
   write_steps(writer, 1, 7);
   { const RunWriter gone = std::move(writer); }
-  for (const char* file : {"steps.jsonl", "metrics.jsonl", "experiment.toml", "environment.json", "data.json", "state.json"}) {
+  for (const char* file :
+       {"steps.jsonl", "metrics.jsonl", "experiment.toml", "environment.json", "data.json", "state.json"}) {
     const std::string sound = read_file(run / file);
     std::string bytes = sound;
     bytes[3] ^= 1;
     overwrite(run / file, bytes);
-    const std::string error = error_of([&] { static_cast<void>(RunWriter::resume(run, kSecondEnvironment)); });
+    const std::string error =
+        error_of([&] { static_cast<void>(RunWriter::resume(run, kSecondEnvironment)); });
     EXPECT_NE(error.find(std::string(file) + ": damaged"), std::string::npos) << file << ": " << error;
     overwrite(run / file, sound);
   }
@@ -154,30 +161,38 @@ TEST(RunWriter, AStepThatComesOutDifferentlyAfterResumingIsAnError) {
   again.append_step(small_step(4));
   StepLine other = small_step(5);
   other.loss_bits ^= 1;
-  EXPECT_NE(error_of([&] { again.append_step(other); }).find("step 5 came out differently"), std::string::npos);
+  EXPECT_NE(error_of([&] { again.append_step(other); }).find("step 5 came out differently"),
+            std::string::npos);
 }
 
 TEST(RunWriter, OnlyOneWriter) {
   const Scratch scratch;
   RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
   write_steps(writer, 1, 5);
-  const auto resume = [&] { return error_of([&] { static_cast<void>(RunWriter::resume(writer.folder(), kSecondEnvironment)); }); };
-  EXPECT_NE(resume().find("is being written by process " + std::to_string(::getpid()) + " on this machine"), std::string::npos);
+  const auto resume = [&] {
+    return error_of([&] { static_cast<void>(RunWriter::resume(writer.folder(), kSecondEnvironment)); });
+  };
+  EXPECT_NE(resume().find("is being written by process " + std::to_string(::getpid()) + " on this machine"),
+            std::string::npos);
   EXPECT_NE(Child(resume).answer().find("is being written by process"), std::string::npos);
   EXPECT_EQ(summarize(writer.folder()).state, RunState::running);
 
   // Whoever lost the lock stops at the next checkpoint and does not seal.
   fs::remove(scratch.runs() / ".locks" / writer.id());
-  EXPECT_NE(error_of([&] { writer.write_checkpoint(SmallTensors(5).views(), "{}"); }).find("taken away"), std::string::npos);
+  EXPECT_NE(error_of([&] { writer.write_checkpoint(SmallTensors(5).views(), "{}"); }).find("taken away"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { writer.finish(kWeights); }).find("taken away"), std::string::npos);
 }
 
 TEST(RunWriter, FinishedRunsAreNotResumed) {
   const Scratch scratch;
   const fs::path run = finished_run(scratch.runs());
-  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(run, "{}")); }).find("this run is finished"), std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(run, "{}")); }).find("this run is finished"),
+            std::string::npos);
   EXPECT_EQ(error_of([&] { static_cast<void>(RunRecord::open(run)); }), "");
-  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(scratch.path(), "{}")); }).find("no run's folder"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { static_cast<void>(RunWriter::resume(scratch.path(), "{}")); }).find("no run's folder"),
+      std::string::npos);
 }
 
 // 8 processes go for the lock that a killed one left; the holder keeps it until all have answered.
@@ -233,7 +248,8 @@ TEST(RunLock, AStaleLockIsTakenByExactlyOne) {
 TEST(RunLock, OfAnotherMachineIsAlive) {
   const Scratch scratch;
   fs::create_directories(scratch.runs() / ".locks");
-  const std::string lock = R"({"host": "node12", "machine": "1", "boot": "2", "processes": "3", "pid": 4711, "started": "5", "token": "6"})";
+  const std::string lock =
+      R"({"host": "node12", "machine": "1", "boot": "2", "processes": "3", "pid": 4711, "started": "5", "token": "6"})";
   overwrite(scratch.runs() / ".locks/run", lock);
   const std::string error = error_of([&] { static_cast<void>(RunLock::acquire(scratch.runs(), "run")); });
   EXPECT_NE(error.find("process 4711 on node12"), std::string::npos) << error;
@@ -266,7 +282,8 @@ TEST(RunWriter, ManyAtOnceInOneArchive) {
 TEST(RunWriter, NamesThatAreNoneAreRefused) {
   const Scratch scratch;
   for (const char* name : {"", ".hidden", "a/b", "a b", "..", "\xc3\xa4"}) {
-    EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs(name))); }), "") << name;
+    EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs(name))); }), "")
+        << name;
   }
   EXPECT_FALSE(fs::exists(scratch.runs()));
 }

@@ -27,7 +27,8 @@ std::string small_file() {
   const SmallTensors tensors(3);
   const auto views = tensors.views();
   std::string file = safetensors_header(views, {{"state", "text with \"quotes\" and \xc3\xa4\n"}});
-  for (const TensorView& view : views) file.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+  for (const TensorView& view : views)
+    file.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
   return file;
 }
 
@@ -46,8 +47,10 @@ TEST(Safetensors, ReadsWhatItWrites) {
 // The bytes as the format's own writer gives them for the same tensors (but for the order of names).
 TEST(Safetensors, BytesAreThoseOfTheFormat) {
   const std::vector<std::uint8_t> data = {1, 2};
-  const std::vector<TensorView> views = {{"a", "U8", {2}, std::as_bytes(std::span(data))}, {"empty", "F32", {0, 4}, {}}};
-  std::string header = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"empty":{"dtype":"F32","shape":[0,4],"data_offsets":[2,2]}})";
+  const std::vector<TensorView> views = {{"a", "U8", {2}, std::as_bytes(std::span(data))},
+                                         {"empty", "F32", {0, 4}, {}}};
+  std::string header =
+      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"empty":{"dtype":"F32","shape":[0,4],"data_offsets":[2,2]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   EXPECT_EQ(safetensors_header(views, {}), file_of(header, 0));
   EXPECT_EQ(Safetensors::parse(to_bytes(file_of(header, 2)), "here").tensors().size(), 2u);
@@ -56,10 +59,14 @@ TEST(Safetensors, BytesAreThoseOfTheFormat) {
 TEST(Safetensors, WriterRefusesWhatDoesNotFit) {
   const std::vector<float> data(4);
   const auto bytes = std::as_bytes(std::span(data));
-  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {5}, bytes}}, {})), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F31", {4}, bytes}}, {})), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {-4}, bytes}}, {})), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {4}, bytes}, {"a", "F32", {4}, bytes}}, {})),
+  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {5}, bytes}}, {})),
+               std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F31", {4}, bytes}}, {})),
+               std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {-4}, bytes}}, {})),
+               std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(safetensors_header(
+                   std::vector<TensorView>{{"a", "F32", {4}, bytes}, {"a", "F32", {4}, bytes}}, {})),
                std::invalid_argument);
 }
 
@@ -86,35 +93,58 @@ TEST(Safetensors, MalformedFilesAreRefused) {
       {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "not two offsets"},
       {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "a hole"},
       // 2^32 * 2^32 * 4 wraps to 0; so does 2^62 * 4.
-      {file_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0), "size and shape differ"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0), "size and shape differ"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]}})", 8), "out of range"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "an overlap"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "stands twice"},
-      {file_of(R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "is no text"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
+       "size and shape differ"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0),
+       "size and shape differ"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]}})", 8),
+       "out of range"},
+      {file_of(
+           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+           8),
+       "an overlap"},
+      {file_of(
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+           8),
+       "stands twice"},
+      {file_of(R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8),
+       "is no text"},
       {file_of(R"({"__metadata__":[]})", 0), "is no object"},
       {std::string(7, '\xff') + '\x7f' + good, "a header of"},
       {file_of("{" + std::string(200'000, '['), 0), "no JSON object"},
   };
-  for (const auto& [file, words] : bad) EXPECT_NE(error_in(file).find(words), std::string::npos) << words << ": " << error_in(file);
+  for (const auto& [file, words] : bad)
+    EXPECT_NE(error_in(file).find(words), std::string::npos) << words << ": " << error_in(file);
 }
 
 // Random damage: parsed or refused, never anything else (the sanitizer builds watch the reads).
 TEST(Safetensors, RandomDamageIsParsedOrRefused) {
   const std::string sound = small_file();
   std::mt19937 engine(1);
-  const auto any = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine); };
+  const auto any = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine);
+  };
   int refused = 0, parsed = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::string file = sound;
     for (std::size_t changes = 1 + any(4); changes > 0 && !file.empty(); --changes) {
       const std::size_t at = any(file.size());
       switch (any(5)) {
-        case 0: file[at] = static_cast<char>(file[at] ^ 1 << any(8)); break;
-        case 1: file[at] = "0123456789[]{},:\"\\ -eE"[any(22)]; break;
-        case 2: file.erase(at, 1 + any(8)); break;
-        case 3: file.insert(at, file.substr(any(file.size()), any(16))); break;
-        default: file.resize(at + 1); break;
+        case 0:
+          file[at] = static_cast<char>(file[at] ^ 1 << any(8));
+          break;
+        case 1:
+          file[at] = "0123456789[]{},:\"\\ -eE"[any(22)];
+          break;
+        case 2:
+          file.erase(at, 1 + any(8));
+          break;
+        case 3:
+          file.insert(at, file.substr(any(file.size()), any(16)));
+          break;
+        default:
+          file.resize(at + 1);
+          break;
       }
     }
     try {

@@ -1,5 +1,6 @@
-// Makes a small record without training, for transcripts: make-run FOLDER NAME finished|interrupted|failed|running
-// Prints the run's id. "running" leaves a lock of this process, which a list takes for alive only while it lives.
+// Makes a small record without training, for transcripts: make-run FOLDER NAME
+// finished|interrupted|failed|running Prints the run's id. "running" leaves a lock of this process, which a
+// list takes for alive only while it lives.
 #include <cstdio>
 #include <string>
 

@@ -22,7 +22,6 @@ using at::Scalar;
 using at::Tensor;
 using kernels::Binary;
 
-float to_float(const Scalar& scalar) { return static_cast<float>(scalar.toDouble()); }
 bool both_integral(const Tensor& a, const Tensor& b) { return is_integral(a) && is_integral(b); }
 
 // ---- add, sub

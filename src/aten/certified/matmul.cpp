@@ -23,8 +23,6 @@ using at::Tensor;
 using kernels::MatmulOperand;
 using kernels::MatmulProblem;
 
-float to_float(const Scalar& scalar) { return static_cast<float>(scalar.toDouble()); }
-
 MatmulOperand matrix(const Tensor& t) { return {t.const_data_ptr<float>(), 0, t.stride(0), t.stride(1)}; }
 MatmulOperand matrices(const Tensor& t) {
   return {t.const_data_ptr<float>(), t.stride(0), t.stride(1), t.stride(2)};

@@ -16,6 +16,9 @@ namespace isobit::aten {
   return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
+// Host scalars are binary64 and become binary32 here (contract, section 1).
+[[nodiscard]] inline float to_float(const at::Scalar& scalar) { return static_cast<float>(scalar.toDouble()); }
+
 [[noreturn]] void refuse_type(std::string_view op, at::ScalarType type);
 inline void require_float(std::string_view op, const at::Tensor& tensor) {
   if (!is_float(tensor)) refuse_type(op, tensor.scalar_type());

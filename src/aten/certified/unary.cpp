@@ -127,8 +127,8 @@ bool exact_clamp(const Tensor& x, const Bound& low, const Bound& high) {
 auto clamp_kernel(const Bound& low, const Bound& high) {
   TORCH_CHECK(low || high, "aten::clamp: at least one of min and max must be given");
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float upper = high ? static_cast<float>(high->toDouble()) : infinity;
-  float lower = low ? static_cast<float>(low->toDouble()) : -infinity;
+  const float upper = high ? to_float(*high) : infinity;
+  float lower = low ? to_float(*low) : -infinity;
   if (std::isnan(lower) || std::isnan(upper)) refuse("aten::clamp", "takes no NaN as a bound");
   if (lower > upper) lower = upper;  // as torch documents: everything becomes max
   return [lower, upper](std::array<const float*, 1> x, float* y, std::int64_t n) {
@@ -173,7 +173,7 @@ Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, c
 // ---- leaky relu
 
 auto leaky_relu_kernel(const Scalar& slope) {
-  return [s = static_cast<float>(slope.toDouble())](std::array<const float*, 1> x, float* y, std::int64_t n) {
+  return [s = to_float(slope)](std::array<const float*, 1> x, float* y, std::int64_t n) {
     kernels::leaky_relu(x[0], s, y, n);
   };
 }

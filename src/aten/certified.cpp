@@ -10,8 +10,8 @@ namespace {
 std::vector<Entry> all_entries() {
   std::vector<Entry> all;
   for (auto* family : {&matmul_operators, &convolution_operators, &unary_operators, &arithmetic_operators,
-                       &random_operators, &softmax_operators, &loss_operators, &reduce_operators, &extremum_operators,
-                       &pooling_operators, &normalization_operators}) {
+                       &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
+                       &extremum_operators, &pooling_operators, &normalization_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }

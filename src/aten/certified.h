@@ -1,4 +1,5 @@
-// The certified operators: PyTorch operators whose CPU results are computed by our kernels (docs/contract.md).
+// The certified operators: PyTorch operators whose CPU results are computed by our kernels
+// (docs/contract.md).
 //
 // One entry per overload. The list is complete and constant, whether the switch is on or not. Certified
 // operators take dense float32 CPU tensors of any strides; anything else they can not answer exactly is

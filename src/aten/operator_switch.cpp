@@ -1,10 +1,10 @@
 #include "aten/operator_switch.h"
 
+#include <torch/library.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
-
-#include <torch/library.h>
 
 #include "aten/certified.h"
 #include "aten/guard.h"

@@ -1,17 +1,16 @@
 // Convolutions: values and gradients over strides, padding, dilation, groups; one dimension; batch splits.
-#include "kernels/conv2d.h"
-
 #include "contract/ordered_dot.h"
+#include "kernels/conv2d.h"
 #include "operator_cases.h"
 
 namespace isobit::test {
 namespace {
 
-Case conv2d(const std::string& name, at::IntArrayRef x, at::IntArrayRef w, std::int64_t stride, std::int64_t pad,
-            std::int64_t dilation, std::int64_t groups) {
-  return {name,
-          {at::randn(x), at::randn(w), at::randn({w[0]})},
-          [=](const Tensors& t) { return at::conv2d(t[0], t[1], t[2], stride, pad, dilation, groups); }};
+Case conv2d(const std::string& name, at::IntArrayRef x, at::IntArrayRef w, std::int64_t stride,
+            std::int64_t pad, std::int64_t dilation, std::int64_t groups) {
+  return {name, {at::randn(x), at::randn(w), at::randn({w[0]})}, [=](const Tensors& t) {
+            return at::conv2d(t[0], t[1], t[2], stride, pad, dilation, groups);
+          }};
 }
 
 TEST(Convolution, ValuesGradientsThreadsStridesAndStockBack) {
@@ -65,8 +64,8 @@ TEST(Convolution, ChannelsLastGivesTheSameBits) {
   at::manual_seed(11);
   const Tensor x = at::randn({4, 6, 10, 10}), w = at::randn({8, 6, 3, 3});
   const aten::OperatorSwitch on;
-  const Tensor last = at::conv2d(x.contiguous(at::MemoryFormat::ChannelsLast),
-                                 w.contiguous(at::MemoryFormat::ChannelsLast));
+  const Tensor last =
+      at::conv2d(x.contiguous(at::MemoryFormat::ChannelsLast), w.contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(same_bits(last, at::conv2d(x, w)));
 }
 

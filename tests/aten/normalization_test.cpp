@@ -1,6 +1,5 @@
 // Batch normalisation: training and inference, gradients, running statistics, variants.
 #include "kernels/batch_norm.h"
-
 #include "operator_cases.h"
 
 namespace isobit::test {

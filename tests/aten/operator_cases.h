@@ -2,14 +2,13 @@
 // same bits for every thread count and memory layout, stock back afterwards. Tests only.
 #pragma once
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <ATen/ATen.h>
 
 #include "aten/operator_switch.h"
 #include "kernels/threads.h"

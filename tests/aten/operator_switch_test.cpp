@@ -1,13 +1,12 @@
 // The switch itself: stock, ours, stock again; nesting; the table names operators that exist.
 #include "aten/operator_switch.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
-
-#include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "aten/certified.h"
 #include "contract/ordered_dot.h"

@@ -181,7 +181,8 @@ TEST(Pointwise, ZerosAndNaN) {
   EXPECT_TRUE(same_bits(at::relu(x), at::tensor({-0.0f, 0.0f, nan, 0.0f, inf, 0.0f})));
   EXPECT_TRUE(same_bits(at::maximum(x, at::zeros({6})), at::tensor({0.0f, 0.0f, nan, 0.0f, inf, 0.0f})));
   EXPECT_TRUE(same_bits(at::maximum(at::zeros({6}), x), at::maximum(x, at::zeros({6}))));
-  EXPECT_TRUE(same_bits(at::minimum(at::neg(at::zeros({6})), x), at::tensor({0.0f, 0.0f, nan, -inf, 0.0f, -1e-45f})));
+  EXPECT_TRUE(
+      same_bits(at::minimum(at::neg(at::zeros({6})), x), at::tensor({0.0f, 0.0f, nan, -inf, 0.0f, -1e-45f})));
   EXPECT_TRUE(same_bits(at::clamp(x, -1, 1), at::tensor({-0.0f, 0.0f, nan, -1.0f, 1.0f, -1e-45f})));
   EXPECT_TRUE(same_bits(at::clamp(x, 2, 1).narrow(0, 3, 3), at::ones({3})));
 }

@@ -1,8 +1,7 @@
 // Pooling: values and gradients against stock (maxima and their indices exactly), shapes, variants.
-#include "kernels/pool2d.h"
-
 #include <cmath>
 
+#include "kernels/pool2d.h"
 #include "operator_cases.h"
 
 namespace isobit::test {
@@ -14,18 +13,40 @@ TEST(Pooling, ValuesGradientsThreadsStridesAndStockBack) {
   const Case cases[] = {
       {"max 2", {x}, [](const Tensors& t) { return at::max_pool2d(t[0], 2); }},
       {"max 3/2/1", {x}, [](const Tensors& t) { return at::max_pool2d(t[0], 3, 2, 1); }},
-      {"max dilated, ceil", {x}, [](const Tensors& t) { return at::max_pool2d(t[0], {3, 2}, 2, 1, 2, true); }},
+      {"max dilated, ceil",
+       {x},
+       [](const Tensors& t) {
+         return at::max_pool2d(t[0], {3, 2}, 2, 1, 2, true);
+       }},
       {"max of one image", {x[0]}, [](const Tensors& t) { return at::max_pool2d(t[0], 3); }},
       {"average 2", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], 2); }},
       {"average 3/2/1", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 2, 1); }},
       {"average, ceil, padding not counted",
        {x},
        [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 2, 1, true, false); }},
-      {"average, ceil", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], {4, 3}, 3, 1, true, true); }},
-      {"average, divisor", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 3, 0, false, true, 5); }},
-      {"adaptive 1", {x}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {1, 1}); }},
-      {"adaptive 5x4", {x}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {5, 4}); }},
-      {"adaptive, larger", {x[0]}, [](const Tensors& t) { return at::adaptive_avg_pool2d(t[0], {20, 20}); }},
+      {"average, ceil",
+       {x},
+       [](const Tensors& t) {
+         return at::avg_pool2d(t[0], {4, 3}, 3, 1, true, true);
+       }},
+      {"average, divisor",
+       {x},
+       [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 3, 0, false, true, 5); }},
+      {"adaptive 1",
+       {x},
+       [](const Tensors& t) {
+         return at::adaptive_avg_pool2d(t[0], {1, 1});
+       }},
+      {"adaptive 5x4",
+       {x},
+       [](const Tensors& t) {
+         return at::adaptive_avg_pool2d(t[0], {5, 4});
+       }},
+      {"adaptive, larger",
+       {x[0]},
+       [](const Tensors& t) {
+         return at::adaptive_avg_pool2d(t[0], {20, 20});
+       }},
   };
   for (const Case& c : cases) check(c);
 }

@@ -17,21 +17,39 @@ TEST(Reduce, ValuesGradientsThreadsStridesAndStockBack) {
       {"sum of one number", {at::randn({})}, [](const Tensors& t) { return at::sum(t[0]); }},
       {"sum 0", {x}, [](const Tensors& t) { return at::sum(t[0], 0); }},
       {"sum 1 keep", {x}, [](const Tensors& t) { return at::sum(t[0], 1, true); }},
-      {"sum 0, 2", {x}, [](const Tensors& t) { return at::sum(t[0], {0, -1}); }},
+      {"sum 0, 2",
+       {x},
+       [](const Tensors& t) {
+         return at::sum(t[0], {0, -1});
+       }},
       {"sum rows", {long_row}, [](const Tensors& t) { return at::sum(t[0], 1); }},
       {"sum of nothing", {at::randn({0, 4})}, [](const Tensors& t) { return at::sum(t[0], 0); }},
       {"mean", {x}, [](const Tensors& t) { return at::mean(t[0]); }},
-      {"mean 1, 2", {x}, [](const Tensors& t) { return at::mean(t[0], {1, 2}); }},
+      {"mean 1, 2",
+       {x},
+       [](const Tensors& t) {
+         return at::mean(t[0], {1, 2});
+       }},
       {"norm", {x}, [](const Tensors& t) { return at::norm(t[0]); }},
       {"norm 1", {x}, [](const Tensors& t) { return at::norm(t[0], 2, {1}, true); }},
       {"vector norm", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0]); }},
       {"vector norm of order 1", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 1, 1); }},
       {"var", {x}, [](const Tensors& t) { return at::var(t[0]); }},
-      {"var 1, correction 0", {x}, [](const Tensors& t) { return at::var(t[0], at::IntArrayRef({1}), 0, true); }},
-      {"std 0, 2", {x}, [](const Tensors& t) { return at::std(t[0], {0, 2}, true); }},
+      {"var 1, correction 0",
+       {x},
+       [](const Tensors& t) { return at::var(t[0], at::IntArrayRef({1}), 0, true); }},
+      {"std 0, 2",
+       {x},
+       [](const Tensors& t) {
+         return at::std(t[0], {0, 2}, true);
+       }},
       {"mean beside var", {x}, [](const Tensors& t) { return std::get<1>(at::var_mean(t[0], {1}, true)); }},
       {"aminmax", {x}, [](const Tensors& t) { return std::get<1>(at::aminmax(t[0], 1)); }},
-      {"amax", {x}, [](const Tensors& t) { return at::amax(t[0], {0, 2}); }},
+      {"amax",
+       {x},
+       [](const Tensors& t) {
+         return at::amax(t[0], {0, 2});
+       }},
       {"amin keep", {x}, [](const Tensors& t) { return at::amin(t[0], {1}, true); }},
       {"max", {x}, [](const Tensors& t) { return at::max(t[0]); }},
       {"min", {x}, [](const Tensors& t) { return at::min(t[0]); }},
@@ -84,8 +102,10 @@ TEST(Reduce, OutGivesTheSame) {
   EXPECT_TRUE(same_bits(at::amin_out(e, x, {1}), at::amin(x, {1})));
   EXPECT_TRUE(same_bits(at::linalg_vector_norm_out(f, x), at::linalg_vector_norm(x)));
   Tensor g = out(), h = out();
-  EXPECT_TRUE(same_bits(at::var_out(g, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true)));
-  EXPECT_TRUE(same_bits(at::std_out(h, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true).sqrt()));
+  EXPECT_TRUE(
+      same_bits(at::var_out(g, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true)));
+  EXPECT_TRUE(same_bits(at::std_out(h, x, at::IntArrayRef({1}), true),
+                        at::var(x, at::IntArrayRef({1}), true).sqrt()));
   EXPECT_TRUE(same_bits(at::argmax_out(i, x, 1), at::argmax(x, 1)));
   at::max_out(v, j, x, 1);
   EXPECT_TRUE(same_bits(v, std::get<0>(at::max(x, 1))));

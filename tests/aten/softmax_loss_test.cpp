@@ -1,6 +1,5 @@
 // Softmax, log-softmax and the losses built on them.
 #include "kernels/softmax.h"
-
 #include "operator_cases.h"
 
 namespace isobit::test {

@@ -1,17 +1,17 @@
 // Whole training steps: what the models and optimizers of PyTorch reach, forward, backward and update, is
-// certified, exact or composite; the weights after some steps are those of stock in float64 within a bound; their
-// bits depend on neither threads nor instruction set.
-#include <cmath>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-
+// certified, exact or composite; the weights after some steps are those of stock in float64 within a bound;
+// their bits depend on neither threads nor instruction set.
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 
 #include "aten/classification.h"
 #include "kernels/isa.h"
@@ -57,9 +57,7 @@ Tensor batch_norm(Parameters& p, const Tensor& x) {
   return at::batch_norm(x, w.add(1), p.get({x.size(1)}), {}, {}, true, 0.1, 1e-5, false);
 }
 
-Tensor mlp(Parameters& p, const Tensor& x) {
-  return linear(p, at::relu(linear(p, x.flatten(1), 32)), 10);
-}
+Tensor mlp(Parameters& p, const Tensor& x) { return linear(p, at::relu(linear(p, x.flatten(1), 32)), 10); }
 Tensor lenet5(Parameters& p, Tensor x) {
   x = at::max_pool2d(at::relu(convolution(p, x, 6, 5, 1, 2)), 2);
   x = at::avg_pool2d(at::tanh(convolution(p, x, 16, 5, 1, 0)), 2);
@@ -87,7 +85,8 @@ const std::map<std::string, Model> kModels = {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name, const Tensors& parameters) {
   using namespace torch::optim;
   if (name == "sgd") {
-    return std::make_unique<SGD>(parameters, SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(1e-3));
+    return std::make_unique<SGD>(parameters,
+                                 SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(1e-3));
   }
   if (name == "adam") return std::make_unique<Adam>(parameters, AdamOptions(1e-3).weight_decay(1e-3));
   return std::make_unique<AdamW>(parameters, AdamWOptions(1e-3));
@@ -177,13 +176,28 @@ TEST(TrainingStep, ReachesNoOperatorThatIsRefused) {
     EXPECT_NE(info.kind, aten::OperatorClass::refused) << full;
     if (info.kind == aten::OperatorClass::certified) certified.insert(info.name);
   }
-  for (const char* name : {"aten::addmm", "aten::mm", "aten::convolution", "aten::convolution_backward",
-                           "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::_log_softmax",
-                           "aten::_log_softmax_backward_data", "aten::nll_loss_forward", "aten::nll_loss_backward",
-                           "aten::max_pool2d_with_indices", "aten::max_pool2d_with_indices_backward",
-                           "aten::avg_pool2d", "aten::avg_pool2d_backward", "aten::threshold_backward",
-                           "aten::tanh_backward", "aten::sigmoid_backward", "aten::sum", "aten::mean",
-                           "aten::addcmul_", "aten::addcdiv_", "aten::add_"}) {
+  for (const char* name : {"aten::addmm",
+                           "aten::mm",
+                           "aten::convolution",
+                           "aten::convolution_backward",
+                           "aten::native_batch_norm",
+                           "aten::native_batch_norm_backward",
+                           "aten::_log_softmax",
+                           "aten::_log_softmax_backward_data",
+                           "aten::nll_loss_forward",
+                           "aten::nll_loss_backward",
+                           "aten::max_pool2d_with_indices",
+                           "aten::max_pool2d_with_indices_backward",
+                           "aten::avg_pool2d",
+                           "aten::avg_pool2d_backward",
+                           "aten::threshold_backward",
+                           "aten::tanh_backward",
+                           "aten::sigmoid_backward",
+                           "aten::sum",
+                           "aten::mean",
+                           "aten::addcmul_",
+                           "aten::addcdiv_",
+                           "aten::add_"}) {
     EXPECT_TRUE(certified.count(name)) << name << " was not reached";
   }
 }

@@ -128,9 +128,8 @@ Tensor& lerp_(Tensor& a, const Tensor& b, const Scalar& weight) {
 // ---- functions of two tensors
 
 template <Binary op>
-constexpr auto apply = [](std::array<const float*, 2> x, float* y, std::int64_t n) {
-  kernels::binary(op, x[0], x[1], y, n);
-};
+constexpr auto apply =
+    [](std::array<const float*, 2> x, float* y, std::int64_t n) { kernels::binary(op, x[0], x[1], y, n); };
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   if (both_integral(a, b)) return at::cpu::maximum(a, b);
@@ -152,11 +151,16 @@ Tensor& minimum_out(const Tensor& a, const Tensor& b, Tensor& out) {
 // Gradients: (dy, x or y) and out=.
 constexpr std::string_view gradient_name(Binary op) {
   switch (op) {
-    case Binary::sigmoid_backward: return "aten::sigmoid_backward";
-    case Binary::tanh_backward: return "aten::tanh_backward";
-    case Binary::silu_backward: return "aten::silu_backward";
-    case Binary::gelu_backward: return "aten::gelu_backward";
-    default: return "aten::threshold_backward";
+    case Binary::sigmoid_backward:
+      return "aten::sigmoid_backward";
+    case Binary::tanh_backward:
+      return "aten::tanh_backward";
+    case Binary::silu_backward:
+      return "aten::silu_backward";
+    case Binary::gelu_backward:
+      return "aten::gelu_backward";
+    default:
+      return "aten::threshold_backward";
   }
 }
 template <Binary op>
@@ -246,9 +250,11 @@ std::vector<Entry> arithmetic_operators() {
       certify<gelu_backward>("aten::gelu_backward", "", "2: docs/contract.md"),
       certify<gelu_backward_out>("aten::gelu_backward", "grad_input", "2: docs/contract.md"),
       certify<threshold_backward>("aten::threshold_backward", "", "1: x <= threshold ? +0 : dy"),
-      certify<threshold_backward_out>("aten::threshold_backward", "grad_input", "1: x <= threshold ? +0 : dy"),
+      certify<threshold_backward_out>("aten::threshold_backward", "grad_input",
+                                      "1: x <= threshold ? +0 : dy"),
       certify<leaky_relu_backward>("aten::leaky_relu_backward", "", "1: x > 0 ? dy : dy * slope"),
-      certify<leaky_relu_backward_out>("aten::leaky_relu_backward", "grad_input", "1: x > 0 ? dy : dy * slope"),
+      certify<leaky_relu_backward_out>("aten::leaky_relu_backward", "grad_input",
+                                       "1: x > 0 ? dy : dy * slope"),
   };
   add_gradient<Binary::sigmoid_backward>(entries, "2: dy * (y * (1 - y))");
   add_gradient<Binary::tanh_backward>(entries, "2: dy * (1 - y * y)");

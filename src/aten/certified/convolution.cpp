@@ -1,8 +1,6 @@
 // Convolutions (contract, section 3). conv2d, conv1d and their modules all reach aten::convolution, and their
 // backward aten::convolution_backward; one dimension is two with a height of one. Transposed and
 // three-dimensional convolutions are refused.
-#include "kernels/conv2d.h"
-
 #include <array>
 #include <optional>
 #include <tuple>
@@ -10,6 +8,7 @@
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
 #include "aten/refusal.h"
+#include "kernels/conv2d.h"
 #include "kernels/reduce.h"
 
 namespace isobit::aten {
@@ -44,9 +43,11 @@ Conv2dShape shape_of(const char* op, const Tensor& x, const Tensor& weight, cons
   shape.kh = rank == 2 ? weight.size(2) : 1, shape.kw = weight.size(rank + 1);
   shape.stride_h = along(options.stride, rank, 0, 1), shape.stride_w = along(options.stride, rank, 1, 1);
   shape.pad_h = along(options.padding, rank, 0, 0), shape.pad_w = along(options.padding, rank, 1, 0);
-  shape.dilation_h = along(options.dilation, rank, 0, 1), shape.dilation_w = along(options.dilation, rank, 1, 1);
+  shape.dilation_h = along(options.dilation, rank, 0, 1),
+  shape.dilation_w = along(options.dilation, rank, 1, 1);
   TORCH_CHECK(shape.groups > 0 && shape.stride_h > 0 && shape.stride_w > 0 && shape.dilation_h > 0 &&
-                  shape.dilation_w > 0 && shape.pad_h >= 0 && shape.pad_w >= 0 && shape.kh > 0 && shape.kw > 0,
+                  shape.dilation_w > 0 && shape.pad_h >= 0 && shape.pad_w >= 0 && shape.kh > 0 &&
+                  shape.kw > 0,
               op, ": groups, strides, dilations and kernel sizes must be positive, padding not negative");
   TORCH_CHECK(shape.ci == weight.size(1) * shape.groups && shape.co % shape.groups == 0, op, ": input ",
               x.sizes(), " does not fit weight ", weight.sizes(), " in ", shape.groups, " groups");
@@ -105,9 +106,9 @@ Tensor bias_gradient(const Conv2dShape& shape, const Tensor& dy) {
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
-    const Tensor& grad_output, const Tensor& input, const Tensor& kernel, at::OptionalIntArrayRef /*bias_sizes*/,
-    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-    IntArrayRef /*output_padding*/, std::int64_t groups, std::array<bool, 3> mask) {
+    const Tensor& grad_output, const Tensor& input, const Tensor& kernel,
+    at::OptionalIntArrayRef /*bias_sizes*/, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+    bool transposed, IntArrayRef /*output_padding*/, std::int64_t groups, std::array<bool, 3> mask) {
   constexpr const char* op = "aten::convolution_backward";
   const Conv2dShape shape = shape_of(op, input, kernel, {stride, padding, dilation, transposed, groups});
   require_float(op, grad_output);

@@ -1,10 +1,10 @@
 // One certified overload: its place in the table and its kernel. Private to this folder.
 #pragma once
 
+#include <torch/library.h>
+
 #include <initializer_list>
 #include <vector>
-
-#include <torch/library.h>
 
 #include "aten/certified.h"
 

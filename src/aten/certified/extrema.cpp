@@ -1,7 +1,4 @@
 // Extrema over any dimensions and their indices (contract, section 1).
-#include <optional>
-#include <tuple>
-
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/amax_cpu_dispatch.h>
 #include <ATen/ops/amin_cpu_dispatch.h>
@@ -10,6 +7,9 @@
 #include <ATen/ops/argmin_cpu_dispatch.h>
 #include <ATen/ops/max_cpu_dispatch.h>
 #include <ATen/ops/min_cpu_dispatch.h>
+
+#include <optional>
+#include <tuple>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/reduction_plan.h"
@@ -28,8 +28,8 @@ Tensor extremum(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool 
   return reduce_new(plan, x, kernel);
 }
 
-// Integers as they are. In binary64 (printing a tensor asks for it) only the sign of a zero could differ: a zero
-// becomes +0 here too.
+// Integers as they are. In binary64 (printing a tensor asks for it) only the sign of a zero could differ: a
+// zero becomes +0 here too.
 Tensor stock_extremum(const char* op, const Tensor& x, Tensor result) {
   if (is_integral(x)) return result;
   if (x.scalar_type() != at::kDouble) refuse_type(op, x.scalar_type());

@@ -31,7 +31,8 @@ FlatLayout flatten(at::Tensor* inputs, std::size_t n) {
     return layout;
   }
   layout.sizes = first.sizes();
-  for (std::size_t i = 1; i < n; ++i) layout.sizes = at::infer_size_dimvector(layout.sizes, inputs[i].sizes());
+  for (std::size_t i = 1; i < n; ++i)
+    layout.sizes = at::infer_size_dimvector(layout.sizes, inputs[i].sizes());
   for (std::size_t i = 0; i < n; ++i) {
     if (inputs[i].sizes() != at::IntArrayRef(layout.sizes)) inputs[i] = inputs[i].expand(layout.sizes);
     inputs[i] = contiguous(inputs[i]);

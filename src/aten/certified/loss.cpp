@@ -1,5 +1,6 @@
 // Negative log-likelihood (contract, section 8) of [n, classes] or [classes]; cross_entropy reaches it after
-// log_softmax; mean squared error. Class probabilities and label smoothing are composed from other operators by torch.
+// log_softmax; mean squared error. Class probabilities and label smoothing are composed from other operators
+// by torch.
 #include "kernels/loss.h"
 
 #include <optional>
@@ -28,8 +29,8 @@ Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const 
                    std::int64_t reduction, std::int64_t ignore_index) {
   require_float(op, x);
   TORCH_CHECK(x.dim() == 1 || x.dim() == 2, op, ": one or two dimensions expected, got ", x.sizes());
-  TORCH_CHECK(target.dim() == x.dim() - 1 || (x.dim() == 1 && target.numel() == 1), op,
-              ": target has sizes ", target.sizes(), ", input ", x.sizes());
+  TORCH_CHECK(target.dim() == x.dim() - 1 || (x.dim() == 1 && target.numel() == 1), op, ": target has sizes ",
+              target.sizes(), ", input ", x.sizes());
   TORCH_CHECK(x.dim() == 1 || target.size(0) == x.size(0), op, ": input of ", x.size(0), " rows, target of ",
               target.numel());
   TORCH_CHECK(target.scalar_type() == at::kLong || target.scalar_type() == at::kByte, op,

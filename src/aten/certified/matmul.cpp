@@ -143,7 +143,8 @@ MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& 
   return problem;
 }
 
-Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+               const Scalar& alpha) {
   if (is_integral(a)) return at::cpu::baddbmm(self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm", self, a, b, beta, alpha);
   return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
@@ -156,9 +157,9 @@ Tensor& baddbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const 
                    [&](float* c) { multiply(problem, c); });
 }
 Tensor& baddbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-  TORCH_CHECK(a.dim() == 3 && b.dim() == 3 &&
-                  self.sizes() == at::IntArrayRef({a.size(0), a.size(1), b.size(2)}),
-              "aten::baddbmm_: self has sizes ", self.sizes(), ", not those of the product");
+  TORCH_CHECK(
+      a.dim() == 3 && b.dim() == 3 && self.sizes() == at::IntArrayRef({a.size(0), a.size(1), b.size(2)}),
+      "aten::baddbmm_: self has sizes ", self.sizes(), ", not those of the product");
   return baddbmm_out(self, a, b, beta, alpha, self);
 }
 
@@ -260,8 +261,8 @@ Tensor addr(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& 
   require_float("aten::addr", {&self, &x, &y});
   return addmm(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha);
 }
-Tensor& addr_out(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta, const Scalar& alpha,
-                 Tensor& out) {
+Tensor& addr_out(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
+                 const Scalar& alpha, Tensor& out) {
   TORCH_CHECK(x.dim() == 1 && y.dim() == 1, "aten::addr.out: vectors expected");
   require_float("aten::addr.out", {&self, &x, &y});
   return addmm_out(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha, out);

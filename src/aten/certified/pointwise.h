@@ -2,10 +2,10 @@
 // Private to this folder. Thread-safe.
 #pragma once
 
+#include <ATen/native/Resize.h>
+
 #include <array>
 #include <cstddef>
-
-#include <ATen/native/Resize.h>
 
 #include "aten/certified/tensors.h"
 

@@ -1,11 +1,10 @@
 // Max, average and adaptive average pooling over [n, c, h, w] or [c, h, w] (contract, sections 1 and 4).
-#include "kernels/pool2d.h"
-
 #include <optional>
 #include <tuple>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "kernels/pool2d.h"
 
 namespace isobit::aten {
 namespace {
@@ -59,8 +58,9 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& window) {
   s.stride_h = at_dimension(window.stride, 0, s.kh), s.stride_w = at_dimension(window.stride, 1, s.kw);
   s.pad_h = at_dimension(window.padding, 0, 0), s.pad_w = at_dimension(window.padding, 1, 0);
   s.dilation_h = at_dimension(window.dilation, 0, 1), s.dilation_w = at_dimension(window.dilation, 1, 1);
-  TORCH_CHECK(s.kh > 0 && s.kw > 0 && s.stride_h > 0 && s.stride_w > 0 && s.dilation_h > 0 && s.dilation_w > 0,
-              op, ": kernel size, stride and dilation must be positive");
+  TORCH_CHECK(
+      s.kh > 0 && s.kw > 0 && s.stride_h > 0 && s.stride_w > 0 && s.dilation_h > 0 && s.dilation_w > 0, op,
+      ": kernel size, stride and dilation must be positive");
   TORCH_CHECK(s.pad_h >= 0 && s.pad_w >= 0 && 2 * s.pad_h <= s.dilation_h * (s.kh - 1) + 1 &&
                   2 * s.pad_w <= s.dilation_w * (s.kw - 1) + 1,
               op, ": padding must be at least 0 and at most half the kernel's extent");
@@ -92,8 +92,8 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& input, IntArrayRef kernel, Int
   return {y, index};
 }
 std::tuple<Tensor&, Tensor&> max_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
-                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, Tensor& y,
-                                          Tensor& index) {
+                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                          Tensor& y, Tensor& index) {
   require_float(kMax, y);
   const auto [value, where] = max_pool(x, kernel, stride, padding, dilation, ceil_mode);
   copy_out(y, value);
@@ -144,8 +144,8 @@ Tensor& average_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride
   copy_out(y, average_pool(x, kernel, stride, padding, ceil_mode, count_padding, divisor));
   return y;
 }
-Tensor average_pool_backward(const Tensor& grad_output, const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
-                             IntArrayRef padding, bool ceil_mode, bool count_padding,
+Tensor average_pool_backward(const Tensor& grad_output, const Tensor& x, IntArrayRef kernel,
+                             IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_padding,
                              std::optional<std::int64_t> divisor) {
   const Pool2dShape shape = shape_of(kAverageBackward, x, {kernel, stride, padding, {}, ceil_mode});
   check_gradient(kAverageBackward, grad_output, x, shape);
@@ -175,10 +175,10 @@ Tensor adaptive_average_pool(const Tensor& input, IntArrayRef output_size) {
   const Tensor x = contiguous(input);
   Pool2dShape shape = planes_of(x);
   shape.out_h = output_size[0], shape.out_w = output_size[1];
-  TORCH_CHECK((shape.h > 0 && shape.w > 0) || x.numel() == 0, kAdaptive, ": empty image of sizes ", x.sizes());
-  return write_new(sizes_with(x, shape.out_h, shape.out_w), [&](float* y) {
-    kernels::adaptive_average_pool2d(shape, x.const_data_ptr<float>(), y);
-  });
+  TORCH_CHECK((shape.h > 0 && shape.w > 0) || x.numel() == 0, kAdaptive, ": empty image of sizes ",
+              x.sizes());
+  return write_new(sizes_with(x, shape.out_h, shape.out_w),
+                   [&](float* y) { kernels::adaptive_average_pool2d(shape, x.const_data_ptr<float>(), y); });
 }
 Tensor& adaptive_average_pool_out(const Tensor& x, IntArrayRef output_size, Tensor& y) {
   require_float(kAdaptive, y);

@@ -1,12 +1,12 @@
 // Random fills (contract, section 5): each takes one 64-bit number from its generator as Philox key.
 #include "kernels/random.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
 #include <mutex>
 #include <optional>
 #include <tuple>
-
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Generator.h>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
@@ -18,7 +18,8 @@ using at::Generator;
 using at::Tensor;
 
 std::uint64_t take_key(const std::optional<Generator>& generator) {
-  auto* source = at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
+  auto* source =
+      at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
   const std::lock_guard lock(source->mutex_);
   return source->random64();
 }
@@ -60,8 +61,7 @@ Tensor& normal_(Tensor& self, double mean, double deviation, std::optional<Gener
 Tensor& bernoulli_(Tensor& self, double p, std::optional<Generator> generator) {
   TORCH_CHECK(p >= 0 && p <= 1, "aten::bernoulli_: p must be in [0, 1], got ", p);
   const std::uint64_t key = take_key(generator);
-  return fill_in_order(self,
-                       [&](float* out, std::int64_t n) { kernels::fill_bernoulli(key, 0, p, out, n); });
+  return fill_in_order(self, [&](float* out, std::int64_t n) { kernels::fill_bernoulli(key, 0, p, out, n); });
 }
 
 // The composition that F.dropout computes: mask = bernoulli(1 - p); (mask / (1 - p)) * x.

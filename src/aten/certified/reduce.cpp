@@ -3,14 +3,14 @@
 // The reduced index is row-major over the reduced dimensions; strides go to the kernel as they are.
 #include "kernels/reduce.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/sum_cpu_dispatch.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
-
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/sum_cpu_dispatch.h>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/reduction_plan.h"
@@ -57,7 +57,8 @@ Tensor mean_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type)
 }
 Tensor& mean_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
   const Tensor input = as_float("aten::mean", x, type);
-  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean, out);
+  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean,
+                    out);
 }
 Tensor mean(const Tensor& x, Type type) { return mean_dim(x, std::nullopt, false, type); }
 
@@ -117,7 +118,8 @@ Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims,
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
   // The kernel wants rows: kept elements outermost, their values in row-major order inside.
   const kernels::ReduceShape& s = plan.shape;
-  at::DimVector sizes(s.kept_size, s.kept_size + s.kept_rank), strides(s.kept_stride, s.kept_stride + s.kept_rank);
+  at::DimVector sizes(s.kept_size, s.kept_size + s.kept_rank),
+      strides(s.kept_stride, s.kept_stride + s.kept_rank);
   sizes.append(s.reduced_size, s.reduced_size + s.reduced_rank);
   strides.append(s.reduced_stride, s.reduced_stride + s.reduced_rank);
   const Tensor rows = contiguous(x.as_strided(sizes, strides));
@@ -163,7 +165,8 @@ std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, OptionalIntArrayRe
 std::vector<Entry> reduce_operators() {
   constexpr std::string_view lanes = "4: 32 lanes in leaves of 512, fold, pairwise tree";
   constexpr std::string_view quotient = "4: sum / RN(n)";
-  constexpr std::string_view norm_section = "4: sqrt of the fma-lane sum of squares; order 1 sum, inf maximum";
+  constexpr std::string_view norm_section =
+      "4: sqrt of the fma-lane sum of squares; order 1 sum, inf maximum";
   constexpr std::string_view moment_section = "4: leaf moments, M / RN(n - correction)";
   return {
       certify<sum>("aten::sum", "", lanes),

@@ -1,8 +1,8 @@
 #include "aten/certified/reduction_plan.h"
 
-#include <bitset>
-
 #include <ATen/WrapDimUtilsMulti.h>
+
+#include <bitset>
 
 #include "aten/refusal.h"
 
@@ -31,7 +31,8 @@ ReductionPlan plan_reduction(const char* op, const at::Tensor& x, at::OptionalIn
 at::Tensor reduce_new(const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel) {
   return write_new(plan.sizes, [&](float* out) { kernel(plan.shape, x.const_data_ptr<float>(), out); });
 }
-at::Tensor& reduce_out(const char* op, const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel, at::Tensor& out) {
+at::Tensor& reduce_out(const char* op, const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel,
+                       at::Tensor& out) {
   return write_out(op, out, plan.sizes, {&x},
                    [&](float* y) { kernel(plan.shape, x.const_data_ptr<float>(), y); });
 }

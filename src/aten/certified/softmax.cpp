@@ -29,7 +29,8 @@ constexpr std::string_view forward_name(Forward kernel) {
   return kernel == &kernels::softmax ? "aten::_softmax" : "aten::_log_softmax";
 }
 constexpr std::string_view backward_name(Backward kernel) {
-  return kernel == &kernels::softmax_backward ? "aten::_softmax_backward_data" : "aten::_log_softmax_backward_data";
+  return kernel == &kernels::softmax_backward ? "aten::_softmax_backward_data"
+                                              : "aten::_log_softmax_backward_data";
 }
 
 template <Forward kernel>
@@ -47,7 +48,8 @@ Tensor& forward_out(const Tensor& input, std::int64_t dim, bool /*half_to_float*
 }
 
 template <Backward kernel>
-Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t dim, at::ScalarType input_type) {
+Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t dim,
+                at::ScalarType input_type) {
   require_float(backward_name(kernel), {&grad_output, &output});
   if (input_type != at::kFloat) refuse_type(backward_name(kernel), input_type);
   const Tensor dy = contiguous(grad_output), y = contiguous(output);

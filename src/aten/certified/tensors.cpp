@@ -1,9 +1,9 @@
 #include "aten/certified/tensors.h"
 
-#include <string>
-
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+
+#include <string>
 
 #include "aten/refusal.h"
 

@@ -2,11 +2,11 @@
 // Private to this folder. Thread-safe.
 #pragma once
 
-#include <initializer_list>
-#include <string_view>
-
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+#include <string_view>
 
 namespace isobit::aten {
 
@@ -17,7 +17,9 @@ namespace isobit::aten {
 }
 
 // Host scalars are binary64 and become binary32 here (contract, section 1).
-[[nodiscard]] inline float to_float(const at::Scalar& scalar) { return static_cast<float>(scalar.toDouble()); }
+[[nodiscard]] inline float to_float(const at::Scalar& scalar) {
+  return static_cast<float>(scalar.toDouble());
+}
 
 [[noreturn]] void refuse_type(std::string_view op, at::ScalarType type);
 inline void require_float(std::string_view op, const at::Tensor& tensor) {

@@ -23,6 +23,7 @@ using kernels::Unary;
 
 // ---- one kernel, three variants
 
+// clang-format off
 constexpr std::string_view name_of(Unary op) {
   switch (op) {
     case Unary::exp: return "aten::exp";
@@ -43,11 +44,11 @@ constexpr std::string_view name_of(Unary op) {
     default: return "aten::?";
   }
 }
+// clang-format on
 
 template <Unary op>
-constexpr auto apply = [](std::array<const float*, 1> x, float* y, std::int64_t n) {
-  kernels::unary(op, x[0], y, n);
-};
+constexpr auto apply =
+    [](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary(op, x[0], y, n); };
 
 template <Unary op>
 Tensor unary(const Tensor& x) {
@@ -148,10 +149,14 @@ Tensor& clamp_(Tensor& x, const Bound& low, const Bound& high) {
   return pointwise_in_place<1>("aten::clamp", x, {x}, clamp_kernel(low, high));
 }
 Tensor clamp_min(const Tensor& x, const Scalar& low) { return isobit::aten::clamp(x, Bound(low), Bound()); }
-Tensor& clamp_min_out(const Tensor& x, const Scalar& low, Tensor& out) { return isobit::aten::clamp_out(x, Bound(low), Bound(), out); }
+Tensor& clamp_min_out(const Tensor& x, const Scalar& low, Tensor& out) {
+  return isobit::aten::clamp_out(x, Bound(low), Bound(), out);
+}
 Tensor& clamp_min_(Tensor& x, const Scalar& low) { return isobit::aten::clamp_(x, Bound(low), Bound()); }
 Tensor clamp_max(const Tensor& x, const Scalar& high) { return isobit::aten::clamp(x, Bound(), Bound(high)); }
-Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) { return isobit::aten::clamp_out(x, Bound(), Bound(high), out); }
+Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) {
+  return isobit::aten::clamp_out(x, Bound(), Bound(high), out);
+}
 Tensor& clamp_max_(Tensor& x, const Scalar& high) { return isobit::aten::clamp_(x, Bound(), Bound(high)); }
 
 // ---- hardtanh (relu6): a clamp; its gradient is a selection, exact in stock's kernel

@@ -1,6 +1,7 @@
 // The first 20 steps against stock PyTorch in float64: the same initial weights and batches, the networks written
-// again (double_networks.h), torch::optim's optimizers. Two independent courses; loss, gradients and updates are
-// compared at each step.
+// again (double_networks.h), torch::optim's optimizers. Loss, gradients and updates are compared at each step.
+// MLP and LeNet-5 follow two independent courses. ResNet-18 with small batches is chaotic (a deviation grows a
+// hundredfold in a few steps), so its float64 weights are set to ours before each step.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -137,6 +138,16 @@ at::Tensor double_loss(const Experiment& experiment, const Weights& weights, con
   return loss;
 }
 
+// Values of one flat tensor into many.
+void set_values(const std::vector<at::Tensor>& tensors, const at::Tensor& values) {
+  const at::NoGradGuard no_grad;
+  std::int64_t first = 0;
+  for (const at::Tensor& tensor : tensors) {
+    tensor.copy_(values.slice(0, first, first + tensor.numel()).reshape(tensor.sizes()));
+    first += tensor.numel();
+  }
+}
+
 Deviation deviation_of(const Experiment& experiment, const DataSets& data, std::int64_t steps, Plant plant) {
   constexpr std::int64_t kAtOnce = 5;
   at::set_num_threads(1);  // two pools would wait for each other
@@ -153,6 +164,7 @@ Deviation deviation_of(const Experiment& experiment, const DataSets& data, std::
   at::Tensor before = flat(ours);
   for (std::int64_t done = 0; done < steps; done += kAtOnce) {
     for (const OurStep& step : our_steps(trainer, ours, kAtOnce)) {
+      if (experiment.model.name == "resnet18") set_values(doubles, before);
       const at::Tensor before_double = flat(doubles);
       for (at::Tensor& tensor : doubles) tensor.mutable_grad() = at::Tensor();
       const at::Tensor loss = double_loss(experiment, weights, batch_of(experiment, data.train, step.result.place));
@@ -218,6 +230,8 @@ struct Bound {
 
 // Some five times what was seen. An update is a difference of rounded weights: binary32 keeps it to 1e-5 or so.
 constexpr Bound kBound = {2e-6, 5e-6, 1e-4};
+// ResNet-18: a value within rounding of a ReLU's kink takes the other side now and then, 1e-4 of a gradient; losses near 0 weigh their rounding.
+constexpr Bound kBoundResNet = {5e-5, 2e-3, 2e-3};
 
 struct Case {
   const char* label;
@@ -236,9 +250,10 @@ TEST_P(StockFloat64, FirstTwentySteps) {
   const Deviation worst = deviation_of(e, synthetic_data(64, 10, c.size), kSteps, Plant::none);
   RecordProperty("loss", std::to_string(worst.loss));
   std::printf("%s: loss %.2e gradient %.2e update %.2e\n", c.label, worst.loss, worst.gradient, worst.update);
-  EXPECT_LE(worst.loss, kBound.loss);
-  EXPECT_LE(worst.gradient, kBound.gradient);
-  EXPECT_LE(worst.update, kBound.update);
+  const Bound& bound = e.model.name == "resnet18" ? kBoundResNet : kBound;
+  EXPECT_LE(worst.loss, bound.loss);
+  EXPECT_LE(worst.gradient, bound.gradient);
+  EXPECT_LE(worst.update, bound.update);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, StockFloat64,
@@ -254,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Table, StockFloat64,
                                          Case{"resnet18_adamw_grains", "resnet18", adam("adamw"), 4, 12}),
                          [](const auto& info) { return std::string(info.param.label); });
 
-// Each planted error leaves the bound: the tests above can fail.
+// Each planted error leaves the wider of the two bounds: the tests above can fail.
 TEST(StockFloat64Planted, EveryErrorIsSeen) {
   const DataSets data = synthetic_data(64, 10);
   const auto update_of = [&](const OptimizerSettings& settings, Plant plant) {
@@ -262,15 +277,15 @@ TEST(StockFloat64Planted, EveryErrorIsSeen) {
   };
   OptimizerSettings plain_adam = adam("adam");
   plain_adam.weight_decay = 0;  // as the one written by hand
-  EXPECT_GT(update_of(sgd_everything(), Plant::momentum), kBound.update);
-  EXPECT_GT(update_of(sgd_everything(), Plant::dampening), kBound.update);
-  EXPECT_GT(update_of(sgd_everything(), Plant::weight_decay), kBound.update);
-  EXPECT_GT(update_of(sgd_nesterov(), Plant::nesterov), kBound.update);
-  EXPECT_GT(update_of(plain_adam, Plant::eps_inside_root), kBound.update);
-  EXPECT_GT(update_of(adam("adam"), Plant::beta), kBound.update);
+  EXPECT_GT(update_of(sgd_everything(), Plant::momentum), kBoundResNet.update);
+  EXPECT_GT(update_of(sgd_everything(), Plant::dampening), kBoundResNet.update);
+  EXPECT_GT(update_of(sgd_everything(), Plant::weight_decay), kBoundResNet.update);
+  EXPECT_GT(update_of(sgd_nesterov(), Plant::nesterov), kBoundResNet.update);
+  EXPECT_GT(update_of(plain_adam, Plant::eps_inside_root), kBoundResNet.update);
+  EXPECT_GT(update_of(adam("adam"), Plant::beta), kBoundResNet.update);
   OptimizerSettings decaying = adam("adamw");
   decaying.weight_decay = 1;
-  EXPECT_GT(update_of(decaying, Plant::weight_decay), kBound.update);
+  EXPECT_GT(update_of(decaying, Plant::weight_decay), kBoundResNet.update);
 }
 
 }  // namespace

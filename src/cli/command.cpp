@@ -14,6 +14,11 @@ std::vector<Command>& registered() {
 
 const std::vector<Command>& commands() { return registered(); }
 
+std::string message_of(const std::exception& error) {
+  const std::string message = error.what();
+  return message.substr(0, message.find("\nException raised from"));
+}
+
 CommandRegistration::CommandRegistration(Command command) {
   std::vector<Command>& all = registered();
   const auto later = std::upper_bound(all.begin(), all.end(), command.rank,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct Command {
 
 // Sorted by rank.
 [[nodiscard]] const std::vector<Command>& commands();
+
+// what(), without the stack frames that torch puts after its own.
+[[nodiscard]] std::string message_of(const std::exception& error);
 
 class CommandRegistration {
  public:

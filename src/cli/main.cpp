@@ -103,9 +103,8 @@ int main(int argc, char** argv) try {
   fmt::print(stderr, "isobit: out of memory (use a smaller batch or grain)\n");
   return 2;
 } catch (const std::exception& error) {
-  // Refusals bring their own "isobit: "; torch puts stack frames after its message. Never 1: that code is a verdict.
-  std::string message = error.what();
-  message = message.substr(0, message.find("\nException raised from"));
+  // Refusals bring their own "isobit: ". Never 1: that code is a verdict.
+  const std::string message = isobit::cli::message_of(error);
   fmt::print(stderr, "{}{}\n", message.rfind("isobit: ", 0) == 0 ? "" : "isobit: ", message);
   return 2;
 }

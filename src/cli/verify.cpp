@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "archive/run_record.h"
 #include "archive/runs.h"
@@ -9,6 +10,7 @@
 #include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/execution_options.h"
+#include "cli/summary_text.h"
 #include "cli/training_progress.h"
 #include "train/verification.h"
 
@@ -18,6 +20,7 @@ namespace {
 struct VerifyOptions {
   std::string run, runs, data;
   std::int64_t from = 0, to = 0;  // 0: not given
+  bool json = false;
   ExecutionOptions execution;
 };
 
@@ -27,38 +30,82 @@ void show(void* context, const train::StepReport& report, std::int64_t last) {
   progress->step(report);
 }
 
-int verify(const VerifyOptions& options) {
+// What is known when a verification ends, in whatever way.
+struct Judgement {
+  std::string folder;                    // "" until the run is found
+  std::string recorded_weights;          // "" until the record is read
+  std::optional<train::Verdict> verdict;  // nothing: an error came first
+};
+
+// Fills `so_far` as it goes, so that an error leaves what was known.
+void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
+  so_far.folder = folder.string();
   const archive::RunRecord record = archive::RunRecord::open(folder);
+  so_far.recorded_weights = record.weights();
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
   if (options.to != 0) request.to = options.to;
   request.data_path = options.data;
   request.grain_order = options.execution.order();
 
-  train::Verdict verdict;
-  {
-    const aten::OperatorSwitch on;
-    const StopSignal stop;
-    std::unique_ptr<TrainingProgress> progress;
-    verdict = train::verify(record, request, stop.flag(), show, &progress);
-  }
-  if (verdict.interrupted) {
-    fmt::print(stderr, "isobit: interrupted; nothing can be said of {}\n", folder.string());
-    return kInterruptedExit;
-  }
+  const aten::OperatorSwitch on;
+  const StopSignal stop;
+  std::unique_ptr<TrainingProgress> progress;
+  so_far.verdict = train::verify(record, request, stop.flag(), show, &progress);
+}
+
+// One line for people. Where nothing can be said it belongs on stderr.
+std::string sentence(const Judgement& judgement) {
+  const train::Verdict& verdict = *judgement.verdict;
+  if (verdict.interrupted) return fmt::format("interrupted; nothing can be said of {}", judgement.folder);
   if (verdict.difference) {
     const train::Difference& d = *verdict.difference;
-    fmt::print("different at step {}: {} recorded {}, recomputed {}\n", d.step, d.what, d.recorded, d.recomputed);
-    return 1;
+    return fmt::format("different at step {}: {} recorded {}, recomputed {}", d.step, d.what, d.recorded, d.recomputed);
   }
-  if (verdict.whole) {
-    fmt::print("identical: {} steps, weights {}\n", verdict.last, verdict.weights);
-  } else {
-    fmt::print("identical in steps {}..{}\n", verdict.first, verdict.last);
+  if (verdict.whole) return fmt::format("identical: {} steps, weights {}", verdict.last, verdict.weights);
+  return fmt::format("identical in steps {}..{}", verdict.first, verdict.last);
+}
+
+bool judged(const Judgement& judgement) { return judgement.verdict && !judgement.verdict->interrupted; }
+
+// docs/cli.md describes it; every key is always there.
+void print_json(const Judgement& judgement, const std::string& message) {
+  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
+  Json object{{"verdict", "cannot-judge"}, {"path", text(judgement.folder)}, {"from", nullptr},       {"to", nullptr},
+              {"whole", nullptr},          {"weights", nullptr},             {"recorded_weights", text(judgement.recorded_weights)},
+              {"difference", nullptr},     {"message", message}};
+  if (judged(judgement)) {
+    const train::Verdict& verdict = *judgement.verdict;
+    object["verdict"] = verdict.difference ? "different" : "identical";
+    object["from"] = verdict.first;
+    object["to"] = verdict.last;
+    object["whole"] = verdict.whole;
+    object["weights"] = text(verdict.weights);
+    if (const auto& d = verdict.difference) {
+      object["difference"] = {{"step", d->step}, {"what", d->what}, {"recorded", d->recorded}, {"recomputed", d->recomputed}};
+    }
   }
-  return 0;
+  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+int verify(const VerifyOptions& options) {
+  Judgement judgement;
+  try {
+    judge(options, judgement);
+  } catch (const std::exception& error) {
+    if (options.json) print_json(judgement, message_of(error));
+    throw;
+  }
+  const std::string message = sentence(judgement);
+  if (options.json) print_json(judgement, message);
+  if (!judged(judgement)) {
+    fmt::print(stderr, "isobit: {}\n", message);
+    return kInterruptedExit;
+  }
+  if (!options.json) fmt::print("{}\n", message);
+  return judgement.verdict->difference ? 1 : 0;
 }
 
 Action declare(CLI::App& app) {
@@ -68,13 +115,14 @@ Action declare(CLI::App& app) {
   app.add_option("--data", options->data, "Folder of the data files, where they moved")->type_name("PATH");
   app.add_option("--from", options->from, "First step to compare (default: 1)")->type_name("STEP")->check(CLI::PositiveNumber);
   app.add_option("--to", options->to, "Last step to compare (default: the run's last)")->type_name("STEP")->check(CLI::PositiveNumber);
+  app.add_flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   options->execution.declare(app);
   return [options] { return verify(*options); };
 }
 
 const CommandRegistration registration({.name = "verify",
                                         .summary = "Execute a recorded run again and compare everything",
-                                        .example = "isobit verify last --threads 1 --isa reference",
+                                        .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json",
                                         .rank = 20,
                                         .declare = declare});
 

@@ -4,9 +4,11 @@
 Usage: command_line_test.py PROGRAM [unittest arguments]. Standard library only; data are made here.
 """
 import gzip
+import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -198,6 +200,62 @@ class CommandLine(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, f"identical in steps {first}..{last}\n"), done.stderr)
         self.expect_error(["verify", self.run_folder, "--from", "31"], "1..30")
         self.expect_error(["verify", self.run_folder, "--from", "9", "--to", "8"], "9..8")
+
+    def verdict(self, arguments, code):
+        """The JSON of a verification, whose message is what is said without --json."""
+        done = self.isobit("verify", *arguments, "--json")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        verdict = json.loads(done.stdout)
+        plain = self.isobit("verify", *arguments)
+        said = (plain.stdout if code < 2 else plain.stderr).strip().splitlines()[-1]
+        self.assertEqual(said.removeprefix("isobit: "), verdict["message"])
+        return verdict
+
+    @staticmethod
+    def reseal(run, name, content):
+        """Writes a file of a finished run and a manifest that agrees with it (docs/formats/run.md)."""
+        with open(os.path.join(run, name), "wb") as file:
+            file.write(content)
+        path = os.path.join(run, "manifest.json")
+        with open(path) as file:
+            lines = file.read().splitlines(keepends=True)
+        entry = json.dumps({"path": name})[1:-1]
+        digest = hashlib.sha256(content).hexdigest()
+        for i, line in enumerate(lines):
+            if entry in line:
+                lines[i] = re.sub(r'"size": \d+, "sha256": "\w+"', f'"size": {len(content)}, "sha256": "{digest}"', line)
+        body = "".join(lines[:-2])
+        with open(path, "w") as file:
+            file.write(body + f'  "digest": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
+
+    def test_json_of_the_same(self):
+        weights = self.weights.removeprefix("weights ")
+        self.assertEqual(self.verdict([self.run_folder], 0), {
+            "verdict": "identical", "path": self.run_folder, "from": 1, "to": 30, "whole": True, "weights": weights,
+            "recorded_weights": weights, "difference": None, "message": f"identical: 30 steps, {self.weights}"})
+        part = self.verdict([self.run_folder, "--from", "5", "--to", "7"], 0)
+        self.assertEqual((part["from"], part["to"], part["whole"], part["weights"]), (5, 7, False, None))
+
+    def test_json_of_a_difference(self):
+        """A record that is sound and untrue: a loss altered, and the manifest made to agree."""
+        run = self.copy_of_run()
+        with open(run + "/steps.jsonl") as file:
+            lines = file.read().splitlines(keepends=True)
+        true = json.loads(lines[6])["loss"]
+        lines[6] = lines[6].replace(f'"loss":"{true}"', f'"loss":"{int(true, 16) ^ 1:08x}"')
+        self.reseal(run, "steps.jsonl", "".join(lines).encode())
+        verdict = self.verdict([run], 1)
+        self.assertEqual((verdict["verdict"], verdict["whole"], verdict["weights"]), ("different", True, None))
+        self.assertEqual(verdict["difference"], {"step": 7, "what": "loss", "recorded": f"{int(true, 16) ^ 1:08x}", "recomputed": true})
+        self.assertEqual(self.verdict([run, "--from", "8"], 0)["verdict"], "identical")
+
+    def test_json_where_nothing_can_be_said(self):
+        run = self.copy_of_run()
+        open(run + "/extra", "w").close()
+        verdict = self.verdict([run], 2)
+        self.assertEqual((verdict["verdict"], verdict["path"], verdict["from"], verdict["difference"]), ("cannot-judge", run, None, None))
+        self.assertIn("extra", verdict["message"])
+        self.assertIsNone(self.verdict(["absent", "--runs", self.straight], 2)["path"])
 
     def test_data_elsewhere(self):
         moved = self.fresh("moved")

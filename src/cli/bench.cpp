@@ -9,6 +9,7 @@
 
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/usage.h"
 #include "kernels/isa.h"
 
 namespace isobit::cli {
@@ -77,7 +78,8 @@ int bench(Arguments& arguments) {
 
 Action declare(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("what", arguments->what, "ops: operator by operator; step: whole training steps")
+  app.add_option("what", arguments->what, "ops (operator by operator) or step (whole training steps)")
+      ->type_name("WHAT")
       ->required()
       ->check(CLI::IsMember({"ops", "step"}));
   app.add_option("--models", arguments->options.models,
@@ -93,7 +95,7 @@ Action declare(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number_from(1))
       ->capture_default_str();
   app.add_flag("--inference", arguments->options.inference, "step: also the forward pass in evaluation mode");
   app.add_flag("--json", arguments->json, "rows as a JSON array");

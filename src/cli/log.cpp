@@ -7,6 +7,7 @@
 #include "archive/runs.h"
 #include "cli/command.h"
 #include "cli/summary_text.h"
+#include "cli/usage.h"
 
 namespace isobit::cli {
 namespace {
@@ -56,7 +57,7 @@ Action declare(CLI::App& app) {
       ->type_name("DIR");
   app.add_option("-n,--count", options->count, "At most so many runs (0: all)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+      ->check(whole_number_from(0));
   app.add_flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
   return [options] { return run(*options); };
 }

@@ -10,43 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include "archive/suggest.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/usage.h"
 #include "cli/version.h"
 
 namespace {
 
 using isobit::cli::Action;
+using isobit::cli::usage_message;
 
-// A first word that is no subcommand: CLI11 would only say that it was not expected.
-void check_subcommand(int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
-  const std::string word = argv[1];
-  std::vector<std::string> names;
-  for (const auto& command : isobit::cli::commands()) {
-    if (command.name == word) return;
-    names.push_back(command.name);
-  }
-  const std::string nearest = isobit::archive::nearest(word, names);
-  const std::string remedy = nearest.empty() ? "see isobit --help" : "did you mean '" + nearest + "'?";
-  throw isobit::archive::UserError("", "unknown command '" + word + "'", remedy);
-}
-
-// An option that nobody took: the nearest one of the command that was meant.
-std::string unknown_option(const CLI::App& app, const std::string& argument) {
-  const std::string name = argument.substr(0, argument.find('='));
-  std::vector<std::string> options;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& known : option->get_lnames()) options.push_back("--" + known);
-  }
-  const std::string nearest = name[0] == '-' ? isobit::archive::nearest(name, options) : "";
-  const char* kind = name[0] == '-' ? "option" : "argument";
-  return fmt::format("unknown {} '{}'{}", kind, argument, nearest.empty() ? "" : ", did you mean '" + nearest + "'?");
-}
-
-int usage_error(const std::string& command, std::string message) {
-  for (char& c : message) c = c == '\n' ? ' ' : c;
+int usage_error(const std::string& command, const std::string& message) {
   const std::string help = command.empty() ? "isobit --help" : "isobit " + command + " --help";
   fmt::print(stderr, "isobit: {} (see {})\n", message, help);
   return 2;
@@ -67,19 +41,17 @@ int run(int argc, char** argv) {
     fmt::print("{}", app.help());
     return 2;
   }
-  check_subcommand(argc, argv);
+  isobit::cli::check_first_word(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    const CLI::App* chosen = &app;
-    for (const auto& [sub, action] : actions) {
-      if (sub->parsed() || (argc > 1 && sub->get_name() == argv[1])) chosen = sub;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const CLI::App& sub = *actions[i].first;
+      if (sub.get_name() == argv[1]) return usage_error(sub.get_name(), usage_message(sub, &isobit::cli::commands()[i], error));
     }
-    const auto rest = app.remaining(true);
-    const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty() && !rest[0].empty();
-    return usage_error(chosen == &app ? "" : chosen->get_name(), extra ? unknown_option(*chosen, rest[0]) : error.what());
+    return usage_error("", usage_message(app, nullptr, error));
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;

@@ -12,6 +12,7 @@
 #include "cli/execution_options.h"
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
+#include "cli/usage.h"
 #include "train/verification.h"
 
 namespace isobit::cli {
@@ -113,8 +114,8 @@ Action declare(CLI::App& app) {
   app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
   app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
   app.add_option("--data", options->data, "Folder of the data files, where they moved")->type_name("PATH");
-  app.add_option("--from", options->from, "First step to compare (default: 1)")->type_name("STEP")->check(CLI::PositiveNumber);
-  app.add_option("--to", options->to, "Last step to compare (default: the run's last)")->type_name("STEP")->check(CLI::PositiveNumber);
+  app.add_option("--from", options->from, "First step to compare (default: 1)")->type_name("STEP")->check(whole_number_from(1));
+  app.add_option("--to", options->to, "Last step to compare (default: the run's last)")->type_name("STEP")->check(whole_number_from(1));
   app.add_flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   options->execution.declare(app);
   return [options] { return verify(*options); };

@@ -8,7 +8,7 @@ if(ISOBIT_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ISOBIT_CCACHE})
 endif()
 
-add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-psabi)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off;-fno-math-errno;-Wall;-Wextra;-Wno-psabi>")
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()

@@ -12,6 +12,9 @@
 #include <string>
 #include <vector>
 
+#ifdef ISOBIT_EMULATED_CUDA
+#include "cuda/emulation.h"
+#endif
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 
@@ -71,8 +74,9 @@ template <class T>
   return ::testing::AssertionSuccess();
 }
 
-// Calls check(where) under every implementation but the reference, each with 1, 2, 3 and 8 threads, and under
-// the reference with 3; `where` says which, for messages.
+// Calls check(where) under every implementation but the reference, each with 1, 2, 3 and 8 threads, under the
+// reference with 3, and under the emulated device with its threads in three orders; `where` says which, for
+// messages.
 template <class Check>
 void for_each_implementation(Check check) {
   for (const Isa isa : available_isas()) {
@@ -83,6 +87,13 @@ void for_each_implementation(Check check) {
       check(std::string(name(isa)) + ", " + std::to_string(threads) + " threads");
     }
   }
+#ifdef ISOBIT_EMULATED_CUDA
+  using emulated::ThreadOrder;
+  for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled}) {
+    const emulated::EmulatedScope scope(order);
+    check("emulated device, order " + std::to_string(static_cast<int>(order)));
+  }
+#endif
 }
 
 // What compute() gives under the reference on one thread.

@@ -51,7 +51,18 @@ KernelTable make_table(Isa isa) {
 std::atomic<const KernelTable*> active_pointer{nullptr};
 std::atomic<Isa> active{Isa::reference};
 
+const KernelTable& host_table() {
+  const KernelTable* table = active_pointer.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    set_isa(best_isa());
+    table = active_pointer.load(std::memory_order_acquire);
+  }
+  return *table;
+}
+
 }  // namespace
+
+extern thread_local const KernelTable* device_table;  // device.cpp
 
 std::string_view name(Isa isa) {
   switch (isa) {
@@ -105,16 +116,12 @@ const KernelTable& table_of(Isa isa) {
 }
 
 const KernelTable& active_table() {
-  const KernelTable* table = active_pointer.load(std::memory_order_acquire);
-  if (table == nullptr) {
-    set_isa(best_isa());
-    table = active_pointer.load(std::memory_order_acquire);
-  }
-  return *table;
+  if (device_table != nullptr) return *device_table;
+  return host_table();
 }
 
 Isa active_isa() {
-  (void)active_table();
+  (void)host_table();
   return active.load();
 }
 

@@ -87,6 +87,7 @@ struct KernelTable {
 };
 
 [[nodiscard]] const KernelTable& table_of(Isa isa);
+// The device's within a DeviceScope (kernels/device.h), else the active instruction set's.
 [[nodiscard]] const KernelTable& active_table();
 
 // One per family; the families' files define them in namespace reference and in each ISA's namespace.

@@ -1,0 +1,8 @@
+// Fingerprints on a device. TODO: not written yet.
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::ISOBIT_CUDA {
+
+void fill_fingerprint(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_CUDA

@@ -1,0 +1,8 @@
+// Negative log likelihood on a device. TODO: not written yet.
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::ISOBIT_CUDA {
+
+void fill_loss(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_CUDA

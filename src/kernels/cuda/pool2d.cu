@@ -1,0 +1,8 @@
+// Pooling on a device. TODO: not written yet.
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::ISOBIT_CUDA {
+
+void fill_pool2d(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_CUDA

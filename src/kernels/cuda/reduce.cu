@@ -1,0 +1,8 @@
+// Sums, means, norms and extrema on a device. TODO: not written yet.
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::ISOBIT_CUDA {
+
+void fill_reduce(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_CUDA

@@ -1,0 +1,87 @@
+// The device's runtime behind runtime.h and device_nvcc.h, and the backend that the library offers.
+#include "kernels/cuda/runtime.h"
+
+#include <cstdio>
+#include <string>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::cuda {
+namespace {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // errors that are not sticky do not meet the next caller
+  throw DeviceError(std::string("CUDA: ") + what + ": " + cudaGetErrorString(status));
+}
+
+cudaStream_t stream() { return static_cast<cudaStream_t>(device_stream()); }
+
+void* allocate(std::size_t bytes, void* on) {
+  void* memory = nullptr;
+  check(cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(on)),
+        ("allocating " + std::to_string(bytes) + " bytes").c_str());
+  return memory;
+}
+void release(void* memory, void* on) { (void)cudaFreeAsync(memory, static_cast<cudaStream_t>(on)); }
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return 0;
+  }
+  return count;
+}
+
+std::string device_name(int i) {
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, i), "asking for a device's properties");
+  return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
+         ", " + std::to_string(p.multiProcessorCount) + " multiprocessors";
+}
+
+}  // namespace
+
+void copy_to_host(void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
+        "copying to the host");
+  check(cudaStreamSynchronize(stream()), "waiting for the device");
+}
+// From pageable memory: the runtime has staged it when the call returns.
+void copy_to_device(void* to, const void* from, std::int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream()),
+        "copying to the device");
+}
+void fill_bytes(void* memory, int value, std::int64_t bytes) {
+  check(cudaMemsetAsync(memory, value, static_cast<std::size_t>(bytes), stream()), "filling memory");
+}
+
+int multiprocessors() {
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device), "asking for the current device");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "asking for multiprocessors");
+  return count;
+}
+
+unsigned grid_size(std::int64_t blocks) {
+  if (blocks > 0x7fffffff) throw DeviceError("CUDA: a grid of " + std::to_string(blocks) + " blocks is too large");
+  return static_cast<unsigned>(blocks);
+}
+
+void allow_shared_memory(const void* kernel, std::int64_t bytes) {
+  if (bytes <= 48 * 1024) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        ("asking for " + std::to_string(bytes) + " bytes of shared memory").c_str());
+}
+
+void check_launch() { check(cudaGetLastError(), "launching a kernel"); }
+
+const DeviceBackend& backend() {
+  static const KernelTable table = make_table();
+  static const DeviceBackend backend{"cuda", &table, {allocate, release}, device_count, device_name};
+  return backend;
+}
+
+}  // namespace isobit::kernels::cuda

@@ -1,0 +1,8 @@
+// Softmax on a device. TODO: not written yet.
+#include "kernels/cuda/table.h"
+
+namespace isobit::kernels::ISOBIT_CUDA {
+
+void fill_softmax(KernelTable&) {}
+
+}  // namespace isobit::kernels::ISOBIT_CUDA

@@ -1,0 +1,146 @@
+// The emulation itself: what it computes, and that it sees each kind of mistake a kernel can make.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "kernels/cuda/device.h"
+
+namespace isobit::kernels::emulated {
+namespace {
+
+constexpr ThreadOrder kOrders[] = {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled};
+
+// Each block turns its 64 elements round through shared memory, staged by asynchronous copies.
+void reverse_kernel(const float* x, float* y) {
+  float* staged = shared_memory<float>();
+  const std::int64_t first = block_index() * 64;
+  const int t = thread_index();
+  copy_async<4>(staged + t, x + first + t);
+  commit_async();
+  wait_async<0>();  // site 0
+  barrier();        // site 1
+  y[first + t] = staged[63 - t];
+}
+
+std::vector<float> counted(int n) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+std::vector<float> reversed_blocks(const std::vector<float>& x) {
+  std::vector<float> y(x.size());
+  launch(reverse_kernel, {static_cast<std::int64_t>(x.size() / 64), 64, 64 * sizeof(float)}, x.data(), y.data());
+  return y;
+}
+
+TEST(EmulatedDevice, BlocksThreadsBarriersAndCopies) {
+  const std::vector<float> x = counted(192);
+  for (const ThreadOrder order : kOrders) {
+    const EmulatedScope scope(order);
+    const std::vector<float> y = reversed_blocks(x);
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i / 64 * 64 + 63 - i % 64]);
+  }
+}
+
+TEST(EmulatedDevice, AWaitLeftOutShows) {
+  const std::vector<float> x = counted(64);
+  const EmulatedScope scope(ThreadOrder::ascending);
+  (void)take_sites();
+  const std::vector<float> right = reversed_blocks(x);
+  const std::vector<Site> sites = take_sites();
+  ASSERT_EQ(sites.size(), 2u);
+  for (const Site& site : sites) {
+    omit(site);
+    const std::vector<float> wrong = reversed_blocks(x);
+    omit("");
+    EXPECT_NE(wrong, right) << site;
+    EXPECT_TRUE(std::isnan(wrong[0]) || std::isnan(wrong[63])) << site;
+  }
+  EXPECT_EQ(reversed_blocks(x), right);
+}
+
+void overtaking_kernel(float* y) {
+  float* shared = shared_memory<float>();
+  const int t = thread_index();
+  for (int round = 0; round < 2; ++round) {
+    shared[t] = static_cast<float>(round);
+    barrier();
+    y[round * block_threads() + t] = shared[(t + 1) % block_threads()];
+    barrier();  // without it a fast thread overwrites what a slow one still reads
+  }
+}
+
+TEST(EmulatedDevice, AMissingBarrierBeforeReuseShows) {
+  const auto compute = [] {
+    std::vector<float> y(16);
+    launch(overtaking_kernel, {1, 8, 8 * sizeof(float)}, y.data());
+    return y;
+  };
+  std::vector<float> right;
+  std::vector<Site> sites;
+  {
+    const EmulatedScope scope(ThreadOrder::ascending);
+    (void)take_sites();
+    right = compute();
+    sites = take_sites();
+  }
+  ASSERT_EQ(sites.size(), 2u);
+  for (const Site& site : sites) {
+    bool seen = false;
+    omit(site);
+    for (const ThreadOrder order : kOrders) {
+      const EmulatedScope scope(order);
+      seen |= compute() != right;
+    }
+    omit("");
+    EXPECT_TRUE(seen) << site;
+  }
+}
+
+void shuffle_kernel(int* y) {
+  const int t = thread_index();
+  y[t] = shuffle_xor(t, 5) + 1000 * shuffle(t, 7) + 100000 * shuffle_down(t, 30);
+}
+
+TEST(EmulatedDevice, Shuffles) {
+  for (const ThreadOrder order : kOrders) {
+    const EmulatedScope scope(order);
+    std::vector<int> y(64);
+    launch(shuffle_kernel, {1, 64, 0}, y.data());
+    for (int t = 0; t < 64; ++t) {
+      const int down = t % 32 + 30 < 32 ? t + 30 : t;
+      EXPECT_EQ(y[static_cast<std::size_t>(t)], (t ^ 5) + 1000 * (t / 32 * 32 + 7) + 100000 * down);
+    }
+  }
+}
+
+void uneven_kernel(int) {
+  if (thread_index() < 3) barrier();
+}
+void parted_kernel(int) {
+  if (thread_index() < 3) {
+    barrier();
+  } else {
+    barrier();
+  }
+}
+void overflowing_kernel(int) { shared_memory<float>()[4] = 1.0f; }
+void misaligned_kernel(float* x) { store4(x + 1, {}); }
+
+TEST(EmulatedDevice, MistakesThatAGpuPunishesThrow) {
+  const EmulatedScope scope(ThreadOrder::ascending);
+  alignas(16) float x[8] = {};
+  EXPECT_THROW(launch(uneven_kernel, {1, 8, 0}, 0), EmulationError);
+  EXPECT_THROW(launch(parted_kernel, {1, 8, 0}, 0), EmulationError);
+  EXPECT_THROW(launch(overflowing_kernel, {1, 8, 16}, 0), EmulationError);
+  EXPECT_THROW(launch(misaligned_kernel, {1, 1, 0}, x), EmulationError);
+  EXPECT_THROW(launch(uneven_kernel, {1, 2048, 0}, 0), EmulationError);
+  EXPECT_THROW(launch(uneven_kernel, {1, 8, 1 << 20}, 0), EmulationError);
+  EXPECT_NO_THROW(launch(uneven_kernel, {0, 8, 0}, 0));
+  EXPECT_EQ(reversed_blocks(counted(64))[0], 64.0f) << "usable after a failure";
+}
+
+}  // namespace
+}  // namespace isobit::kernels::emulated

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,34 +24,48 @@ namespace {
 using torch::autograd::Engine;
 using torch::autograd::Node;
 
-// From this sequence number on, the thread's nodes are recorded with the switch on (or off).
-struct Flip {
-  std::uint64_t first;
-  bool on;
+// Numbers of a thread's nodes that were recorded with the switch on: first to last, last excluded. The thread itself
+// moves `last` on; backward on another thread may read it.
+struct Period {
+  explicit Period(std::uint64_t start) : first(start), last(start) {}
+  const std::uint64_t first;
+  std::atomic<std::uint64_t> last;
 };
 
 std::mutex mutex;
-std::unordered_map<std::uint64_t, std::vector<Flip>> flips_of_thread;  // ascending by `first`
-std::atomic<std::uint64_t> generation = 0;                             // counts marks
+// Ascending; kept when the thread ends, as its graph may live on.
+std::unordered_map<std::uint64_t, std::deque<Period>> periods_of_thread;
 std::atomic<bool> switch_on = false;
-thread_local std::uint64_t seen = 0;  // the generation this thread has noted
+std::atomic<std::uint64_t> generation = 0;  // counts flips
+at::CallbackHandle observer = at::INVALID_CALLBACK_HANDLE;
 
-void note(bool on) {
+struct Observed {
+  std::uint64_t generation = 0;
+  Period* period = nullptr;  // of that generation
+};
+thread_local Observed observed;
+
+void begin_period(std::uint64_t now) {
   const std::lock_guard lock(mutex);
-  std::vector<Flip>& flips = flips_of_thread[at::RecordFunction::currentThreadId()];
-  const std::uint64_t first = at::sequence_number::peek();
-  // Nothing was recorded since the last flip: this one replaces it.
-  if (!flips.empty() && flips.back().first == first) flips.pop_back();
-  if (flips.empty() ? on : flips.back().on != on) flips.push_back({first, on});
+  observed.period = &periods_of_thread[at::RecordFunction::currentThreadId()].emplace_back(at::sequence_number::peek());
+  observed.generation = now;
 }
 
+// An operator is about to be called: before its node is made.
+std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction&) {
+  observe();
+  return nullptr;
+}
+// It is done: its node and its children's are numbered.
+void after_operator(const at::RecordFunction&, at::ObserverContext*) { observe(); }
+
 bool recorded_on(const Node& node) {
-  const auto found = flips_of_thread.find(node.thread_id());
-  if (found == flips_of_thread.end()) return false;
-  const std::vector<Flip>& flips = found->second;
-  const auto after = std::upper_bound(flips.begin(), flips.end(), node.sequence_nr(),
-                                      [](std::uint64_t number, const Flip& flip) { return number < flip.first; });
-  return after != flips.begin() && std::prev(after)->on;
+  const auto found = periods_of_thread.find(node.thread_id());
+  if (found == periods_of_thread.end()) return false;
+  const std::deque<Period>& periods = found->second;
+  const auto after = std::upper_bound(periods.begin(), periods.end(), node.sequence_nr(),
+                                      [](std::uint64_t number, const Period& period) { return number < period.first; });
+  return after != periods.begin() && node.sequence_nr() < std::prev(after)->last.load(std::memory_order_relaxed);
 }
 
 // Gradient accumulators are made once per parameter and belong to no regime.
@@ -86,6 +101,7 @@ class CheckingEngine final : public Engine {
                                          const torch::autograd::variable_list& inputs, bool keep_graph,
                                          bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
+    observe();  // looking up the root may have made the node of a view whose base was written to
     check(roots);
     return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
@@ -110,16 +126,24 @@ void install_engine() {
 
 void mark(bool on) {
   install_engine();
-  switch_on = on;
-  seen = ++generation;
-  note(on);
+  if (on) {
+    switch_on = true;
+    ++generation;
+    observer = at::addGlobalCallback(
+        at::RecordFunctionCallback(before_operator, after_operator).scopes({at::RecordScope::FUNCTION}));
+    observe();
+  } else {
+    observe();
+    at::removeCallback(observer);
+    switch_on = false;
+  }
 }
 
 void observe() {
+  if (!switch_on.load(std::memory_order_relaxed)) return;
   const std::uint64_t now = generation.load(std::memory_order_relaxed);
-  if (seen == now) return;
-  seen = now;
-  note(switch_on);
+  if (observed.generation != now) begin_period(now);
+  observed.period->last.store(at::sequence_number::peek(), std::memory_order_relaxed);
 }
 
 }  // namespace isobit::aten::graph_check

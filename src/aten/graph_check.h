@@ -1,10 +1,11 @@
 // Graphs and the switch: a graph recorded with the switch on raises when backward runs with it off, and the
 // reverse.
 //
-// Every autograd node carries the thread that made it and a number that counts that thread's nodes. mark() notes
-// where on the calling thread the switch was flipped; backward looks every node up before it runs any.
-// Nodes of a thread that never saw the switch count as recorded with it off.
-// The check is in the C++ engine (a Python process has another one, see docs/guard.md). Thread-safe.
+// Every autograd node carries the thread that made it and a number that counts that thread's nodes. While the switch
+// is on, an observer of every operator call notes the numbers between which each thread recorded; backward looks
+// every node up before it runs any. What was not noted counts as recorded with the switch off.
+// The check is in the C++ engine (a Python process has another one, see docs/guard.md). Thread-safe, but for mark(),
+// which must not run beside operators.
 #pragma once
 
 namespace isobit::aten::graph_check {
@@ -12,7 +13,8 @@ namespace isobit::aten::graph_check {
 // The switch was just turned on or off by the calling thread.
 void mark(bool on);
 
-// Notes on the calling thread that it records under the switch as it stands. Cheap; models call it by ModuleScope.
+// Notes that the calling thread records under the switch, where it is on, before any operator of it was called
+// (a custom autograd function makes its node first). Cheap; models call it by ModuleScope.
 void observe();
 
 }  // namespace isobit::aten::graph_check

@@ -75,10 +75,6 @@ std::uint64_t digest_of_call(const std::string& name, at::ScalarType type, std::
   return 0;
 }
 
-void print(const std::string& name, at::ScalarType type, std::uint64_t digest) {
-  std::printf("digest %s %s %016" PRIx64 "\n", name.c_str(), c10::toString(type), digest);
-}
-
 bool is_certified(std::string_view full_name) {
   const std::size_t dot = full_name.find('.');
   const std::string_view overload = dot == full_name.npos ? std::string_view() : full_name.substr(dot + 1);
@@ -87,10 +83,20 @@ bool is_certified(std::string_view full_name) {
 
 bool is_exempt(const ExactOperator& op) { return kExemptReasons.count(op.reason) || kExempt.count(op.name); }
 
-TEST(ExactDigests, DISABLED_Print) {
-  if (const char* threads = std::getenv("ISOBIT_TEST_THREADS")) at::set_num_threads(std::atoi(threads));
+struct Digests {
+  std::map<std::string, std::string> of;  // "aten::add.Tensor Float" -> digest
+  std::string without_sample;             // a line each
+};
+
+Digests digests_here() {
+  Digests digests;
+  const auto note = [&](const std::string& name, at::ScalarType type, std::uint64_t digest) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016" PRIx64, digest);
+    digests.of[name + " " + c10::toString(type)] = text;
+  };
   std::string error;
-  for (const char* name : kDiffering) print(name, at::kFloat, digest_of_call(name, at::kFloat, error));
+  for (const char* name : kDiffering) note(name, at::kFloat, digest_of_call(name, at::kFloat, error));
   const Guard guard;  // the rules hold only under it
   for (const ExactOperator& op : exact_operators()) {
     if (is_exempt(op) || is_certified(op.name)) continue;
@@ -98,22 +104,34 @@ TEST(ExactDigests, DISABLED_Print) {
     bool any = false;
     for (const at::ScalarType type : types_of(op.rule)) {
       const std::uint64_t digest = digest_of_call(name, type, error);
-      if (digest != 0) print(name, type, digest);
+      if (digest != 0) note(name, type, digest);
       any |= digest != 0;
     }
-    if (!any) std::printf("nosample %s %s\n", name.c_str(), error.substr(0, error.find('\n')).c_str());
+    if (!any) digests.without_sample += "nosample " + name + " " + error.substr(0, error.find('\n')) + "\n";
   }
+  return digests;
 }
 
-struct Digests {
-  std::map<std::string, std::string> of;  // "aten::add.Tensor Float" -> digest
-  std::string without_sample;
-};
+constexpr const char* kPrintWithThreads = "ISOBIT_TEST_PRINT_WITH_THREADS";
+
+// A digest that changed from call to call would compare nothing. The other processes of the test below run this one
+// to print theirs.
+TEST(ExactDigests, Repeat) {
+  const char* threads = std::getenv(kPrintWithThreads);
+  if (threads != nullptr) at::set_num_threads(std::atoi(threads));
+  const Digests first = digests_here();
+  if (threads != nullptr) {
+    for (const auto& [name, digest] : first.of) std::printf("digest %s %s\n", name.c_str(), digest.c_str());
+    std::printf("%s", first.without_sample.c_str());
+    return;
+  }
+  const Digests second = digests_here();
+  for (const auto& [name, digest] : first.of) EXPECT_EQ(second.of.at(name), digest) << name;
+}
 
 Digests run(const std::string& capability, int threads) {
-  const std::string command = "ATEN_CPU_CAPABILITY=" + capability + " ISOBIT_TEST_THREADS=" + std::to_string(threads) +
-                              " /proc/" + std::to_string(getpid()) +
-                              "/exe --gtest_filter=ExactDigests.DISABLED_Print --gtest_also_run_disabled_tests";
+  const std::string command = "ATEN_CPU_CAPABILITY=" + capability + " " + kPrintWithThreads + "=" + std::to_string(threads) +
+                              " /proc/" + std::to_string(getpid()) + "/exe --gtest_filter=ExactDigests.Repeat";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   Digests digests;
   char line[512];

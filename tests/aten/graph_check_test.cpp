@@ -1,9 +1,12 @@
 // Graphs recorded under one setting of the switch raise under the other; backward knows the module it came from.
 #include "aten/graph_check.h"
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -74,6 +77,82 @@ TEST(GraphCheck, KnowsGraphsOfOtherThreads) {
     loss = scalar(saving(parameter()));
   }).join();
   EXPECT_EQ(error_of(loss), "");
+}
+
+// A thread that enters no module, and whose nodes the flipping thread knows nothing of.
+template <class Function>
+auto on_another_thread(Function&& function) {
+  decltype(function()) result;
+  std::thread([&] { result = function(); }).join();
+  return result;
+}
+
+TEST(GraphCheck, KnowsThreadsThatOnlyCallOperators) {
+  for (auto* forward : {&saving, &saving_nothing}) {
+    const auto record = [&] { return on_another_thread([&] { return scalar(forward(parameter())); }); };
+    at::Tensor on, off = record();
+    {
+      const Guard guard;
+      on = record();
+      EXPECT_EQ(error_of(on), "");
+      EXPECT_NE(error_of(off).find("recorded with isobit off"), std::string::npos) << error_of(off);
+    }
+    EXPECT_NE(error_of(on).find("recorded with isobit on"), std::string::npos) << error_of(on);
+    EXPECT_EQ(error_of(off), "");
+  }
+}
+
+TEST(GraphCheck, KnowsAThreadThatLivesThroughFlips) {
+  // One thread records all the time, another turns the switch.
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<at::Tensor> graphs;
+  std::size_t asked = 0;
+  std::thread recorder([&] {
+    std::unique_lock lock(mutex);
+    while (graphs.size() < 5) {
+      changed.wait(lock, [&] { return asked > graphs.size(); });
+      graphs.push_back(scalar(saving_nothing(parameter())));
+      changed.notify_all();
+    }
+  });
+  const auto record = [&] {
+    std::unique_lock lock(mutex);
+    const std::size_t before = graphs.size();
+    asked = before + 1;
+    changed.notify_all();
+    changed.wait(lock, [&] { return graphs.size() > before; });
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    record();  // off
+    const Guard guard;
+    record();  // on
+  }
+  record();
+  recorder.join();
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const bool recorded_on = i % 2 == 1;
+    EXPECT_EQ(error_of(graphs[i]).empty(), !recorded_on) << i;
+  }
+  const Guard guard;
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const bool recorded_on = i % 2 == 1;
+    EXPECT_EQ(error_of(graphs[i]).empty(), recorded_on) << i;
+  }
+}
+
+TEST(GraphCheck, KnowsNodesThatBackwardMakes) {
+  const Guard guard;
+  at::Tensor base = at::mul(parameter(), 2);
+  const at::Tensor view = base.select(0, 0);
+  base.mul_(3);
+  EXPECT_EQ(error_of(view), "");  // the view's node is made anew when it is asked for
+}
+
+TEST(GraphCheck, BackwardRunsOnAnotherThread) {
+  const Guard guard;
+  const at::Tensor loss = scalar(saving(parameter()));
+  EXPECT_EQ(on_another_thread([&] { return error_of(loss); }), "");
 }
 
 TEST(ModulePath, BackwardNamesTheForwardModule) {

@@ -35,10 +35,30 @@ TEST(Golden, FileAndCasesHaveTheSameNames) {
   EXPECT_EQ(kernel_cases().size(), values.size()) << "a name occurs twice";
 }
 
-class GoldenOn : public ::testing::TestWithParam<std::tuple<kernels::Isa, int>> {};
+// A struct instead of a tuple, so that it is printed as words.
+struct Machine {
+  kernels::Isa isa;
+  int threads;
+};
+
+std::string label(const Machine& machine) {
+  return std::string(kernels::name(machine.isa)) + "_" + std::to_string(machine.threads) + "_threads";
+}
+
+void PrintTo(const Machine& machine, std::ostream* out) { *out << label(machine); }
+
+std::vector<Machine> machines() {
+  std::vector<Machine> all;
+  for (const kernels::Isa isa : kernels::available_isas()) {
+    for (const int threads : {1, 2, 3}) all.push_back({isa, threads});
+  }
+  return all;
+}
+
+class GoldenOn : public ::testing::TestWithParam<Machine> {};
 
 TEST_P(GoldenOn, EveryCase) {
-  const auto [isa, threads] = GetParam();
+  const auto& [isa, threads] = GetParam();
   const kernels::IsaScope isa_scope(isa);
   const kernels::ThreadCountScope thread_scope(threads);
   const auto values = committed();
@@ -49,12 +69,8 @@ TEST_P(GoldenOn, EveryCase) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Machine, GoldenOn,
-                         ::testing::Combine(::testing::ValuesIn(kernels::available_isas()), ::testing::Values(1, 2, 3)),
-                         [](const auto& info) {
-                           return std::string(kernels::name(std::get<0>(info.param))) + "_" +
-                                  std::to_string(std::get<1>(info.param)) + "_threads";
-                         });
+INSTANTIATE_TEST_SUITE_P(Machines, GoldenOn, ::testing::ValuesIn(machines()),
+                         [](const auto& info) { return label(info.param); });
 
 }  // namespace
 }  // namespace isobit::golden

@@ -26,6 +26,10 @@ struct Refusal {
   std::vector<const char*> says;
 };
 
+void PrintTo(const Refusal& refusal, std::ostream* out) {
+  *out << testing::PrintToString(refusal.text) << (refusal.override_ == nullptr ? "" : " --set ") << (refusal.override_ == nullptr ? "" : refusal.override_);
+}
+
 class Refusals : public testing::TestWithParam<Refusal> {};
 
 TEST_P(Refusals, SayWhereWhatAndWhatToDo) {

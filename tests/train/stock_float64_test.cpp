@@ -240,6 +240,8 @@ struct Case {
   std::int64_t grain = 0, size = 28;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.label; }
+
 class StockFloat64 : public testing::TestWithParam<Case> {};
 
 TEST_P(StockFloat64, FirstTwentySteps) {

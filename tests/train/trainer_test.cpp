@@ -108,6 +108,14 @@ void eager_adam(const OptimizerSettings& s, double lr, std::int64_t step, at::Te
   p.addcdiv_(average, denominator, -(lr / correction1));
 }
 
+// Found by its argument's namespace, which has no GoogleTest in it.
+}  // namespace
+void PrintTo(const OptimizerSettings& s, std::ostream* out) {
+  *out << s.name << " lr " << s.lr << " momentum " << s.momentum << " betas " << s.betas[0] << ", " << s.betas[1] << " decay "
+       << s.weight_decay << (s.nesterov ? " nesterov" : "");
+}
+namespace {
+
 class OptimizerTest : public TrainerTest, public testing::WithParamInterface<OptimizerSettings> {};
 
 TEST_P(OptimizerTest, FusedIsTheEagerSequence) {

@@ -3,6 +3,7 @@
 
 Usage: command_line_test.py PROGRAM [unittest arguments]. Standard library only; data are made here.
 """
+import glob
 import gzip
 import hashlib
 import json
@@ -41,6 +42,37 @@ batch = 16
 every = 4
 [fingerprint]
 every = 5
+"""
+
+# Everything that is random in training, and a checkpoint of megabytes after every step: a kill meets its writing.
+RANDOM_EXPERIMENT = """
+name = "random"
+seed = 11
+epochs = 12
+batch = 20
+grain = 7
+[data]
+path = "{data}"
+[model]
+name = "mlp"
+hidden = [256, 64]
+dropout = 0.3
+[augment]
+crop = 3
+flip = true
+[optimizer]
+name = "adamw"
+lr = 0.003
+weight_decay = 0.01
+[schedule]
+name = "cosine"
+warmup = 4
+[evaluate]
+batch = 16
+[checkpoint]
+every = 1
+[fingerprint]
+every = 2
 """
 
 
@@ -172,6 +204,56 @@ class CommandLine(unittest.TestCase):
                 continue  # finished before the signal came
             self.assertEqual(code, -signal.SIGKILL)
             self.resume(runs, "--threads", "3", "--grain-order", "shuffled")
+
+    @staticmethod
+    def kill_in_a_checkpoint(process, runs, left_before):
+        """Stops the process again and again until it stands within the writing of a checkpoint; False: it ended first."""
+        while True:
+            process.send_signal(signal.SIGSTOP)
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return False
+            if set(glob.glob(f"{runs}/*/checkpoints/.tmp-*")) - left_before:
+                process.kill()
+                process.wait()
+                return True
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
+
+    def test_killed_at_any_moment_with_everything_random(self):
+        file = self.scratch + "/random.toml"
+        with open(file, "w") as out:
+            out.write(RANDOM_EXPERIMENT.format(data=self.scratch + "/data"))
+        straight, runs = self.fresh("random-straight"), self.fresh("random-killed")
+        done = self.isobit("run", file, "--runs", straight, "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        weights = done.stdout.splitlines()[-1]
+
+        draw, within = random.Random(8), 0
+        for attempt in range(6):
+            before = self.steps_recorded(runs)
+            if before == 0:
+                runs = self.fresh(f"random-killed-{attempt}")  # killed before its first step, perhaps before its record
+            left = set(glob.glob(f"{runs}/*/checkpoints/.tmp-*"))
+            process = subprocess.Popen([PROGRAM, "run", *(["--resume", self.only_run(runs)] if before else [file]), "--runs", runs,
+                                        "--threads", str(1 + attempt % 3)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if attempt % 2 == 0:
+                within += self.kill_in_a_checkpoint(process, runs, left)
+            else:
+                while process.poll() is None and self.steps_recorded(runs) <= before:
+                    time.sleep(0.001)
+                time.sleep(draw.random() * 0.02)
+                process.kill()
+                process.wait()
+        self.assertGreater(within, 0, "no kill met a checkpoint that was being written")
+
+        done = self.isobit("run", "--resume", self.only_run(runs), "--runs", runs, "--threads", "3", "--grain-order", "shuffled")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], weights)
+        self.assertEqual(deterministic_lines(self.only_run(runs)), deterministic_lines(self.only_run(straight)))
+        verified = self.isobit("verify", self.only_run(runs), "--isa", "reference")
+        self.assertEqual((verified.returncode, verified.stdout), (0, f"identical: 60 steps, {weights}\n"), verified.stderr)
 
     def test_interrupted_and_resumed(self):
         for number in (signal.SIGINT, signal.SIGTERM):

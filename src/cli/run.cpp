@@ -140,6 +140,10 @@ int execute(Session& session, bool json) {
     fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or look at the data; nothing was changed by the step)\n",
                session.writer->folder().string(), error.what());
     return 1;
+  } catch (const UserError& error) {
+    session.writer->fail(error.what());
+    const std::string go_on = "isobit run --resume " + session.writer->folder().string();
+    throw UserError(error.place(), error.problem(), error.remedy().empty() ? go_on : error.remedy() + "; then " + go_on);
   } catch (const std::exception& error) {
     session.writer->fail(error.what());
     throw;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 namespace isobit::cli {
 namespace {
@@ -37,7 +38,8 @@ void TrainingProgress::step(const train::StepReport& report) {
   const double elapsed = std::chrono::duration<double>(time - start_).count();
   const double left = elapsed / static_cast<double>(place.step - first_) * static_cast<double>(steps_ - place.step);
   clear_line();
-  fmt::print(stderr, "epoch {}/{}  step {}/{}  {:.0f} samples/s  loss {:.4f}  {} left{}", place.epoch, epochs_, place.step, steps_,
+  const std::string epoch = epochs_ > 0 ? fmt::format("{}/{}", place.epoch, epochs_) : std::to_string(place.epoch);
+  fmt::print(stderr, "epoch {}  step {}/{}  {:.0f} samples/s  loss {:.4f}  {} left{}", epoch, place.step, steps_,
              samples_per_second_, report.result.loss, duration(left), terminal_ ? "" : "\n");
   line_open_ = terminal_;
   std::fflush(stderr);

@@ -11,7 +11,7 @@ namespace isobit::cli {
 
 class TrainingProgress {
  public:
-  // Steps done before, of all steps and epochs.
+  // Steps done before, of all steps and epochs (0: how many epochs is not known).
   TrainingProgress(std::int64_t done, std::int64_t steps, std::int64_t epochs);
   ~TrainingProgress();
   TrainingProgress(const TrainingProgress&) = delete;

@@ -27,7 +27,7 @@ struct VerifyOptions {
 
 void show(void* context, const train::StepReport& report, std::int64_t last) {
   auto& progress = *static_cast<std::unique_ptr<TrainingProgress>*>(context);
-  if (!progress) progress = std::make_unique<TrainingProgress>(report.result.place.step - 1, last, report.result.place.epoch);
+  if (!progress) progress = std::make_unique<TrainingProgress>(report.result.place.step - 1, last, 0);
   progress->step(report);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -65,7 +66,12 @@ std::vector<std::string> neighbours(std::string_view name) {
       if (dot != std::string_view::npos && key.name.substr(dot + 1) == name) best = key.name;
     }
   }
-  const std::string remedy = best.empty() ? "see docs/experiment.md for all keys" : fmt::format("did you mean '{}'?", best);
+  std::string remedy = fmt::format("did you mean '{}'?", best);
+  if (best.empty()) {
+    std::string siblings;
+    for (const std::string& key : candidates) siblings += (siblings.empty() ? "" : ", ") + key;
+    remedy = siblings.empty() ? "see docs/experiment.md for all keys" : fmt::format("known there: {}; see docs/experiment.md", siblings);
+  }
   throw UserError(place, fmt::format("unknown key '{}'", name), remedy);
 }
 
@@ -197,7 +203,10 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
-    throw UserError(path, "the experiment file can not be read", "name an existing TOML file, for example examples/fashion-mlp.toml");
+    const bool run = path == "last" || std::filesystem::is_directory(path);
+    throw UserError(path, "the experiment file can not be read",
+                    run ? "to go on with a run: isobit run --resume " + path
+                        : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
   return parse_experiment(text.str(), path, overrides);
 }

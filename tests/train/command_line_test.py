@@ -391,6 +391,8 @@ class CommandLine(unittest.TestCase):
         self.expect_refused("'batch' is -3", sets=["batch=-3"])
         self.expect_refused("'optimizer.lr' is nan", sets=["optimizer.lr=nan"])
         self.expect_refused("'grain' is 21", "'batch' (20)", sets=["grain=21"])
+        self.expect_refused("unknown key 'optimizer.learning_rate'", "known there: optimizer.name, optimizer.lr", sets=["optimizer.learning_rate=0.1"])
+        self.expect_refused("isobit run --resume " + self.run_folder, file=self.run_folder)
         self.expect_refused("absent.toml", file=self.scratch + "/absent.toml")
 
     def test_bad_options(self):
@@ -442,7 +444,7 @@ class CommandLine(unittest.TestCase):
     def test_no_space_left(self):
         runs = self.mounted("full", "size=1m")  # too small for the first checkpoint's neighbours
         done = self.expect_error(["run", self.file, "--runs", runs, "--set", "checkpoint.keep=0"], "o space left")
-        self.assertIn(self.only_run(runs), done.stderr)
+        self.assertIn("isobit run --resume " + self.only_run(runs), done.stderr)
         subprocess.run(["mount", "-o", "remount,size=64m", runs], check=True)
         resumed = self.isobit("run", "--resume", self.only_run(runs), "--runs", runs)
         self.assertEqual(resumed.returncode, 0, resumed.stderr)

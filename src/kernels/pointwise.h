@@ -44,6 +44,9 @@ void lerp(const float* a, const float* b, float weight, float* y, std::int64_t n
 // Integer and half powers up to 32 as products and square roots (docs/contract.md, section 10); false, and y
 // untouched, where p is another one.
 [[nodiscard]] bool power(const float* x, double p, float* y, std::int64_t n);
+// Any powers, element by element or all the same, by the binary64 formula of section 10 (contract/functions_power.h).
+void general_power(const float* x, const float* p, float* y, std::int64_t n);
+void general_power(const float* x, float p, float* y, std::int64_t n);
 // t = x < low ? low : x;  t > high ? high : t (NaN stays); either bound may be infinite, neither NaN.
 void clamp(const float* x, float low, float high, float* y, std::int64_t n);
 // x <= low or x >= high ? +0 : dy

@@ -2,7 +2,9 @@
 #include "kernels/pointwise.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
 
 #include "call_operator.h"
 #include "operator_cases.h"
@@ -45,6 +47,8 @@ TEST(Pointwise, FunctionsOfOneTensor) {
       {"pow 3", {x}, [](const Tensors& t) { return at::pow(t[0], 3); }},
       {"pow -2", {p}, [](const Tensors& t) { return at::pow(t[0], -2); }},
       {"pow 1.5", {p}, [](const Tensors& t) { return at::pow(t[0], 1.5); }},
+      {"pow 0.3", {p}, [](const Tensors& t) { return at::pow(t[0], 0.3); }},
+      {"pow -2.7", {p}, [](const Tensors& t) { return at::pow(t[0], -2.7); }},
       {"hardtanh", {x}, [](const Tensors& t) { return at::hardtanh(t[0], -1, 1); }},
   };
   for (const Case& c : cases) check(c);
@@ -62,6 +66,7 @@ TEST(Pointwise, FunctionsOfSeveralTensors) {
       {"addcdiv", {a, b, q}, [](const Tensors& t) { return at::addcdiv(t[0], t[1], t[2], -0.7); }},
       {"lerp 0.1", {a, b}, [](const Tensors& t) { return at::lerp(t[0], t[1], 0.1); }},
       {"lerp 0.9", {a, row}, [](const Tensors& t) { return at::lerp(t[0], t[1], 0.9); }},
+      {"pow of tensors, broadcast", {q, row}, [](const Tensors& t) { return at::pow(t[0], t[1]); }},
       {"maximum", {a, b}, [](const Tensors& t) { return at::maximum(t[0], t[1]); }},
       {"minimum, broadcast", {a, row}, [](const Tensors& t) { return at::minimum(t[0], t[1]); }},
   };
@@ -87,6 +92,13 @@ TEST(Pointwise, HasTheBitsOfTheKernel) {
   EXPECT_TRUE(same_bits(at::addcdiv(a, b, c, -0.1), y));
   kernels::addcmul(p, q, r, -0.1f, out, 1000);
   EXPECT_TRUE(same_bits(at::addcmul(a, b, c, -0.1), y));
+  kernels::general_power(r, q, out, 1000);
+  EXPECT_TRUE(same_bits(at::pow(c, b), y));
+  kernels::general_power(r, 0.3f, out, 1000);
+  EXPECT_TRUE(same_bits(at::pow(c, 0.3), y));
+  EXPECT_TRUE(kernels::power(r, 3.0, out, 1000));
+  EXPECT_TRUE(same_bits(at::pow(c, 3), y));
+  EXPECT_FALSE(same_bits(at::pow(c, at::full({1000}, 3.0f)), y)) << "an integer as a number is a product, in a tensor it is not";
   kernels::lerp(p, q, 0.1f, out, 1000);
   EXPECT_TRUE(same_bits(at::lerp(a, b, 0.1), y));
   for (std::int64_t i = 0; i < 1000; ++i) out[i] = std::fma(0.3f, q[i], p[i]);  // the contract's sentence
@@ -116,6 +128,8 @@ TEST(Pointwise, InPlaceAndOutGiveTheSame) {
       {"aten::gelu", "aten::gelu_", "aten::gelu.out", {a, "none"}},
       {"aten::leaky_relu", "aten::leaky_relu_", "aten::leaky_relu.out", {a, 0.1}},
       {"aten::pow.Tensor_Scalar", "aten::pow_.Scalar", "aten::pow.Tensor_Scalar_out", {a, 3}},
+      {"aten::pow.Tensor_Scalar", "aten::pow_.Scalar", "aten::pow.Tensor_Scalar_out", {c, 0.3}},
+      {"aten::pow.Tensor_Tensor", "aten::pow_.Tensor", "aten::pow.Tensor_Tensor_out", {c, b}},
       {"aten::clamp", "aten::clamp_", "aten::clamp.out", {a, -0.1, 0.4}},
       {"aten::clamp_min", "aten::clamp_min_", "aten::clamp_min.out", {a, 0.1}},
       {"aten::clamp_max", "aten::clamp_max_", "aten::clamp_max.out", {a, 0.1}},
@@ -189,7 +203,7 @@ TEST(Pointwise, ZerosAndNaN) {
 
 TEST(Pointwise, TypesPromoteOrAreRefused) {
   const Tensor i = at::arange(5), f = at::arange(5).to(at::kFloat), d = f.to(at::kDouble);
-  const Tensor sum = at::add(i, i, 3), top = at::clamp(i, 1, 3), plain = at::add(d, d);
+  const Tensor sum = at::add(i, i, 3), top = at::clamp(i, 1, 3), plain = at::add(d, d), powers = at::pow(i, i);
   const aten::OperatorSwitch on;
   EXPECT_TRUE(same_bits(at::add(i, i, 3), sum));
   EXPECT_TRUE(same_bits(at::clamp(i, 1, 3), top));
@@ -200,9 +214,29 @@ TEST(Pointwise, TypesPromoteOrAreRefused) {
   expect_throws([&] { at::exp(d); }, "Double");
   expect_throws([&] { at::add(d, d, 0.3); }, "Double");
   expect_throws([&] { at::gelu(f, "tanh"); }, "approximate='none'");
-  expect_throws([&] { at::pow(f, 1.3); }, "half exponents");
+  expect_throws([&] { at::pow(d, 1.3); }, "Double");
+  EXPECT_TRUE(same_bits(at::pow(i, i), powers));
+  EXPECT_TRUE(same_bits(at::pow(i, f), at::pow(f, f)));
+  EXPECT_TRUE(same_bits(at::pow(i, 1.3), at::pow(f, 1.3)));
   Tensor small = at::ones({1});
   expect_throws([&] { small.lerp_(at::ones({5}), 0.1); }, "can not write");
+}
+
+// What the contract has no formula for says so, and names a way out.
+TEST(Pointwise, FunctionsWithoutAFormulaAreRefused) {
+  const Tensor x = positive({3});
+  const aten::OperatorSwitch on;
+  const auto refused = [](const char* name, const std::function<void()>& call) {
+    expect_throws(call, (std::string(name) + " is not certified under isobit-").c_str());
+    expect_throws(call, "use a certified operator (isobit ops --search ");
+    expect_throws(call, "or run this part outside isobit");
+  };
+  refused("aten::lgamma", [&] { at::lgamma(x); });
+  refused("aten::lgamma_", [&] { x.clone().lgamma_(); });
+  refused("aten::mvlgamma", [&] { at::mvlgamma(x, 1); });
+  refused("aten::digamma", [&] { at::digamma(x); });
+  refused("aten::pow.Scalar", [&] { at::pow(2.0, x); });
+  refused("aten::float_power.Tensor_Scalar", [&] { at::float_power(x, 2.0); });
 }
 
 }  // namespace

@@ -80,6 +80,23 @@ Fingerprint powers() {
   return digest.result();
 }
 
+Fingerprint general_powers() {
+  const Floats x = arguments(81), p = arguments(91);
+  Floats positive = x, y(x.size());
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (float& value : positive) value = std::fabs(value);
+  Digest digest;
+  kernels::general_power(x.data(), p.data(), y.data(), n);
+  digest.add(y);
+  kernels::general_power(positive.data(), p.data(), y.data(), n);
+  digest.add(y);
+  for (const float exponent : {0.3f, -1.7f, 3.0f, 33.0f}) {
+    kernels::general_power(positive.data(), exponent, y.data(), n);
+    digest.add(y);
+  }
+  return digest.result();
+}
+
 Fingerprint softmax(const kernels::SoftmaxShape& s, bool wild) {
   const std::int64_t n = s.outer * s.size * s.inner;
   const Floats x = wild ? hostile(101, n, true) : uniform(101, n, -10.0f, 10.0f), dy = uniform(102, n);
@@ -144,6 +161,7 @@ void add_function_cases(std::vector<Case>& cases) {
   cases.push_back({"pointwise.scaled", [] { return scaled(); }});
   cases.push_back({"pointwise.bounded", [] { return bounded(); }});
   cases.push_back({"pointwise.powers", [] { return powers(); }});
+  cases.push_back({"pointwise.general_powers", [] { return general_powers(); }});
   cases.push_back({"softmax.rows", [] { return softmax({37, 10, 1}, false); }});
   cases.push_back({"softmax.leaves", [] { return softmax({3, 1500, 1}, false); }});
   cases.push_back({"softmax.inner", [] { return softmax({3, 41, 19}, false); }});

@@ -194,6 +194,11 @@ TEST(Pointwise, ZerosAndNaNs) {
   }
 }
 
+TEST(Pointwise, GeneralPowersBits) {
+  expect_reference_bits_for_all_sizes([](auto a, auto b, auto, auto y, auto n) { general_power(a, b, y, n); }, "powers");
+  expect_reference_bits_for_all_sizes([](auto a, auto, auto, auto y, auto n) { general_power(a, -1.7f, y, n); }, "power -1.7");
+}
+
 TEST(Pointwise, OtherPowersAreDeclined) {
   float x = 2.0f, y = 7.0f;
   for (const double p : {0.3, 33.0, -32.5, 1e300, std::numeric_limits<double>::quiet_NaN()}) {

@@ -6,6 +6,7 @@
 #include <ATen/ops/addcmul_cpu_dispatch.h>
 #include <ATen/ops/maximum_cpu_dispatch.h>
 #include <ATen/ops/minimum_cpu_dispatch.h>
+#include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/sub_cpu_dispatch.h>
 #include <ATen/ops/threshold_backward_cpu_dispatch.h>
 
@@ -125,6 +126,24 @@ Tensor& lerp_(Tensor& a, const Tensor& b, const Scalar& weight) {
   return pointwise_in_place<2>("aten::lerp_", a, {a, b}, lerp_kernel(weight));
 }
 
+// ---- pow with a tensor of exponents: the general formula throughout, for integers among them too
+
+constexpr auto power_kernel = [](std::array<const float*, 2> x, float* y, std::int64_t n) {
+  kernels::general_power(x[0], x[1], y, n);
+};
+Tensor pow(const Tensor& x, const Tensor& exponent) {
+  if (both_integral(x, exponent)) return at::cpu::pow(x, exponent);
+  return pointwise_new<2>("aten::pow", {x, exponent}, power_kernel);
+}
+Tensor& pow_out(const Tensor& x, const Tensor& exponent, Tensor& out) {
+  if (both_integral(x, exponent)) return at::cpu::pow_out(out, x, exponent);
+  return pointwise_out<2>("aten::pow", out, {x, exponent}, power_kernel);
+}
+Tensor& pow_(Tensor& x, const Tensor& exponent) {
+  if (both_integral(x, exponent)) return at::cpu::pow_(x, exponent);
+  return pointwise_in_place<2>("aten::pow_", x, {x, exponent}, power_kernel);
+}
+
 // ---- functions of two tensors
 
 template <Binary op>
@@ -225,6 +244,7 @@ std::vector<Entry> arithmetic_operators() {
   constexpr std::string_view by_product = "8: fma(RN(value * b), c, a)";
   constexpr std::string_view by_quotient = "8: fma(value, RN(b / c), a)";
   constexpr std::string_view between = "8: d = b - a; |w| < 0.5 ? fma(w, d, a) : fma(w - 1, d, b)";
+  constexpr std::string_view power = "10: exp2(p * log2(x)) in binary64, rounded once";
   constexpr std::string_view extremum = "1: a zero is +0, any NaN makes it NaN";
   std::vector<Entry> entries = {
       certify<add>("aten::add", "Tensor", sum),
@@ -243,6 +263,9 @@ std::vector<Entry> arithmetic_operators() {
       certify<lerp>("aten::lerp", "Scalar", between),
       certify<lerp_out>("aten::lerp", "Scalar_out", between),
       certify<lerp_>("aten::lerp_", "Scalar", between),
+      certify<pow>("aten::pow", "Tensor_Tensor", power),
+      certify<pow_out>("aten::pow", "Tensor_Tensor_out", power),
+      certify<pow_>("aten::pow_", "Tensor", power),
       certify<maximum>("aten::maximum", "", extremum),
       certify<maximum_out>("aten::maximum", "out", extremum),
       certify<minimum>("aten::minimum", "", extremum),

@@ -98,8 +98,7 @@ Tensor& gelu_(Tensor& x, c10::string_view approximate) {
 
 auto power_kernel(double exponent) {
   return [exponent](std::array<const float*, 1> x, float* y, std::int64_t n) {
-    if (kernels::power(x[0], exponent, y, n)) return;
-    refuse("aten::pow", "is certified for integer and half exponents only, got " + std::to_string(exponent));
+    if (!kernels::power(x[0], exponent, y, n)) kernels::general_power(x[0], to_float(exponent), y, n);
   };
 }
 bool exact_power(const Tensor& x, const Scalar& exponent) {
@@ -197,6 +196,7 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
 std::vector<Entry> unary_operators() {
   constexpr std::string_view function = "2: fixed binary32 formula";
   constexpr std::string_view select = "1: x < low ? low : x > high ? high : x";
+  constexpr std::string_view power = "10: integer and half powers as products and square roots, others exp2(p * log2(x)) in binary64";
   std::vector<Entry> entries;
   add_variants<Unary::exp>(entries, "aten::exp_", function);
   add_variants<Unary::expm1>(entries, "aten::expm1_", function);
@@ -218,10 +218,9 @@ std::vector<Entry> unary_operators() {
       certify<gelu_>("aten::gelu_", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
       certify<relu>("aten::relu", "", "1: x < 0 ? +0 : x"),
       certify<relu_>("aten::relu_", "", "1: x < 0 ? +0 : x"),
-      certify<pow>("aten::pow", "Tensor_Scalar", "2: integer and half powers as products and square roots"),
-      certify<pow_out>("aten::pow", "Tensor_Scalar_out",
-                       "2: integer and half powers as products and square roots"),
-      certify<pow_>("aten::pow_", "Scalar", "2: integer and half powers as products and square roots"),
+      certify<pow>("aten::pow", "Tensor_Scalar", power),
+      certify<pow_out>("aten::pow", "Tensor_Scalar_out", power),
+      certify<pow_>("aten::pow_", "Scalar", power),
       certify<clamp>("aten::clamp", "", select),
       certify<clamp_out>("aten::clamp", "out", select),
       certify<clamp_>("aten::clamp_", "", select),

@@ -1,0 +1,1 @@
+"""What scripts/gpu-check runs: torch and numpy alone."""

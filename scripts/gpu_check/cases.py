@@ -1,0 +1,125 @@
+"""The operators of the sweep: name, inputs, and what is computed from them, forward and backward.
+
+A case is (name, make) where make(scale) gives (function, tensors); scale < 1 shrinks the large shapes. Floating
+inputs get gradients, from a gradient of the output that is made too.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from .data import Inputs
+
+
+def _case(name, function, *tensors):
+    return name, function, tensors
+
+
+def products(scale):
+    size = lambda n: max(1, int(n * scale))
+    for m, n, k in [(1, 1, 1), (1, 257, 700), (300, 1, 513), (64, 64, 0), (127, 65, 512), (size(512),) * 3,
+                    (3, 5, size(20000)), (size(1000), 10, 84), (size(1024), size(768), 1537)]:
+        i = Inputs(f"mm {m} {n} {k}")
+        yield _case(f"mm {m}x{n}x{k}", torch.mm, i.wide(m, k), i.wide(k, n))
+        yield _case(f"linear {m}x{n}x{k}", F.linear, i.normal(m, k), i.normal(n, k), i.normal(n))
+    i = Inputs("bmm")
+    yield _case("mm of transposes", lambda a, b: torch.mm(a.t(), b.t()), i.wide(300, 70), i.wide(90, 300))
+    yield _case("bmm", torch.bmm, i.wide(7, 33, 600), i.wide(7, 600, 21))
+    yield _case("bmm, one matrix for all", lambda a, b: torch.bmm(a.expand(5, 33, 65), b), i.wide(1, 33, 65),
+                i.wide(5, 65, 40))
+    yield _case("mv", torch.mv, i.wide(700, 1300), i.wide(1300))
+    yield _case("addmm", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=-1.5), i.normal(1, 50),
+                i.normal(60, 90), i.normal(90, 50))
+    yield _case("mm, hostile", torch.mm, i.hostile(40, 600), i.hostile(600, 50))
+
+
+def convolutions(scale):
+    batch = max(1, int(8 * scale))
+    for name, n, ci, h, w, co, k, options in [
+            ("3x3", batch, 64, 32, 32, 64, 3, dict(padding=1)), ("3x3 on 4x4", batch, 128, 4, 4, 128, 3, dict(padding=1)),
+            ("7x7 stride 2", batch, 3, 56, 56, 64, 7, dict(padding=3, stride=2)),
+            ("1x1 stride 2", batch, 64, 14, 14, 128, 1, dict(stride=2)), ("5x5", batch, 1, 28, 28, 6, 5, dict(padding=2)),
+            ("groups", 2, 12, 11, 13, 18, 3, dict(padding=1, groups=3)), ("depthwise", 2, 16, 15, 9, 16, 3, dict(groups=16)),
+            ("dilated", 2, 5, 17, 19, 7, 3, dict(dilation=2, padding=2)), ("odd", 1, 3, 7, 5, 2, 3, dict(stride=3)),
+            ("batch of none", 0, 3, 8, 8, 4, 3, dict())]:
+        i = Inputs("conv " + name)
+        groups = options.get("groups", 1)
+        yield _case(f"conv2d {name}", lambda x, weight, bias, o=options: F.conv2d(x, weight, bias, **o),
+                    i.wide(n, ci, h, w), i.wide(co, ci // groups, k, k), i.normal(co))
+
+
+def reductions(scale):
+    i = Inputs("reductions")
+    n = max(100, int(300000 * scale))
+    yield _case("sum", torch.sum, i.wide(n))
+    yield _case("mean", torch.mean, i.wide(n))
+    for dims in [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)]:
+        yield _case(f"sum over {dims}", lambda x, d=dims: x.sum(d), i.wide(37, 65, 129))
+    yield _case("norm", torch.linalg.vector_norm, i.wide(n))
+    yield _case("var", lambda x: torch.var(x, (0, 2)), i.normal(9, 33, 700))
+    yield _case("amax", lambda x: x.amax(1), i.hostile(33, 777, finite=True))
+    yield _case("sum, hostile", lambda x: x.sum(0), i.hostile(2000, 9))
+
+
+def normalization(scale):
+    i = Inputs("normalization")
+    n = max(2, int(16 * scale))
+    yield _case("batch_norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), i.normal(n, 24, 28, 28),
+                i.normal(24), i.normal(24))
+    yield _case("batch_norm 7x7", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), i.wide(n, 64, 7, 7),
+                i.normal(64), i.normal(64))
+    yield _case("batch_norm, running", lambda x: F.batch_norm(x, x.new_zeros(5), x.new_ones(5), training=False), i.normal(4, 5, 6, 6))
+    yield _case("softmax", lambda x: F.softmax(x, 1), i.normal(65, 1000))
+    yield _case("softmax over rows", lambda x: F.softmax(x, 0), i.normal(700, 33))
+    yield _case("log_softmax", lambda x: F.log_softmax(x, 1), i.hostile(65, 1000, finite=True))
+    labels = i.labels(10, 300)
+    yield _case("cross_entropy", lambda x: F.cross_entropy(x, labels.to(x.device)), i.normal(300, 10))
+
+
+def pooling(_):
+    i = Inputs("pooling")
+    x = lambda: i.hostile(3, 7, 29, 31)
+    yield _case("max_pool2d", lambda x: F.max_pool2d(x, 2), x())
+    yield _case("max_pool2d 3 stride 2", lambda x: F.max_pool2d(x, 3, 2, 1), x())
+    yield _case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1), i.wide(3, 7, 29, 31))
+    yield _case("adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, (5, 3)), i.wide(3, 7, 29, 31))
+    yield _case("global average", lambda x: F.adaptive_avg_pool2d(x, 1), i.wide(4, 64, 7, 7))
+
+
+def pointwise(_):
+    i = Inputs("pointwise")
+    x = lambda: i.hostile(100003)
+    for name in ["exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "relu", "rsqrt", "sqrt", "neg",
+                 "abs", "reciprocal", "square"]:
+        yield _case(name, getattr(torch, name), x())
+    for name in ["silu", "gelu", "leaky_relu", "hardtanh"]:
+        yield _case(name, getattr(F, name), x())
+    yield _case("gelu tanh", lambda v: F.gelu(v, approximate="tanh"), x())
+    for name in ["add", "sub", "mul", "div", "maximum", "minimum"]:
+        yield _case(name, getattr(torch, name), x(), x())
+    yield _case("add, broadcast", torch.add, i.normal(33, 1, 65), i.normal(7, 1))
+    yield _case("div by a number", lambda v: v / 3.0, x())
+    yield _case("mul by a number", lambda v: v * 0.1, x())
+    yield _case("add with alpha", lambda a, b: torch.add(a, b, alpha=0.3), x(), x())
+    yield _case("lerp", lambda a, b: torch.lerp(a, b, 0.3), x(), x())
+    yield _case("addcmul", lambda a, b, c: torch.addcmul(a, b, c, value=0.7), x(), x(), x())
+    yield _case("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), x(), x(), x())
+    yield _case("pow 3", lambda v: v.pow(3), x())
+    yield _case("clamp", lambda v: v.clamp(-1, 2), x())
+
+
+def drawn(_):
+    """From the default CPU generator, on any device."""
+    i = Inputs("drawn")
+
+    def seeded(function):
+        def call(*tensors):
+            torch.manual_seed(7)
+            return function(*tensors)
+        return call
+
+    yield _case("dropout", seeded(lambda x: F.dropout(x, 0.3)), i.normal(10007))
+    yield _case("uniform_", seeded(lambda x: x.detach().clone().uniform_(-1, 3)), i.normal(10007))
+    yield _case("normal_", seeded(lambda x: x.detach().clone().normal_(1, 2)), i.normal(10007))
+
+
+FAMILIES = [products, convolutions, reductions, normalization, pooling, pointwise, drawn]

@@ -1,0 +1,159 @@
+"""Speed against stock PyTorch on the same device: both sides in one run, interleaved, medians of device time.
+
+Stock in three settings: TF32 off, TF32 on (PyTorch's default for convolutions), deterministic algorithms with TF32
+off. Data larger than the L2 cache, or the cache flushed before each timing. A row's roofline is the larger of
+flops / peak and bytes / bandwidth for a binary32 machine without tensor cores.
+"""
+
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+
+from . import models
+from .data import Inputs
+
+SETTINGS = ("stock", "stock tf32", "stock deterministic")
+
+
+def configure(setting):
+    tf32 = setting == "stock tf32"
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = setting != "stock deterministic"
+    torch.use_deterministic_algorithms(setting == "stock deterministic", warn_only=True)
+
+
+class DeviceClock:
+    """Milliseconds of device time of one call, by CUDA events; the L2 cache is flushed before."""
+
+    def __init__(self, device):
+        self._flush = torch.empty(256 << 20, dtype=torch.uint8, device=device)
+
+    def time(self, function):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        self._flush.zero_()
+        begin.record()
+        function()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+
+class HostClock:
+    """For the dry run without a GPU: the code runs, the figures mean nothing."""
+
+    def time(self, function):
+        begin = time.perf_counter()
+        function()
+        return (time.perf_counter() - begin) * 1e3
+
+
+def interleaved(library, clock, make, rounds):
+    """Times of isobit and of each stock setting; make() builds the function to time afresh for each side."""
+    sides = {}
+    with library.enabled():
+        sides["isobit"] = make()
+        sides["isobit"]()
+    for setting in SETTINGS:
+        configure(setting)
+        sides[setting] = make()
+        sides[setting]()
+    times = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, function in sides.items():
+            if side == "isobit":
+                with library.enabled():
+                    times[side].append(clock.time(function))
+            else:
+                configure(side)
+                times[side].append(clock.time(function))
+    configure("stock")
+    return times
+
+
+def row(name, times, flops, bytes_moved, machine):
+    ours = statistics.median(times["isobit"])
+    quartiles = statistics.quantiles(times["isobit"], n=4) if len(times["isobit"]) > 1 else [ours] * 3
+    result = {"name": name, "isobit_ms": ours, "spread": (quartiles[2] - quartiles[0]) / ours,
+              "gflops_per_s": flops / ours / 1e6, "gbytes_per_s": bytes_moved / ours / 1e6,
+              "flops": flops, "bytes": bytes_moved}
+    if machine:
+        result["roofline_ms"] = max(flops / machine["flops_per_s"], bytes_moved / machine["bytes_per_s"]) * 1e3
+    for setting in SETTINGS:
+        stock = statistics.median(times[setting])
+        result[setting + "_ms"] = stock
+        result["times " + setting] = stock / ours  # above 1: isobit is faster
+    return result
+
+
+def products(scale, device):
+    for n in (1024, 2048, 4096, 8192):
+        n = max(16, int(n * scale))
+        def make(n=n):
+            a, b = (Inputs(f"{side}{n}").normal(n, n).to(device) for side in "ab")
+            return lambda: torch.mm(a, b)
+        yield f"mm {n}^3", make, 2 * n**3, 12 * n * n
+
+
+def convolutions(scale, device):
+    batch = max(1, int(64 * scale))
+    for ci, co, size, stride in [(64, 64, 56, 1), (64, 128, 56, 2), (128, 128, 28, 1), (256, 256, 14, 1), (512, 512, 7, 1)]:
+        ci, co = max(2, int(ci * min(1, scale * 4))), max(2, int(co * min(1, scale * 4)))
+        out = (size + 2 - 3) // stride + 1
+        flops = 2 * batch * co * out * out * ci * 9
+        moved = 4 * (batch * ci * size * size + batch * co * out * out + co * ci * 9)
+        for what in ("forward", "input gradient", "weight gradient"):
+            def make(ci=ci, co=co, size=size, stride=stride, out=out, what=what):
+                i = Inputs(f"conv {ci} {size}")
+                x, w = i.normal(batch, ci, size, size).to(device), i.normal(co, ci, 3, 3).to(device)
+                dy = i.normal(batch, co, out, out).to(device)
+                arguments = ([0], [stride, stride], [1, 1], [1, 1], False, [0, 0], 1)
+                if what == "forward":
+                    return lambda: F.conv2d(x, w, stride=stride, padding=1)
+                mask = [what == "input gradient", what == "weight gradient", False]
+                return lambda: torch.ops.aten.convolution_backward(dy, x, w, *arguments, mask)
+            yield f"conv3x3 {ci}->{co} {size}x{size}/{stride} {what}", make, flops, moved
+
+
+def step(make_model, shape, classes, device):
+    def make():
+        torch.manual_seed(3)
+        model = make_model().to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, foreach=True)
+        i = Inputs(f"step {shape}")
+        x, labels = i.normal(*shape).to(device), i.labels(classes, shape[0]).to(device)
+
+        def run():
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(x), labels).backward()
+            optimizer.step()
+        return run
+    return make
+
+
+def steps(scale, device):
+    batch = lambda n: max(2, int(n * scale))
+    size = 224 if scale >= 1 else 32
+    width = 64 if scale >= 1 else 4
+    yield "step mlp, batch 64", step(models.mlp, (batch(64), 1, 28, 28), 10, device), 0, 0
+    yield "step lenet5, batch 64", step(models.lenet5, (batch(64), 1, 28, 28), 10, device), 0, 0
+    yield "step resnet18 32 px, batch 128", step(lambda: models.resnet18(width=width, small=True),
+                                                 (batch(128), 3, 32, 32), 10, device), 0, 0
+    yield f"step resnet18 {size} px, batch 64", step(lambda: models.resnet18(width=width, classes=1000),
+                                                     (batch(64), 3, size, size), 1000, device), 0, 0
+
+
+def measure(library, device, scale, rounds, machine, clock, say):
+    rows = []
+    for family in (products, convolutions, steps):
+        for name, make, flops, moved in family(scale, device):
+            try:
+                result = row(name, interleaved(library, clock, make, rounds), flops, moved, machine)
+                say(f"{name}: {result['isobit_ms']:.3f} ms, {result['times stock']:.2f}x stock")
+            except Exception as error:
+                result = {"name": name, "error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
+                say(f"{name}: {result['error']}")
+            rows.append(result)
+    return rows

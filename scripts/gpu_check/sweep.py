@@ -1,0 +1,53 @@
+"""Every operator of cases.py on the CPU and on the device: outputs and input gradients, bit for bit."""
+
+import zlib
+
+import torch
+
+from .cases import FAMILIES
+from .data import Inputs, first_difference
+
+
+def compute(function, tensors, device):
+    """Output and the floating inputs' gradients, on `device`, operators on."""
+    inputs = [t.detach().clone().to(device) for t in tensors]
+    for tensor in inputs:
+        tensor.requires_grad_(tensor.is_floating_point())
+    output = function(*inputs)
+    gradients = []
+    if output.requires_grad:
+        seed = Inputs(f"gradient {tuple(output.shape)}").normal(*output.shape).to(device)
+        gradients = torch.autograd.grad(output, inputs, seed, allow_unused=True)
+    return [output, *gradients]
+
+
+def checksum(tensors):
+    """A short name of the CPU's bits, to compare machines by eye."""
+    from .data import bits
+    value = 0
+    for tensor in tensors:
+        if tensor is not None:
+            value = zlib.crc32(bits(tensor).tobytes(), value)
+    return f"{value:08x}"
+
+
+def sweep(library, device, scale, say):
+    """One row per case: family, name, verdict ('equal' or words), checksum of the CPU's result."""
+    rows = []
+    for family in FAMILIES:
+        for name, function, tensors in family(scale):
+            row = {"family": family.__name__, "case": name}
+            try:
+                with library.enabled():
+                    expected = compute(function, tensors, "cpu")
+                    found = compute(function, tensors, device)
+                differences = [first_difference(a, b) for a, b in zip(expected, found) if a is not None]
+                differences = [d for d in differences if d]
+                row["verdict"] = differences[0] if differences else "equal"
+                row["cpu"] = checksum(expected)
+            except Exception as error:  # a refusal or a device's error is a finding, not the end of the sweep
+                row["verdict"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            if row["verdict"] != "equal":
+                say(f"DIFFERS {row['family']} / {name}: {row['verdict']}")
+            rows.append(row)
+    return rows

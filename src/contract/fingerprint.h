@@ -15,7 +15,9 @@ struct Mix {
 };
 
 inline constexpr std::uint64_t kMixIndex = 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio, odd
-inline constexpr std::uint32_t kMixFactor[4] = {0xB5297A4Cu, 0x68E31DA4u, 0x9E6D62D0u, 0xD1B54A32u};  // even
+// Even; not an array, which device code could not index.
+inline constexpr std::uint32_t kMixFactor0 = 0xB5297A4Cu, kMixFactor1 = 0x68E31DA4u, kMixFactor2 = 0x9E6D62D0u,
+                               kMixFactor3 = 0xD1B54A32u;
 
 // z + lo32(z) * factor = lo32(z) * (factor + 1) + hi32(z) * 2^32: one-to-one, because factor + 1 is odd.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline std::uint64_t mix_multiply(std::uint64_t z, std::uint32_t factor) {
@@ -30,11 +32,11 @@ inline constexpr std::uint32_t kMixFactor[4] = {0xB5297A4Cu, 0x68E31DA4u, 0x9E6D
 // bits: the element's 64-bit pattern (spread_bits for narrower types).
 [[nodiscard]] ISOBIT_HOST_DEVICE inline Mix mix(std::uint64_t index, std::uint64_t bits) {
   std::uint64_t z = (index + 1) * kMixIndex ^ bits;
-  z = mix_shift(mix_multiply(z, kMixFactor[0]));
-  z = mix_shift(rotate_right(mix_multiply(z, kMixFactor[1]), 24));
-  z = rotate_right(mix_multiply(z, kMixFactor[2]), 24);
+  z = mix_shift(mix_multiply(z, kMixFactor0));
+  z = mix_shift(rotate_right(mix_multiply(z, kMixFactor1), 24));
+  z = rotate_right(mix_multiply(z, kMixFactor2), 24);
   const std::uint64_t high = z;
-  z = rotate_right(mix_multiply(mix_shift(z), kMixFactor[3]), 24);
+  z = rotate_right(mix_multiply(mix_shift(z), kMixFactor3), 24);
   return {high, z};
 }
 

@@ -23,11 +23,11 @@ ISOBIT_INLINE WideInt shift_step(WideInt z) { return wide_xor(z, wide_shift_righ
 // contract::mix on every lane; key = (index + 1) * kMixIndex.
 ISOBIT_INLINE void add_mixed(WideSums& sums, WideInt key, WideInt bits) {
   WideInt z = wide_xor(key, bits);
-  z = shift_step(multiply_step(z, contract::kMixFactor[0]));
-  z = shift_step(wide_rotate_right24(multiply_step(z, contract::kMixFactor[1])));
-  z = wide_rotate_right24(multiply_step(z, contract::kMixFactor[2]));
+  z = shift_step(multiply_step(z, contract::kMixFactor0));
+  z = shift_step(wide_rotate_right24(multiply_step(z, contract::kMixFactor1)));
+  z = wide_rotate_right24(multiply_step(z, contract::kMixFactor2));
   sums.high = wide_add(sums.high, z);
-  z = wide_rotate_right24(multiply_step(shift_step(z), contract::kMixFactor[3]));
+  z = wide_rotate_right24(multiply_step(shift_step(z), contract::kMixFactor3));
   sums.low = wide_add(sums.low, z);
 }
 

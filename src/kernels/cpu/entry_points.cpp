@@ -152,6 +152,14 @@ bool power(const float* x, double p, float* y, std::int64_t n) {
   const FloatEnvironment environment;
   return active_table().power(x, p, y, n);
 }
+void general_power(const float* x, const float* p, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().general_power_each(x, p, y, n);
+}
+void general_power(const float* x, float p, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().general_power_all(x, p, y, n);
+}
 void clamp(const float* x, float low, float high, float* y, std::int64_t n) {
   const FloatEnvironment environment;
   active_table().clamp(x, low, high, y, n);

@@ -64,6 +64,8 @@ struct KernelTable {
   decltype(&kernels::addcdiv) addcdiv = nullptr;
   decltype(&kernels::lerp) lerp = nullptr;
   decltype(&kernels::power) power = nullptr;
+  void (*general_power_each)(const float* x, const float* p, float* y, std::int64_t n) = nullptr;
+  void (*general_power_all)(const float* x, float p, float* y, std::int64_t n) = nullptr;
   decltype(&kernels::clamp) clamp = nullptr;
   decltype(&kernels::hardtanh_backward) hardtanh_backward = nullptr;
   decltype(&kernels::leaky_relu) leaky_relu = nullptr;

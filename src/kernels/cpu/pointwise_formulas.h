@@ -4,6 +4,7 @@
 // binary32 members. Host and device; no state.
 #pragma once
 
+#include "contract/functions_power.h"
 #include "contract/optimizer.h"
 #include "contract/pointwise.h"
 #include "kernels/pointwise.h"
@@ -125,6 +126,13 @@ struct Power {
   ISOBIT_FORMULA Lane operator()(Lane v) const {
     return contract::product_power(v, power);
   }
+};
+struct GeneralPowerEach {
+  ISOBIT_FORMULA float operator()(float v, float p) const { return contract::power(v, p); }
+};
+struct GeneralPowerAll {
+  float p;
+  ISOBIT_FORMULA float operator()(float v) const { return contract::power(v, p); }
 };
 struct Clamp {
   float low, high;

@@ -38,6 +38,12 @@ struct PointwiseKernels {
     Map::run(Power{power}, y, n, x);
     return true;
   }
+  static void general_power_each(const float* x, const float* p, float* y, std::int64_t n) {
+    Map::run(GeneralPowerEach{}, y, n, x, p);
+  }
+  static void general_power_all(const float* x, float p, float* y, std::int64_t n) {
+    Map::run(GeneralPowerAll{p}, y, n, x);
+  }
   static void clamp(const float* x, float low, float high, float* y, std::int64_t n) {
     Map::run(Clamp{low, high}, y, n, x);
   }
@@ -64,6 +70,11 @@ struct PointwiseKernels {
     t.hardtanh_backward = hardtanh_backward;
     t.leaky_relu = leaky_relu;
     t.leaky_relu_backward = leaky_relu_backward;
+  }
+  // The formulas that exist for single floats only.
+  static void fill_scalar(KernelTable& t) {
+    t.general_power_each = general_power_each;
+    t.general_power_all = general_power_all;
   }
 };
 

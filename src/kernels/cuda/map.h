@@ -12,10 +12,17 @@ inline constexpr int kMapPerThread = 4;
 template <class Formula, class... Input>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kMapThreads, 2) void map_kernel(Formula formula, float* y, std::int64_t n,
                                                                    const Input*... inputs) {
-  std::int64_t i = block_index() * (kMapThreads * kMapPerThread) + thread_index();
+  const std::int64_t first = block_index() * (kMapThreads * kMapPerThread) + thread_index();
+  float values[kMapPerThread];  // all computed before one is stored, so that the loads need not wait for stores
 #pragma unroll
-  for (int turn = 0; turn < kMapPerThread; ++turn, i += kMapThreads) {
-    if (i < n) y[i] = formula(inputs[i]...);
+  for (int turn = 0; turn < kMapPerThread; ++turn) {
+    const std::int64_t i = first + turn * kMapThreads;
+    if (i < n) values[turn] = formula(inputs[i]...);
+  }
+#pragma unroll
+  for (int turn = 0; turn < kMapPerThread; ++turn) {
+    const std::int64_t i = first + turn * kMapThreads;
+    if (i < n) y[i] = values[turn];
   }
 }
 

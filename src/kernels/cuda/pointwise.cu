@@ -5,6 +5,9 @@
 
 namespace isobit::kernels::ISOBIT_CUDA {
 
-void fill_pointwise(KernelTable& t) { ISOBIT_ISA::PointwiseKernels<DeviceMap>::fill(t); }
+void fill_pointwise(KernelTable& t) {
+  ISOBIT_ISA::PointwiseKernels<DeviceMap>::fill(t);
+  ISOBIT_ISA::PointwiseKernels<DeviceMap>::fill_scalar(t);
+}
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

@@ -222,7 +222,14 @@ class Machine {
 
 Machine machine;
 
-void deliver(const Copy& copy) { std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes)); }
+void deliver(const Copy& copy) {
+  const auto bytes = static_cast<std::size_t>(copy.bytes);
+  if (copy.from == nullptr) {
+    std::memset(copy.to, 0, bytes);
+  } else {
+    std::memcpy(copy.to, copy.from, bytes);
+  }
+}
 
 void* allocate(std::size_t bytes, void*) {
   const std::size_t words = bytes / 4 + 64;

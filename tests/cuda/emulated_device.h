@@ -41,7 +41,7 @@ struct Place {
 void wait_block(const Where& where);
 // Every thread of the warp gives 8 bytes; returns what `lane` gave.
 std::uint64_t exchange(std::uint64_t value, int lane, const Where& where);
-void start_copy(void* to, const void* from, int bytes);
+void start_copy(void* to, const void* from, int bytes);  // from nullptr: zeros
 void commit_copies();
 void wait_copies(int groups, const Where& where);
 void run(const Launch& shape, const std::function<void()>& body);
@@ -89,6 +89,11 @@ template <int bytes, class T>
 void copy_async(T* to, const T* from) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
   emulation::start_copy(to, from, bytes);
+}
+template <int bytes>
+void copy_async_or_zero(float* to, const float* from, bool inside) {
+  static_assert(bytes == 4 || bytes == 16);
+  emulation::start_copy(to, inside ? from : nullptr, bytes);
 }
 inline void commit_async() { emulation::commit_copies(); }
 template <int groups>

@@ -4,6 +4,9 @@
 
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
+#ifdef ISOBIT_EMULATED_CUDA
+#include "cuda/emulation.h"
+#endif
 
 namespace isobit::kernels {
 namespace {
@@ -59,8 +62,7 @@ struct Inputs {
         addend(c.batch, c.m, c.n, Layout::broadcast, 3, false) {}
 };
 
-Floats product(const Case& c, const Inputs& in, Isa isa) {
-  const IsaScope isa_scope(isa);
+Floats product(const Case& c, const Inputs& in) {
   Floats out(static_cast<std::size_t>(c.batch * c.m * c.n), -7.0f);
   MatmulProblem p;
   p.batch = c.batch, p.m = c.m, p.n = c.n, p.k = c.k;
@@ -75,9 +77,29 @@ Floats product(const Case& c, const Inputs& in, Isa isa) {
   return out;
 }
 
+Floats product(const Case& c, const Inputs& in, Isa isa) {
+  const IsaScope isa_scope(isa);
+  return product(c, in);
+}
+
+// Small products in every order of threads, larger ones in one: emulated threads take their time.
+void expect_same_on_emulated_device([[maybe_unused]] const Case& c, [[maybe_unused]] const Inputs& in,
+                                    [[maybe_unused]] const Floats& expected) {
+#ifdef ISOBIT_EMULATED_CUDA
+  using emulated::ThreadOrder;
+  for (const ThreadOrder order : {ThreadOrder::shuffled, ThreadOrder::ascending, ThreadOrder::descending}) {
+    const emulated::EmulatedScope scope(order);
+    ASSERT_EQ(first_difference(expected, product(c, in)), -1)
+        << c << ": emulated device, order " << static_cast<int>(order);
+    if (c.batch * c.m * c.n * c.k > 10000) return;
+  }
+#endif
+}
+
 void expect_same_everywhere(const Case& c) {
   const Inputs in(c);
   const Floats expected = product(c, in, Isa::reference);
+  expect_same_on_emulated_device(c, in, expected);
   for (int threads : thread_counts()) {  // outermost: a new count rebuilds the pool
     const ThreadCountScope scope(threads);
     for (Isa isa : available_isas()) {

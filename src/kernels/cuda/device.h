@@ -12,6 +12,7 @@
 //   shuffle(v, lane) shuffle_xor(v, mask) shuffle_down(v, delta)   every thread of the warp
 //   shared_memory<T>()                 start of the block's shared memory, aligned to 16 bytes
 //   copy_async<bytes>(to, from)        global to shared, 4, 8 or 16 bytes, both aligned to that size
+//   copy_async_or_zero<bytes>(to, from, inside)   the same; zeros, and `from` not read, where not inside
 //   commit_async() wait_async<n>()     after the wait (at most n groups still under way) and a barrier the
 //                                      copies of the older groups may be read by every thread
 //   load4 store4                       16 bytes at once, aligned

@@ -57,6 +57,25 @@ ISOBIT_DEVICE void copy_async(T* to, const T* from) {
   }
 #endif
 }
+template <int bytes>
+ISOBIT_DEVICE void copy_async_or_zero(float* to, const float* from, bool inside) {
+  static_assert(bytes == 4 || bytes == 16);
+#if __CUDA_ARCH__ >= 800
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const int read = inside ? bytes : 0;
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(read) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(read) : "memory");
+  }
+#else
+  if constexpr (bytes == 16) {
+    *reinterpret_cast<float4*>(to) = inside ? *reinterpret_cast<const float4*>(from) : float4{};
+  } else {
+    *to = inside ? *from : 0.0f;
+  }
+#endif
+}
 ISOBIT_DEVICE void commit_async() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");

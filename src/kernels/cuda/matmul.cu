@@ -1,8 +1,14 @@
-// Matrix products on a device. TODO: not written yet.
+// Matrix products on a device: matrix_product.h over tile_product.h.
+#include "kernels/cuda/matrix_product.h"
 #include "kernels/cuda/table.h"
 
 namespace isobit::kernels::ISOBIT_CUDA {
+namespace {
 
-void fill_matmul(KernelTable&) {}
+void matmul(const MatmulProblem& problem) { matmul_as_planned(problem, plan_product); }
+
+}  // namespace
+
+void fill_matmul(KernelTable& t) { t.matmul = matmul; }
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

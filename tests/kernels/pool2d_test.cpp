@@ -216,6 +216,23 @@ TEST(MaxPool, PlacesOutsideThePlaneTakeNoGradient) {
   EXPECT_TRUE(same_bits(dx, {0, 0, 0, 3}));
 }
 
+// Not what max_pool2d writes, but what a caller may hand over: any element of the plane, window or not.
+TEST(MaxPool, PlacesOutsideTheirWindowsTakeTheirGradient) {
+  for (const Pool2dShape& s : {Pool2dShape{1, 2, 2, 1, 3}, Pool2dShape{3, 7, 9, 4, 5, 3, 3, 2, 2, 1, 1}}) {
+    const Floats dy = wide_floats(static_cast<std::int64_t>(out_size(s)), 5);
+    Places index(out_size(s));
+    for (std::size_t o = 0; o < index.size(); ++o) {
+      index[o] = static_cast<std::int64_t>(o * 7 % 13) % (s.h * s.w + 2) - 1;
+    }
+    const auto backward = [&] {
+      Floats dx(in_size(s), 7.0f);
+      max_pool2d_backward(s, dy.data(), index.data(), dx.data());
+      return dx;
+    };
+    expect_reference_bits(backward, text(s));
+  }
+}
+
 TEST(AveragePool, DividesByWhatTorchDividesBy) {
   const Pool2dShape s{1, 3, 3, 2, 2, 3, 3, 2, 2, 1, 1};
   const Floats x = {1, 2, 3, 4, 5, 6, 7, 8, 9};

@@ -1,5 +1,6 @@
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
+#include "kernels/elementwise.h"
 #include "kernels/pointwise.h"
 #include "kernels/random.h"
 #include "kernels/softmax.h"
@@ -97,6 +98,40 @@ Fingerprint general_powers() {
   return digest.result();
 }
 
+// The second operand is a column, then a number.
+Fingerprint exact_binaries() {
+  using kernels::ExactBinary;
+  constexpr std::int64_t kColumns = 3, kRows = kCount;
+  const Floats a = arguments(81), b = arguments(91);
+  const kernels::ElementShape shape{2, {kRows, kColumns}};
+  Floats y(a.size());
+  Digest digest;
+  for (const auto op : {ExactBinary::add, ExactBinary::subtract, ExactBinary::multiply, ExactBinary::divide}) {
+    const kernels::Operand matrix{a.data(), 0.0f, {kColumns, 1}};
+    kernels::exact_binary(op, shape, matrix, {b.data(), 0.0f, {1, 0}}, y.data());
+    digest.add(y);
+    kernels::exact_binary(op, shape, matrix, {nullptr, 0.1f, {}}, y.data());
+    digest.add(y);
+  }
+  return digest.result();
+}
+
+Fingerprint exact_unaries() {
+  using kernels::ExactUnary;
+  const Floats x = arguments(81);
+  const auto n = static_cast<std::int64_t>(x.size());
+  const kernels::Operand operand{x.data(), 0.0f, {1}};
+  Floats y(x.size());
+  Digest digest;
+  for (const auto op : {ExactUnary::negate, ExactUnary::absolute, ExactUnary::floor, ExactUnary::ceil,
+                        ExactUnary::trunc, ExactUnary::sign, ExactUnary::round, ExactUnary::frac}) {
+    kernels::exact_unary(op, {1, {n}}, operand, y.data());
+    digest.add(y);
+  }
+  kernels::threshold({1, {n}}, operand, 0.5f, -2.0f, y.data());
+  return digest.add(y).result();
+}
+
 Fingerprint softmax(const kernels::SoftmaxShape& s, bool wild) {
   const std::int64_t n = s.outer * s.size * s.inner;
   const Floats x = wild ? hostile(101, n, true) : uniform(101, n, -10.0f, 10.0f), dy = uniform(102, n);
@@ -162,6 +197,8 @@ void add_function_cases(std::vector<Case>& cases) {
   cases.push_back({"pointwise.bounded", [] { return bounded(); }});
   cases.push_back({"pointwise.powers", [] { return powers(); }});
   cases.push_back({"pointwise.general_powers", [] { return general_powers(); }});
+  cases.push_back({"elementwise.binary", [] { return exact_binaries(); }});
+  cases.push_back({"elementwise.unary", [] { return exact_unaries(); }});
   cases.push_back({"softmax.rows", [] { return softmax({37, 10, 1}, false); }});
   cases.push_back({"softmax.leaves", [] { return softmax({3, 1500, 1}, false); }});
   cases.push_back({"softmax.inner", [] { return softmax({3, 41, 19}, false); }});

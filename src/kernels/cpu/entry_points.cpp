@@ -177,6 +177,23 @@ void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx
   active_table().leaky_relu_backward(dy, x, slope, dx, n);
 }
 
+void exact_binary(ExactBinary op, const ElementShape& shape, const Operand& a, const Operand& b, float* y) {
+  const FloatEnvironment environment;
+  active_table().exact_binary(op, shape, a, b, y);
+}
+void exact_unary(ExactUnary op, const ElementShape& shape, const Operand& x, float* y) {
+  const FloatEnvironment environment;
+  active_table().exact_unary(op, shape, x, y);
+}
+void threshold(const ElementShape& shape, const Operand& x, float limit, float value, float* y) {
+  const FloatEnvironment environment;
+  active_table().threshold(shape, x, limit, value, y);
+}
+void fill(float value, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().fill(value, y, n);
+}
+
 void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, float* out, std::int64_t n) {
   const FloatEnvironment environment;
   active_table().fill_uniform(key, first, low, high, out, n);

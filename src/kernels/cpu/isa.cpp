@@ -26,6 +26,7 @@ namespace {
 KernelTable make_table(Isa isa) {
   KernelTable t;
   ISOBIT_FILL_ALL(reference, t);
+  reference::fill_elementwise(t);
   switch (isa) {
     case Isa::reference:
       break;

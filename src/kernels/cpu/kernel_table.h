@@ -8,6 +8,7 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/conv2d.h"
+#include "kernels/elementwise.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
 #include "kernels/isa.h"
@@ -71,6 +72,11 @@ struct KernelTable {
   decltype(&kernels::leaky_relu) leaky_relu = nullptr;
   decltype(&kernels::leaky_relu_backward) leaky_relu_backward = nullptr;
 
+  decltype(&kernels::exact_binary) exact_binary = nullptr;
+  decltype(&kernels::exact_unary) exact_unary = nullptr;
+  decltype(&kernels::threshold) threshold = nullptr;
+  decltype(&kernels::fill) fill = nullptr;
+
   decltype(&kernels::fill_uniform) fill_uniform = nullptr;
   decltype(&kernels::fill_normal) fill_normal = nullptr;
   decltype(&kernels::fill_bernoulli) fill_bernoulli = nullptr;
@@ -106,7 +112,10 @@ struct KernelTable {
   void fill_optimizer(KernelTable& t);  \
   void fill_exact_sum(KernelTable& t);  \
   void fill_fingerprint(KernelTable& t);
-namespace reference { ISOBIT_DECLARE_FILLS }
+namespace reference {
+ISOBIT_DECLARE_FILLS
+void fill_elementwise(KernelTable& t);  // no vector build: the CPU's own come from stock
+}
 namespace avx2 { ISOBIT_DECLARE_FILLS }
 namespace avx512 { ISOBIT_DECLARE_FILLS }
 namespace lanes16 { ISOBIT_DECLARE_FILLS }

@@ -7,13 +7,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <limits>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "golden/golden_file.h"
 #include "kernels/fingerprint.h"
 #include "kernels/pointwise.h"
 
@@ -81,18 +79,6 @@ inline kernels::Fingerprint fingerprint_of_sample(kernels::Unary op) {
   const auto n = static_cast<std::int64_t>(x.size());
   kernels::unary(op, x.data(), x.data(), n);
   return kernels::element_sums(x.data(), 0, n);
-}
-
-// tests/golden/functions.txt: name or name.sample, fingerprint; # starts a comment.
-inline std::map<std::string, std::string> read_golden(const char* path) {
-  std::map<std::string, std::string> golden;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string name, value;
-    if (fields >> name >> value && name[0] != '#') golden[name] = value;
-  }
-  return golden;
 }
 
 }  // namespace isobit::golden

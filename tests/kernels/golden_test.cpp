@@ -2,10 +2,7 @@
 // threads. A change of bits anywhere fails here; docs/contract.md says what such a change takes.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
-#include <sstream>
-
+#include "golden/golden_file.h"
 #include "golden/kernel_cases.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -13,16 +10,7 @@
 namespace isobit::golden {
 namespace {
 
-std::map<std::string, std::string> committed() {
-  std::map<std::string, std::string> values;
-  std::ifstream file(ISOBIT_GOLDEN_FILE);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string name, value;
-    if (fields >> name >> value) values[name] = value;
-  }
-  return values;
-}
+std::map<std::string, std::string> committed() { return read_golden(ISOBIT_GOLDEN_FILE); }
 
 TEST(Golden, FileAndCasesHaveTheSameNames) {
   const auto values = committed();

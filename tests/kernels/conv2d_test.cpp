@@ -4,6 +4,9 @@
 
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
+#ifdef ISOBIT_EMULATED_CUDA
+#include "cuda/emulation.h"
+#endif
 
 namespace isobit::kernels {
 
@@ -31,8 +34,7 @@ struct Results {
   Floats y, without_bias, dx, dweight;
 };
 
-Results compute(const Conv2dShape& s, const Tensors& t, Isa isa) {
-  const IsaScope isa_scope(isa);
+Results compute(const Conv2dShape& s, const Tensors& t) {
   Results r{Floats(t.dy.size(), -7.0f), Floats(t.dy.size(), -7.0f), Floats(t.x.size(), -7.0f),
             Floats(t.weight.size(), -7.0f)};
   conv2d_forward(s, t.x.data(), t.weight.data(), t.bias.data(), r.y.data());
@@ -42,9 +44,34 @@ Results compute(const Conv2dShape& s, const Tensors& t, Isa isa) {
   return r;
 }
 
+Results compute(const Conv2dShape& s, const Tensors& t, Isa isa) {
+  const IsaScope isa_scope(isa);
+  return compute(s, t);
+}
+
+// Small shapes in every order of threads, larger ones in one: emulated threads take their time.
+void expect_same_on_emulated_device([[maybe_unused]] const Conv2dShape& s, [[maybe_unused]] const Tensors& t,
+                                    [[maybe_unused]] const Results& expected) {
+#ifdef ISOBIT_EMULATED_CUDA
+  using emulated::ThreadOrder;
+  for (const ThreadOrder order : {ThreadOrder::shuffled, ThreadOrder::ascending, ThreadOrder::descending}) {
+    const emulated::EmulatedScope scope(order);
+    const Results found = compute(s, t);
+    const std::string where = ", emulated device, order " + std::to_string(static_cast<int>(order));
+    ASSERT_EQ(first_difference(expected.y, found.y), -1) << s << ": forward" << where;
+    ASSERT_EQ(first_difference(expected.without_bias, found.without_bias), -1)
+        << s << ": forward without bias" << where;
+    ASSERT_EQ(first_difference(expected.dx, found.dx), -1) << s << ": input gradient" << where;
+    ASSERT_EQ(first_difference(expected.dweight, found.dweight), -1) << s << ": weight gradient" << where;
+    if (t.dy.size() * static_cast<std::size_t>(s.ci / s.groups * s.kh * s.kw) > 20000) return;
+  }
+#endif
+}
+
 void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
   const Tensors t(s, special);
   const Results expected = compute(s, t, Isa::reference);
+  expect_same_on_emulated_device(s, t, expected);
   for (int threads : thread_counts()) {  // outermost: a new count rebuilds the pool
     const ThreadCountScope scope(threads);
     for (Isa isa : available_isas()) {

@@ -5,7 +5,9 @@
 namespace isobit::kernels::ISOBIT_CUDA {
 namespace {
 
-void matmul(const MatmulProblem& problem) { matmul_as_planned(problem, plan_product); }
+void matmul(const MatmulProblem& problem) { 
+  matmul_as_planned(problem, [](const ProductShape& s, int processors) { return plan_product(s, processors); });
+}
 
 }  // namespace
 

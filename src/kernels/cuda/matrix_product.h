@@ -64,46 +64,41 @@ struct MatrixProduct : MatrixOutput {
 }
 
 [[nodiscard]] inline Walk walk_over(const StridedLayout& l) {
-  if (l.row_stride != 1) return l.k_stride == 1 ? Walk::k : Walk::rows;
-  const bool wide = l.rows % 4 == 0 && l.k_stride % 4 == 0 && l.batch_stride % 4 == 0 && aligned16(l.data);
-  return wide ? Walk::four_rows : Walk::rows;
+  return l.k_stride == 1 && l.row_stride != 1 ? Walk::k : Walk::rows;
+}
+[[nodiscard]] inline bool is_wide(const StridedLayout& l) {
+  return l.row_stride == 1 && l.rows % 4 == 0 && l.k_stride % 4 == 0 && l.batch_stride % 4 == 0 && aligned16(l.data);
+}
+
+template <class Problem>
+void run_planned(const Problem& p, const ProductPlan& plan, int processors) {
+  if (plan.config == kLarge) return run_tiles<LargeTile>(p, plan.chunk_leaves, processors);
+  if (plan.config == kMedium) return run_tiles<MediumTile>(p, plan.chunk_leaves, processors);
+  if (plan.config == kSmall) return run_tiles<SmallTile>(p, plan.chunk_leaves, processors);
+  run_tiles<SkinnyTile>(p, plan.chunk_leaves, processors);
 }
 
 template <Walk walk_a, Walk walk_b>
 void run_matrix_product(const MatrixOutput& output, const StridedLayout& a, const StridedLayout& b,
                         const ProductPlan& plan, int processors) {
-  MatrixProduct<walk_a, walk_b> p{output, {a}, {b}};
-  if (plan.config == kLarge) return run_tiles<LargeTile>(p, plan.chunk_leaves, processors);
-  if (plan.config == kMedium) return run_tiles<MediumTile>(p, plan.chunk_leaves, processors);
-  if constexpr (walk_a != Walk::four_rows && walk_b != Walk::four_rows) {
-    if (plan.config == kSmall) return run_tiles<SmallTile>(p, plan.chunk_leaves, processors);
-    return run_tiles<SkinnyTile>(p, plan.chunk_leaves, processors);
-  }
+  run_planned(MatrixProduct<walk_a, walk_b>{output, {a}, {b}}, plan, processors);
 }
 
-inline void matmul_as_planned(const MatmulProblem& p, ProductPlan (*plan_of)(const ProductShape&, int)) {
+template <class PlanOf>
+void matmul_as_planned(const MatmulProblem& p, PlanOf plan_of) {
   const MatmulProblem t = oriented(p);
-  const StridedLayout a{t.a.data, t.a.batch_stride, t.a.row_stride, t.a.column_stride, t.m};
-  const StridedLayout b{t.b.data, t.b.batch_stride, t.b.column_stride, t.b.row_stride, t.n};
+  StridedLayout a{t.a.data, t.a.batch_stride, t.a.row_stride, t.a.column_stride, t.m};
+  StridedLayout b{t.b.data, t.b.batch_stride, t.b.column_stride, t.b.row_stride, t.n};
+  a.wide = is_wide(a), b.wide = is_wide(b);
   MatrixOutput out{{t.batch, t.m, t.n, t.k}, t.c, t.c_batch_stride, t.c_row_stride, t.c_column_stride, t.addend,
                    t.alpha, t.beta};
   out.wide = t.c_column_stride == 1 && t.c_row_stride % 4 == 0 && t.c_batch_stride % 4 == 0 && aligned16(t.c);
   const int processors = multiprocessors();
   const ProductPlan plan = plan_of(out.shape, processors);
-  const auto narrow = [&](Walk walk) {
-    return walk == Walk::four_rows && plan.config >= kSmall ? Walk::rows : walk;
-  };
-  constexpr Walk kK = Walk::k, kRows = Walk::rows, kFour = Walk::four_rows;
-  const Walk over_a = narrow(walk_over(a)), over_b = narrow(walk_over(b));
-  const auto run = over_a == kK      ? (over_b == kK      ? run_matrix_product<kK, kK>
-                                        : over_b == kRows ? run_matrix_product<kK, kRows>
-                                                          : run_matrix_product<kK, kFour>)
-                   : over_a == kRows ? (over_b == kK      ? run_matrix_product<kRows, kK>
-                                        : over_b == kRows ? run_matrix_product<kRows, kRows>
-                                                          : run_matrix_product<kRows, kFour>)
-                                     : (over_b == kK      ? run_matrix_product<kFour, kK>
-                                        : over_b == kRows ? run_matrix_product<kFour, kRows>
-                                                          : run_matrix_product<kFour, kFour>);
+  const bool a_by_k = walk_over(a) == Walk::k, b_by_k = walk_over(b) == Walk::k;
+  const auto run = a_by_k ? (b_by_k ? run_matrix_product<Walk::k, Walk::k> : run_matrix_product<Walk::k, Walk::rows>)
+                          : (b_by_k ? run_matrix_product<Walk::rows, Walk::k>
+                                    : run_matrix_product<Walk::rows, Walk::rows>);
   run(out, a, b, plan, processors);
 }
 

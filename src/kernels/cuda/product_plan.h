@@ -30,7 +30,8 @@ constexpr ConfigRate rate_of(double busy, double alone) {
 inline constexpr ConfigRate kRates[kConfigs] = {rate_of<LargeTile>(115, 70), rate_of<MediumTile>(90, 30),
                                                 rate_of<SmallTile>(45, 12), rate_of<SkinnyTile>(40, 16)};
 
-inline double expected_cycles(const ProductShape& s, const ConfigRate& rate, std::int64_t chunk_leaves, int processors) {
+inline double expected_cycles(const ProductShape& s, const ConfigRate& rate, std::int64_t chunk_leaves,
+                              int processors) {
   constexpr double kStart = 2000, kSecondLaunch = 4000, kBytesPerCycle = 2500;
   const std::int64_t leaves = std::max<std::int64_t>(1, ceil_div(s.k, contract::kLeaf));
   const std::int64_t chunks = ceil_div(leaves, chunk_leaves);
@@ -44,12 +45,13 @@ inline double expected_cycles(const ProductShape& s, const ConfigRate& rate, std
   return cycles + kSecondLaunch + 8.0 * static_cast<double>(chunks * s.batch * s.m * s.n) / kBytesPerCycle;
 }
 
-[[nodiscard]] inline ProductPlan plan_product(const ProductShape& s, int processors) {
+// Among the first `configs` tiles.
+[[nodiscard]] inline ProductPlan plan_product(const ProductShape& s, int processors, int configs = kConfigs) {
   constexpr std::int64_t kMostChunkBytes = std::int64_t{1} << 28;
   const std::int64_t leaves = ceil_div(s.k, contract::kLeaf);
   ProductPlan best;
   double least = std::numeric_limits<double>::infinity();
-  for (int config = 0; config < kConfigs; ++config) {
+  for (int config = 0; config < configs; ++config) {
     for (std::int64_t chunk = std::int64_t{1} << 21; chunk > 0; chunk /= 2) {
       if (chunk / 2 >= leaves && chunk > 1) continue;  // the same single chunk
       const std::int64_t bytes = ceil_div(leaves, chunk) * s.batch * s.m * s.n * 4;

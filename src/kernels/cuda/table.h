@@ -1,6 +1,12 @@
 // The CUDA implementation's entry points, one fill per family. Private to this folder and its emulation.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <stdexcept>
+#include <string>
+
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cuda/runtime.h"
 
@@ -20,9 +26,13 @@ void fill_optimizer(KernelTable& t);
 void fill_exact_sum(KernelTable& t);
 void fill_fingerprint(KernelTable& t);
 
-// Every slot filled: nothing falls back to the host's code.
+// A table's functions, as addresses.
+using TableSlots = std::array<const void*, sizeof(KernelTable) / sizeof(void*)>;
+[[nodiscard]] inline TableSlots slots_of(const KernelTable& t) { return std::bit_cast<TableSlots>(t); }
+
+// Every slot filled: nothing falls back to the host's code. Throws std::logic_error where one is empty.
 [[nodiscard]] inline KernelTable make_table() {
-  KernelTable t = table_of(Isa::reference);  // TODO: for families still to come; goes when the last is there
+  KernelTable t;
   fill_matmul(t);
   fill_conv2d(t);
   fill_reduce(t);
@@ -36,6 +46,11 @@ void fill_fingerprint(KernelTable& t);
   fill_optimizer(t);
   fill_exact_sum(t);
   fill_fingerprint(t);
+  const TableSlots slots = slots_of(t);
+  const auto empty = std::find(slots.begin(), slots.end(), nullptr) - slots.begin();
+  if (empty != static_cast<std::ptrdiff_t>(slots.size())) {
+    throw std::logic_error("the device's kernel table: slot " + std::to_string(empty) + " is empty");
+  }
   return t;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "aten/certified/entry.h"
+#include "aten/dispatcher_entry.h"
 
 namespace isobit::aten {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 std::vector<Entry> all_entries() {
   std::vector<Entry> all;
   for (auto* family : {&matmul_operators, &convolution_operators, &unary_operators, &arithmetic_operators,
-                       &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
+                       &rounding_operators, &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
                        &extremum_operators, &pooling_operators, &normalization_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
@@ -21,6 +22,12 @@ std::vector<Entry> all_entries() {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = all_entries();
   return all;
+}
+
+std::string full_name(const CertifiedOperator& op) {
+  std::string name(op.name);
+  if (!op.overload.empty()) name.append(".").append(op.overload);
+  return name;
 }
 
 }  // namespace
@@ -36,9 +43,17 @@ const std::vector<CertifiedOperator>& certified_operators() {
 
 void register_certified(torch::Library& library) {
   for (const Entry& entry : entries()) {
-    std::string name(entry.op.name);
-    if (!entry.op.overload.empty()) name.append(".").append(entry.op.overload);
-    library.impl(name.c_str(), entry.kernel());
+    if (entry.cpu_kernel != nullptr) library.impl(full_name(entry.op).c_str(), entry.cpu_kernel());
+  }
+}
+
+void register_certified_on_device(torch::Library& library) {
+  for (const Entry& entry : entries()) {
+    const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
+        std::string(entry.op.name).c_str(), std::string(entry.op.overload).c_str());
+    const bool has_stock = op.hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA);
+    *entry.stock = {&entry.op, op, has_stock ? kernel_at(op, c10::DispatchKey::CUDA) : c10::KernelFunction()};
+    library.impl(full_name(entry.op).c_str(), entry.device_kernel());
   }
 }
 

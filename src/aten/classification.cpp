@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -20,23 +19,30 @@ std::string full_name(std::string_view name, std::string_view overload) {
   return full;
 }
 
-// Sorted by full name, with the contract's section.
-using Section = std::pair<std::string, std::string_view>;
-const std::vector<Section>& certified_sections() {
-  static const std::vector<Section> sections = [] {
-    std::vector<Section> list;
-    for (const CertifiedOperator& op : certified_operators()) list.emplace_back(full_name(op.name, op.overload), op.section);
-    std::sort(list.begin(), list.end());
+// Sorted by full name.
+struct Certified {
+  std::string name;
+  std::string_view section;
+  bool on_cpu;
+};
+const std::vector<Certified>& all_certified() {
+  static const std::vector<Certified> all = [] {
+    std::vector<Certified> list;
+    for (const CertifiedOperator& op : certified_operators()) {
+      list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu});
+    }
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return list;
   }();
-  return sections;
+  return all;
 }
 
-const Section* find_certified(std::string_view full) {
-  const auto& all = certified_sections();
+const Certified* find_certified(std::string_view full, DeviceKind device) {
+  const auto& all = all_certified();
   const auto found = std::lower_bound(all.begin(), all.end(), full,
-                                      [](const Section& section, std::string_view name) { return section.first < name; });
-  return found != all.end() && found->first == full ? &*found : nullptr;
+                                      [](const Certified& op, std::string_view name) { return op.name < name; });
+  if (found == all.end() || found->name != full) return nullptr;
+  return device == DeviceKind::cpu && !found->on_cpu ? nullptr : &*found;
 }
 
 }  // namespace
@@ -51,28 +57,32 @@ std::string_view to_string(OperatorClass kind) {
   return "refused";
 }
 
-OperatorClass class_of(std::string_view full_name) {
-  if (find_certified(full_name) != nullptr) return OperatorClass::certified;
-  if (find_exact(full_name) != nullptr) return OperatorClass::exact;
+OperatorClass class_of(std::string_view full_name, DeviceKind device) {
+  if (find_certified(full_name, device) != nullptr) return OperatorClass::certified;
+  if (const ExactOperator* exact = find_exact(full_name)) {
+    return device == DeviceKind::cpu || exact->on_device ? OperatorClass::exact : OperatorClass::refused;
+  }
   return is_composite(full_name) ? OperatorClass::composite : OperatorClass::refused;
 }
 
-OperatorInfo classify(std::string_view name, std::string_view overload) {
+OperatorInfo classify(std::string_view name, std::string_view overload, DeviceKind device) {
   const std::string full = full_name(name, overload);
-  OperatorInfo info{std::string(name), std::string(overload), class_of(full), "not certified"};
+  OperatorInfo info{std::string(name), std::string(overload), class_of(full, device), "not certified"};
   switch (info.kind) {
-    case OperatorClass::certified: info.reason = find_certified(full)->second; break;
+    case OperatorClass::certified: info.reason = find_certified(full, device)->section; break;
     case OperatorClass::exact: info.reason = find_exact(full)->reason; break;
     case OperatorClass::composite: info.reason = "calls certified and exact operators only"; break;
-    case OperatorClass::refused: break;
+    case OperatorClass::refused:
+      if (const ExactOperator* exact = find_exact(full)) info.reason = exact->device_reason;
+      break;
   }
   return info;
 }
 
-std::vector<OperatorInfo> classify_all() {
+std::vector<OperatorInfo> classify_all(DeviceKind device) {
   std::vector<OperatorInfo> all;
   for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames()) {
-    all.push_back(classify(op.name, op.overload_name));
+    all.push_back(classify(op.name, op.overload_name, device));
   }
   std::sort(all.begin(), all.end(), [](const OperatorInfo& a, const OperatorInfo& b) {
     return std::tie(a.name, a.overload) < std::tie(b.name, b.overload);

@@ -11,6 +11,7 @@ struct Group {
   ExactRule rule;
   std::string_view reason;
   std::string_view names;
+  std::string_view not_on_device = {};  // why it is refused for CUDA tensors; empty: it is not
 };
 
 constexpr Group kGroups[] = {
@@ -93,7 +94,7 @@ aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ ate
 aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out
 aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out aten::frac_ aten::threshold
 aten::threshold.out aten::threshold_
-)"},
+)", "stock's floating-point arithmetic is not passed on a GPU"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
 aten::prod aten::prod.dim_int aten::prod.int_out aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod
 aten::cumprod.out aten::cumprod_ aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out aten::clamp_.Tensor
@@ -103,28 +104,39 @@ aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_
 aten::bitwise_left_shift.Tensor_out aten::bitwise_left_shift_.Tensor aten::bitwise_right_shift.Tensor
 aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor aten::__lshift__.Scalar aten::__lshift__.Tensor
 aten::__ilshift__.Scalar aten::__ilshift__.Tensor aten::__rshift__.Scalar aten::__rshift__.Tensor
-aten::__irshift__.Scalar aten::__irshift__.Tensor aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode
-aten::floor_divide aten::floor_divide.out aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out
-aten::fmod_.Tensor aten::remainder.Tensor aten::remainder.Tensor_out aten::remainder_.Tensor
-aten::remainder.Scalar_Tensor aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace
+aten::__irshift__.Scalar aten::__irshift__.Tensor
+aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace
 aten::bincount aten::arange.start_out aten::scatter_add aten::scatter_add.out aten::scatter_add_ aten::index_add
 aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
-aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out aten::_unique aten::_unique2
-aten::unique_consecutive aten::unique_dim aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
+aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
+aten::unique_consecutive aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
+)"},
+    {ExactRule::integers, "integers and bool only: quotients and remainders", R"(
+aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode aten::floor_divide aten::floor_divide.out
+aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out aten::fmod_.Tensor aten::remainder.Tensor
+aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor
+)", "a division by zero is an error on the CPU and passes on a GPU"},
+    {ExactRule::integers, "integers and bool only: the different values", R"(
+aten::_unique aten::_unique2 aten::unique_dim
+)", "the order of the values is not known to be the CPU's"},
+    {ExactRule::places, "writes one value by index", R"(
+aten::scatter.value aten::scatter.value_out aten::scatter_.value
 )"},
     {ExactRule::places, "writes by index, accumulating integers only", R"(
 aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_ aten::scatter.src aten::scatter.src_out
-aten::scatter_.src aten::scatter.value aten::scatter.value_out aten::scatter_.value
-)"},
+aten::scatter_.src
+)", "which of two writes to one place wins is not known to be as on the CPU"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable
-)"},
+)", "the order of zeros of both signs and of NaN is not known to be the CPU's"},
 };
 
 std::vector<ExactOperator> collect() {
   std::vector<ExactOperator> all;
   for (const Group& group : kGroups) {
-    for (const std::string_view name : words_of(group.names)) all.push_back({name, group.rule, group.reason});
+    for (const std::string_view name : words_of(group.names)) {
+      all.push_back({name, group.rule, group.reason, group.not_on_device.empty(), group.not_on_device});
+    }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;

@@ -2,7 +2,9 @@
 //
 // An allowlist per overload, each with the reason; a type alone is no reason (randperm returns integers, and
 // draws). Most hold under a condition, the rule, which the guard checks at each call. tests/aten/exact_test.cpp
-// runs each on hostile inputs under every CPU capability and thread count that stock has. Thread-safe.
+// runs each on hostile inputs under every CPU capability and thread count that stock has.
+// On CUDA devices a part of the list holds: what copies, views, compares, selects, or computes with integers. No stock
+// floating-point arithmetic is passed there. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -24,6 +26,8 @@ struct ExactOperator {
   std::string_view name;  // "aten::add.Tensor"
   ExactRule rule;
   std::string_view reason;
+  bool on_device;                // allowed for CUDA tensors too
+  std::string_view device_reason;  // where not: why
 };
 
 // Sorted by name.

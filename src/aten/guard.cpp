@@ -11,6 +11,8 @@
 #include <c10/util/Exception.h>
 
 #include "aten/classification.h"
+#include "aten/device_composites.h"
+#include "aten/dispatcher_entry.h"
 #include "aten/exact_operators.h"
 #include "aten/graph_check.h"
 #include "aten/guarded_kernels.h"
@@ -33,12 +35,25 @@ struct Registration {
 constexpr DispatchKey kAutogradKeys[] = {DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA,
                                          DispatchKey::AutogradNestedTensor, DispatchKey::AutogradOther};
 
-// Backends other than dense CPU: an allowed operator is allowed there only through its children.
+// Backends other than dense CPU and CUDA: an allowed operator is allowed there only through its children.
 constexpr DispatchKey kOtherBackends[] = {
     DispatchKey::SparseCPU,        DispatchKey::SparseCsrCPU,    DispatchKey::MkldnnCPU,
-    DispatchKey::QuantizedCPU,     DispatchKey::NestedTensorCPU, DispatchKey::CUDA,
-    DispatchKey::SparseCUDA,       DispatchKey::SparseCsrCUDA,   DispatchKey::QuantizedCUDA,
-    DispatchKey::NestedTensorCUDA};
+    DispatchKey::QuantizedCPU,     DispatchKey::NestedTensorCPU, DispatchKey::SparseCUDA,
+    DispatchKey::SparseCsrCUDA,    DispatchKey::QuantizedCUDA,   DispatchKey::NestedTensorCUDA};
+
+// What an operator that is exact or composite on the CPU meets on a device.
+c10::KernelFunction device_kernel(const OperatorHandle& op, const std::string& full, bool known) {
+  switch (class_of(full, DeviceKind::cuda)) {
+    case OperatorClass::refused: return refusing_device_kernel();
+    case OperatorClass::composite:
+      // Stock has kernels of its own there for operators that on the CPU are loops over others.
+      if (known && op.hasKernelForDispatchKey(DispatchKey::CUDA) && !is_device_composite(full)) return cpu_way_kernel();
+      break;
+    case OperatorClass::certified:
+    case OperatorClass::exact: break;
+  }
+  return {};
+}
 
 // What the guard registers for an operator. known: its kernels are there already (false inside the definition
 // of a new one, whose kernels come later).
@@ -64,6 +79,9 @@ Plan plan(const OperatorHandle& op, bool known) {
     c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule);
     if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
   }
+  if (c10::KernelFunction kernel = device_kernel(op, full, known); kernel.isValid()) {
+    registrations.push_back({DispatchKey::CUDA, std::move(kernel)});
+  }
   if (known) {
     for (const DispatchKey key : kOtherBackends) {
       if (op.hasKernelForDispatchKey(key)) registrations.push_back({key, refusing_layout_kernel()});
@@ -78,19 +96,7 @@ constexpr const char* kDebug = "isobit guard";
 //
 // The dispatcher tells a listener of a new definition while it holds its lock, before any kernel of it can
 // be registered or called. Registering through the public interface would deadlock there; the operator's
-// entry has the same function for callers that hold the lock, but its handle keeps the entry private.
-// An explicit instantiation may name a private member: that is the one liberty taken here.
-template <auto member>
-struct Reveal {
-  friend auto operator_definition() { return member; }
-};
-auto operator_definition();
-template struct Reveal<&OperatorHandle::operatorDef_>;
-
-c10::impl::OperatorEntry& entry_of(const OperatorHandle& op) {
-  auto* definition = op.*operator_definition();
-  return definition->op;
-}
+// entry (dispatcher_entry.h) has the same function for callers that hold the lock.
 
 struct LateKernel {
   OperatorHandle op;
@@ -151,9 +157,10 @@ class SilentHandler final : public c10::WarningHandler {
 
 }  // namespace
 
-// An allowed operator as the guard left it: what its calls meet on the way to a dense CPU tensor.
+// An allowed operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
 struct Watched {
-  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU, DispatchKey::BackendSelect, DispatchKey::CPU};
+  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA,
+                                          DispatchKey::BackendSelect, DispatchKey::CPU, DispatchKey::CUDA};
   static constexpr std::size_t kCount = std::size(kKeys);
 
   explicit Watched(const OperatorHandle& handle) : op(handle) {
@@ -169,7 +176,7 @@ struct Watched {
     return true;
   }
   [[nodiscard]] const c10::KernelFunction& now(DispatchKey key) const {
-    return entry_of(op).lookup(c10::DispatchKeySet(key));
+    return kernel_at(op, key);
   }
 
   OperatorHandle op;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <ATen/Context.h>
@@ -92,7 +93,7 @@ bool only_integers(const Arguments& arguments) {
 // Float to integer: defined by the language only for values that the integer type holds.
 template <typename Value>
 bool all_within(const at::Tensor& source, double low, double high_exclusive) {
-  const at::Tensor dense = source.contiguous();
+  const at::Tensor dense = source.to(at::kCPU).contiguous();
   const Value* values = dense.const_data_ptr<Value>();
   for (std::int64_t i = 0; i < dense.numel(); ++i) {
     const double value = std::trunc(static_cast<double>(values[i]));
@@ -111,9 +112,20 @@ bool integer_type_holds(const at::Tensor& source, ScalarType type) {
   return false;
 }
 
+// Of a device: 16-bit and smaller floats have not been compared with the CPU's conversions.
+bool converts_alike(ScalarType type) {
+  return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double;
+}
+
 void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
   const at::Tensor& to = arguments.at(0).toTensor();
   const at::Tensor& from = arguments.at(1).toTensor();
+  if (!from.defined() || from.scalar_type() == to.scalar_type()) return;
+  if ((to.is_cuda() || from.is_cuda()) && !(converts_alike(to.scalar_type()) && converts_alike(from.scalar_type()))) {
+    refuse(full_name(op), std::string("converts float32, float64, integers and bool only on a GPU, got ") +
+                              c10::toString(from.scalar_type()) + " to " + c10::toString(to.scalar_type()),
+           "convert on the CPU");
+  }
   if (!from.defined() || !is_float(from.scalar_type()) || !c10::isIntegralType(to.scalar_type(), false)) return;
   if (from.is_meta() || to.is_meta() || integer_type_holds(from, to.scalar_type())) return;
   refuse(full_name(op), "takes floats that the integer type holds, which is not so here",
@@ -167,7 +179,9 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
   if constexpr (rule == ExactRule::places) {
     check_places(op, arguments);
-    const DeterministicWrites writes;
+    // What devices are allowed writes one value: duplicates do not matter, and stock's mode takes another way there.
+    std::optional<DeterministicWrites> writes;
+    if (!arguments.at(0).toTensor().is_cuda()) writes.emplace();
     call_stock(op, keys, stack);
   } else {
     call_stock(op, keys, stack);
@@ -183,7 +197,21 @@ void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
                                       " tensors", "use dense CPU tensors, or run this part outside isobit");
 }
 
+void refuse_device(const OperatorHandle& op, DispatchKeySet, Stack*) {
+  const ExactOperator* exact = find_exact(full_name(op));
+  std::string why = exact == nullptr ? "" : " (" + std::string(exact->device_reason) + ")";
+  refuse(full_name(op), "is not certified on a GPU" + why, "compute this part on the CPU");
+}
+
+void go_cpu_way(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
+  op.redispatchBoxed(DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
 }  // namespace
+
+c10::KernelFunction refusing_device_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_device>(); }
+
+c10::KernelFunction cpu_way_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&go_cpu_way>(); }
 
 c10::KernelFunction refusing_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_call>(); }
 

@@ -13,8 +13,14 @@ namespace isobit::aten {
 // Throws "isobit: aten::erfinv is not certified ...".
 [[nodiscard]] c10::KernelFunction refusing_kernel();
 
-// Refuses tensors that are not dense CPU tensors, for operators that are otherwise allowed.
+// Refuses tensors that are neither dense CPU nor CUDA tensors, for operators that are otherwise allowed.
 [[nodiscard]] c10::KernelFunction refusing_layout_kernel();
+
+// Refuses CUDA tensors, for operators that are allowed on the CPU.
+[[nodiscard]] c10::KernelFunction refusing_device_kernel();
+
+// Takes the way of CPU tensors: for operators that only call others there.
+[[nodiscard]] c10::KernelFunction cpu_way_kernel();
 
 // Checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
 [[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "aten/certified.h"
+#include "aten/device_composites.h"
 #include "aten/guard.h"
 
 namespace isobit::aten {
@@ -19,14 +20,19 @@ class SilentHandler : public c10::WarningHandler {
 };
 
 struct Installed {
-  Installed() : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__) {
+  Installed()
+      : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__),
+        device_library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__),
+        device_autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__) {
     SilentHandler silent;
     const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
     register_certified(library);
+    register_certified_on_device(device_library);
+    register_device_composites(device_library, device_autograd_library);
     guard = std::make_unique<Guard>();
   }
 
-  torch::Library library;
+  torch::Library library, device_library, device_autograd_library;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };
 

@@ -1,4 +1,4 @@
-// The operator switch: while an object lives, PyTorch computes on the CPU by the contract.
+// The operator switch: while an object lives, PyTorch computes by the contract, on the CPU and on CUDA devices.
 //
 // Certified operators are ours, the guard refuses what is neither certified nor exact nor composite;
 // destroyed, every stock kernel is back. Objects may nest (the outermost counts). The switch is process-wide:

@@ -55,6 +55,18 @@ class DeviceScope {
   void* stream_before_;
 };
 
+// Within a DeviceScope: back on the host while it lives.
+class HostScope {
+ public:
+  HostScope();
+  ~HostScope();
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+ private:
+  const KernelTable* table_before_;
+};
+
 [[nodiscard]] bool in_device_scope();
 [[nodiscard]] void* device_stream();  // of the innermost scope
 

@@ -1,5 +1,5 @@
 // Checks that every family of certified operators shares: values and gradients against stock in float64, the
-// same bits for every thread count and memory layout, stock back afterwards. Tests only.
+// same bits for every thread count and memory layout and on cuda:0 (fake_cuda.h), stock back afterwards. Tests only.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,6 +12,9 @@
 
 #include "aten/operator_switch.h"
 #include "kernels/threads.h"
+#ifdef ISOBIT_FAKE_CUDA
+#include "aten/fake_cuda.h"
+#endif
 
 namespace isobit::test {
 
@@ -57,6 +60,7 @@ struct Case {
   std::function<Tensor(const Tensors&)> forward;  // one floating result
   double bound = 1e-5;                            // of the error relative to the largest value
   bool gradients = true;
+  bool on_device = true;  // false: forward brings CPU tensors of its own, or is refused there
 };
 
 // Result and gradients for a fixed, uneven gradient of the result.
@@ -70,12 +74,30 @@ inline Tensors evaluate(const Case& c, const Tensors& given, at::ScalarType type
   const Tensor y = c.forward(inputs);
   Tensors results{y.detach()};
   if (!c.gradients) return results;
-  const Tensor dy = (at::arange(y.numel()).remainder(7).sub(3.0)).to(type).div(4.0).view(y.sizes());
+  const Tensor dy = (at::arange(y.numel()).remainder(7).sub(3.0)).to(type).div(4.0).view(y.sizes()).to(y.device());
   y.backward(dy);
   for (const Tensor& x : inputs) {
     if (x.is_floating_point() && x.grad().defined()) results.push_back(x.grad());
   }
   return results;
+}
+
+// The same on cuda:0, results brought back; under the switch. Large cases are left to real devices.
+inline void check_on_device(const Case& c, const Tensors& expected) {
+#ifdef ISOBIT_FAKE_CUDA
+  std::int64_t elements = 0;
+  for (const Tensor& x : c.inputs) elements += x.numel();
+  if (!c.on_device || elements > 40000 || !fake_cuda()) return;
+  Tensors there, back;
+  for (const Tensor& x : c.inputs) there.push_back(x.to(at::Device(at::kCUDA, 0)));
+  for (const Tensor& result : evaluate(c, there, at::kFloat)) {
+    EXPECT_TRUE(result.is_cuda());
+    back.push_back(result.cpu());
+  }
+  EXPECT_TRUE(same_bits(back, expected)) << "on cuda:0";
+#else
+  (void)c, (void)expected;
+#endif
 }
 
 inline void check(const Case& c) {
@@ -93,6 +115,7 @@ inline void check(const Case& c) {
     Tensors elsewhere;
     for (const Tensor& x : c.inputs) elsewhere.push_back(scattered(x));
     EXPECT_TRUE(same_bits(evaluate(c, elsewhere, at::kFloat), ours)) << "other strides";
+    check_on_device(c, ours);
   }
   EXPECT_TRUE(same_bits(evaluate(c, c.inputs, at::kFloat), stock)) << "stock is not back";
   ASSERT_EQ(ours.size(), expected.size());

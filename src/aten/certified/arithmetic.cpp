@@ -1,6 +1,6 @@
 // Sums with a factor, maxima, interpolation and the gradients of activations (contract, sections 1 and 8).
 //
-// add and sub with alpha 1 are one IEEE addition: stock's own kernel is exact and is called directly.
+// add and sub with alpha 1 are one IEEE addition: on the CPU stock's own kernel is exact and is called directly.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
@@ -12,6 +12,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/pointwise.h"
+#include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 #include "kernels/pointwise.h"
@@ -27,8 +28,12 @@ bool both_integral(const Tensor& a, const Tensor& b) { return is_integral(a) && 
 
 // ---- add, sub
 
-// One IEEE operation, or arithmetic on integers.
+// One IEEE operation, or arithmetic on integers (which on a device never comes here).
 bool plain(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (working_device() != nullptr) {
+    if (both_integral(a, b)) refuse_type("aten::add", a.scalar_type());
+    return false;  // fma(1, b, a) is a + b
+  }
   keep_subnormals();  // stock's kernel runs under the settings that it finds
   return (!alpha.isComplex() && alpha.toDouble() == 1.0) || both_integral(a, b);
 }
@@ -72,7 +77,9 @@ auto addcmul_kernel(const Scalar& value) {
   };
 }
 bool all_integral(const Tensor& a, const Tensor& b, const Tensor& c) {
-  return both_integral(a, b) && is_integral(c);
+  if (!both_integral(a, b) || !is_integral(c)) return false;
+  if (working_device() != nullptr) refuse_type("aten::addcmul", a.scalar_type());
+  return true;
 }
 Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
   if (all_integral(a, b, c)) return at::cpu::addcmul(a, b, c, value);
@@ -206,7 +213,13 @@ Tensor& gelu_backward_out(const Tensor& dy, const Tensor& x, c10::string_view ap
 
 // Above 0 ours; any other threshold is a selection, exact in stock's kernel.
 bool selects_at_zero(const Tensor& dy, const Scalar& threshold) {
-  return is_float(dy) && threshold.toDouble() == 0.0;
+  const bool zero = threshold.toDouble() == 0.0;
+  if (working_device() != nullptr) {
+    require_float("aten::threshold_backward", dy);
+    if (!zero) refuse("aten::threshold_backward", "is certified on a GPU for the threshold 0 only");
+    return true;
+  }
+  return is_float(dy) && zero;
 }
 Tensor threshold_backward(const Tensor& dy, const Tensor& x, const Scalar& threshold) {
   if (!selects_at_zero(dy, threshold)) return at::cpu::threshold_backward(dy, x, threshold);
@@ -232,8 +245,8 @@ Tensor& leaky_relu_backward_out(const Tensor& dy, const Tensor& x, const Scalar&
 
 template <Binary op>
 void add_gradient(std::vector<Entry>& entries, std::string_view section) {
-  entries.push_back(certify<gradient<op>>(gradient_name(op), "", section));
-  entries.push_back(certify<gradient_out<op>>(gradient_name(op), "grad_input", section));
+  entries.push_back(certify<gradient<op>, kElementwise>(gradient_name(op), "", section));
+  entries.push_back(certify<gradient_out<op>, kElementwise>(gradient_name(op), "grad_input", section));
 }
 
 }  // namespace
@@ -247,36 +260,36 @@ std::vector<Entry> arithmetic_operators() {
   constexpr std::string_view power = "10: exp2(p * log2(x)) in binary64, rounded once";
   constexpr std::string_view extremum = "1: a zero is +0, any NaN makes it NaN";
   std::vector<Entry> entries = {
-      certify<add>("aten::add", "Tensor", sum),
-      certify<add_out>("aten::add", "out", sum),
-      certify<add_>("aten::add_", "Tensor", sum),
-      certify<sub>("aten::sub", "Tensor", difference),
-      certify<sub_out>("aten::sub", "out", difference),
-      certify<sub_>("aten::sub_", "Tensor", difference),
-      certify<rsub>("aten::rsub", "Tensor", difference),
-      certify<addcmul>("aten::addcmul", "", by_product),
-      certify<addcmul_out>("aten::addcmul", "out", by_product),
-      certify<addcmul_>("aten::addcmul_", "", by_product),
-      certify<addcdiv>("aten::addcdiv", "", by_quotient),
-      certify<addcdiv_out>("aten::addcdiv", "out", by_quotient),
-      certify<addcdiv_>("aten::addcdiv_", "", by_quotient),
-      certify<lerp>("aten::lerp", "Scalar", between),
-      certify<lerp_out>("aten::lerp", "Scalar_out", between),
-      certify<lerp_>("aten::lerp_", "Scalar", between),
-      certify<pow>("aten::pow", "Tensor_Tensor", power),
-      certify<pow_out>("aten::pow", "Tensor_Tensor_out", power),
-      certify<pow_>("aten::pow_", "Tensor", power),
-      certify<maximum>("aten::maximum", "", extremum),
-      certify<maximum_out>("aten::maximum", "out", extremum),
-      certify<minimum>("aten::minimum", "", extremum),
-      certify<minimum_out>("aten::minimum", "out", extremum),
-      certify<gelu_backward>("aten::gelu_backward", "", "2: docs/contract.md"),
-      certify<gelu_backward_out>("aten::gelu_backward", "grad_input", "2: docs/contract.md"),
-      certify<threshold_backward>("aten::threshold_backward", "", "1: x <= threshold ? +0 : dy"),
-      certify<threshold_backward_out>("aten::threshold_backward", "grad_input",
+      certify<add, kElementwiseOrStock>("aten::add", "Tensor", sum),
+      certify<add_out, kElementwiseOrStock>("aten::add", "out", sum),
+      certify<add_, kElementwiseOrStock>("aten::add_", "Tensor", sum),
+      certify<sub, kElementwiseOrStock>("aten::sub", "Tensor", difference),
+      certify<sub_out, kElementwiseOrStock>("aten::sub", "out", difference),
+      certify<sub_, kElementwiseOrStock>("aten::sub_", "Tensor", difference),
+      certify<rsub, kElementwiseOrStock>("aten::rsub", "Tensor", difference),
+      certify<addcmul, kElementwiseNoIntegers>("aten::addcmul", "", by_product),
+      certify<addcmul_out, kElementwiseNoIntegers>("aten::addcmul", "out", by_product),
+      certify<addcmul_, kElementwiseNoIntegers>("aten::addcmul_", "", by_product),
+      certify<addcdiv, kElementwise>("aten::addcdiv", "", by_quotient),
+      certify<addcdiv_out, kElementwise>("aten::addcdiv", "out", by_quotient),
+      certify<addcdiv_, kElementwise>("aten::addcdiv_", "", by_quotient),
+      certify<lerp, kElementwise>("aten::lerp", "Scalar", between),
+      certify<lerp_out, kElementwise>("aten::lerp", "Scalar_out", between),
+      certify<lerp_, kElementwise>("aten::lerp_", "Scalar", between),
+      certify<pow, kElementwiseNoIntegers>("aten::pow", "Tensor_Tensor", power),
+      certify<pow_out, kElementwiseNoIntegers>("aten::pow", "Tensor_Tensor_out", power),
+      certify<pow_, kElementwiseNoIntegers>("aten::pow_", "Tensor", power),
+      certify<maximum, kElementwiseOrStock>("aten::maximum", "", extremum),
+      certify<maximum_out, kElementwiseOrStock>("aten::maximum", "out", extremum),
+      certify<minimum, kElementwiseOrStock>("aten::minimum", "", extremum),
+      certify<minimum_out, kElementwiseOrStock>("aten::minimum", "out", extremum),
+      certify<gelu_backward, kElementwise>("aten::gelu_backward", "", "2: docs/contract.md"),
+      certify<gelu_backward_out, kElementwise>("aten::gelu_backward", "grad_input", "2: docs/contract.md"),
+      certify<threshold_backward, kElementwiseNoIntegers>("aten::threshold_backward", "", "1: x <= threshold ? +0 : dy"),
+      certify<threshold_backward_out, kElementwiseNoIntegers>("aten::threshold_backward", "grad_input",
                                       "1: x <= threshold ? +0 : dy"),
-      certify<leaky_relu_backward>("aten::leaky_relu_backward", "", "1: x > 0 ? dy : dy * slope"),
-      certify<leaky_relu_backward_out>("aten::leaky_relu_backward", "grad_input",
+      certify<leaky_relu_backward, kElementwise>("aten::leaky_relu_backward", "", "1: x > 0 ? dy : dy * slope"),
+      certify<leaky_relu_backward_out, kElementwise>("aten::leaky_relu_backward", "grad_input",
                                        "1: x > 0 ? dy : dy * slope"),
   };
   add_gradient<Binary::sigmoid_backward>(entries, "2: dy * (y * (1 - y))");

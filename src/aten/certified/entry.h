@@ -1,24 +1,40 @@
-// One certified overload: its place in the table and its kernel. Private to this folder.
+// One certified overload: its place in the table and its kernels. Private to this folder.
 #pragma once
 
 #include <torch/library.h>
 
-#include <initializer_list>
 #include <vector>
 
 #include "aten/certified.h"
+#include "aten/certified/device_call.h"
 
 namespace isobit::aten {
 
 struct Entry {
   CertifiedOperator op;
-  torch::CppFunction (*kernel)();
+  torch::CppFunction (*cpu_kernel)();     // nullptr: stock's is exact there
+  torch::CppFunction (*device_kernel)();
+  StockKernel* stock;  // to be filled with what the device kernel replaces
 };
 
-// certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's CPU kernel.
-template <auto& function>
+// certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, within
+// a DeviceCall, on a device. `rules`: what the device kernel takes besides float32 tensors of one device.
+template <auto& function, DeviceRules rules = {}>
 Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
-  return {{name, overload, section}, [] { return torch::CppFunction(TORCH_FN(function)); }};
+  using Kernel = DeviceKernel<function, rules>;
+  return {{name, overload, section},
+          [] { return torch::CppFunction(TORCH_FN(function)); },
+          [] { return torch::CppFunction(TORCH_FN(Kernel::call)); },
+          &Kernel::stock};
+}
+
+// Certified on devices only: on the CPU stock's kernel is one IEEE operation and stays.
+template <auto& function, DeviceRules rules = {}>
+Entry certify_on_device(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<function, rules>(name, overload, section);
+  entry.cpu_kernel = nullptr;
+  entry.op.on_cpu = false;
+  return entry;
 }
 
 // One per family (a file of the same name).
@@ -26,6 +42,7 @@ std::vector<Entry> matmul_operators();
 std::vector<Entry> convolution_operators();
 std::vector<Entry> unary_operators();
 std::vector<Entry> arithmetic_operators();
+std::vector<Entry> rounding_operators();
 std::vector<Entry> random_operators();
 std::vector<Entry> softmax_operators();
 std::vector<Entry> loss_operators();

@@ -1,12 +1,24 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/TypeProperties.h>
+#include <c10/core/Allocator.h>
 
 #include "aten/certified/pointwise.h"
+#include "aten/device_work.h"
 
 namespace isobit::aten {
 
-void promote(std::string_view op, at::Tensor* inputs, std::size_t n) {
+namespace {
+
+// Numbers that are still on the host, to the working device; without waiting for it.
+void bring_scalars(at::Tensor* inputs, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!inputs[i].device().is_cpu()) continue;
+    inputs[i] = new_tensor(inputs[i].sizes()).fill_(inputs[i].item());
+  }
+}
+
+void to_common_type(std::string_view op, at::Tensor* inputs, std::size_t n) {
   bool all_float = true;
   for (std::size_t i = 0; i < n; ++i) all_float &= is_float(inputs[i]);
   if (all_float) return;
@@ -15,6 +27,13 @@ void promote(std::string_view op, at::Tensor* inputs, std::size_t n) {
   const at::ScalarType type = at::native::result_type(state);
   if (type != at::kFloat && !at::isIntegralType(type, /*includeBool=*/true)) refuse_type(op, type);
   for (std::size_t i = 0; i < n; ++i) inputs[i] = inputs[i].to(at::kFloat);
+}
+
+}  // namespace
+
+void promote(std::string_view op, at::Tensor* inputs, std::size_t n) {
+  to_common_type(op, inputs, n);
+  if (working_device() != nullptr) bring_scalars(inputs, n);
 }
 
 FlatLayout flatten(at::Tensor* inputs, std::size_t n) {
@@ -47,12 +66,15 @@ FlatLayout flatten(at::Tensor* inputs, std::size_t n) {
 }
 
 at::Tensor new_like(const FlatLayout& layout) {
-  return at::Tensor(at::detail::empty_strided_cpu(layout.sizes, layout.strides, at::kFloat));
+  if (working_device() == nullptr) {
+    return at::Tensor(at::detail::empty_strided_cpu(layout.sizes, layout.strides, at::kFloat));
+  }
+  return at::Tensor(at::detail::empty_strided_generic(layout.sizes, layout.strides, c10::GetAllocator(c10::kCUDA),
+                                                      c10::DispatchKeySet(c10::DispatchKey::CUDA), at::kFloat));
 }
 
-bool prepare_flat_out(std::string_view op, const at::Tensor& out, const FlatLayout& layout,
+bool prepare_flat_out(const at::Tensor& out, const FlatLayout& layout,
                       const at::Tensor* inputs, std::size_t n) {
-  TORCH_CHECK(out.device().is_cpu(), op, ": out must be a CPU tensor");
   at::assert_no_internal_overlap(out);
   bool shares = false;
   for (std::size_t i = 0; i < n; ++i) {

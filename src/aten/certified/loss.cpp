@@ -51,7 +51,7 @@ Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const 
 }
 
 void check_targets(const char* op, const Problem& problem, std::int64_t bad_row) {
-  TORCH_CHECK_INDEX(bad_row < 0, op, ": target ", problem.target.const_data_ptr<std::int64_t>()[bad_row],
+  TORCH_CHECK_INDEX(bad_row < 0, op, ": target ", problem.target.flatten()[bad_row].item<std::int64_t>(),
                     " of row ", bad_row, " is out of bounds for ", problem.shape.classes, " classes");
 }
 

@@ -14,6 +14,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "aten/device_work.h"
 
 namespace isobit::aten {
 namespace {
@@ -22,6 +23,9 @@ using at::Scalar;
 using at::Tensor;
 using kernels::MatmulOperand;
 using kernels::MatmulProblem;
+
+// Integers on the CPU; devices have no stock kernel for them.
+bool by_stock(const Tensor& a) { return is_integral(a) && working_device() == nullptr; }
 
 MatmulOperand matrix(const Tensor& t) { return {t.const_data_ptr<float>(), 0, t.stride(0), t.stride(1)}; }
 MatmulOperand matrices(const Tensor& t) {
@@ -72,12 +76,12 @@ MatmulProblem mm_problem(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  if (is_integral(a)) return at::cpu::mm(a, b);
+  if (by_stock(a)) return at::cpu::mm(a, b);
   const MatmulProblem problem = mm_problem("aten::mm", a, b);
   return write_new({problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& mm_out(const Tensor& a, const Tensor& b, Tensor& out) {
-  if (is_integral(a)) return at::cpu::mm_out(out, a, b);
+  if (by_stock(a)) return at::cpu::mm_out(out, a, b);
   const MatmulProblem problem = mm_problem("aten::mm.out", a, b);
   return write_out("aten::mm.out", out, {problem.m, problem.n}, {&a, &b},
                    [&](float* c) { multiply(problem, c); });
@@ -92,13 +96,13 @@ MatmulProblem addmm_problem(const char* op, const Tensor& self, const Tensor& a,
 }
 
 Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-  if (is_integral(a)) return at::cpu::addmm(self, a, b, beta, alpha);
+  if (by_stock(a)) return at::cpu::addmm(self, a, b, beta, alpha);
   const MatmulProblem problem = addmm_problem("aten::addmm", self, a, b, beta, alpha);
   return write_new({problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& addmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                   const Scalar& alpha, Tensor& out) {
-  if (is_integral(a)) return at::cpu::addmm_out(out, self, a, b, beta, alpha);
+  if (by_stock(a)) return at::cpu::addmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = addmm_problem("aten::addmm.out", self, a, b, beta, alpha);
   return write_out("aten::addmm.out", out, {problem.m, problem.n}, {&self, &a, &b},
                    [&](float* c) { multiply(problem, c); });
@@ -124,12 +128,12 @@ MatmulProblem bmm_problem(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  if (is_integral(a)) return at::cpu::bmm(a, b);
+  if (by_stock(a)) return at::cpu::bmm(a, b);
   const MatmulProblem problem = bmm_problem("aten::bmm", a, b);
   return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& bmm_out(const Tensor& a, const Tensor& b, Tensor& out) {
-  if (is_integral(a)) return at::cpu::bmm_out(out, a, b);
+  if (by_stock(a)) return at::cpu::bmm_out(out, a, b);
   const MatmulProblem problem = bmm_problem("aten::bmm.out", a, b);
   return write_out("aten::bmm.out", out, {problem.batch, problem.m, problem.n}, {&a, &b},
                    [&](float* c) { multiply(problem, c); });
@@ -145,13 +149,13 @@ MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& 
 
 Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                const Scalar& alpha) {
-  if (is_integral(a)) return at::cpu::baddbmm(self, a, b, beta, alpha);
+  if (by_stock(a)) return at::cpu::baddbmm(self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm", self, a, b, beta, alpha);
   return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& baddbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                     const Scalar& alpha, Tensor& out) {
-  if (is_integral(a)) return at::cpu::baddbmm_out(out, self, a, b, beta, alpha);
+  if (by_stock(a)) return at::cpu::baddbmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm.out", self, a, b, beta, alpha);
   return write_out("aten::baddbmm.out", out, {problem.batch, problem.m, problem.n}, {&self, &a, &b},
                    [&](float* c) { multiply(problem, c); });
@@ -176,13 +180,13 @@ Flattened flatten_batch(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-  if (is_integral(a)) return at::native::addbmm(self, a, b, beta, alpha);
+  if (by_stock(a)) return at::native::addbmm(self, a, b, beta, alpha);
   const Flattened flat = flatten_batch("aten::addbmm", a, b);
   return addmm(self, flat.a, flat.b, beta, alpha);
 }
 Tensor& addbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                    const Scalar& alpha, Tensor& out) {
-  if (is_integral(a)) return at::native::addbmm_out(self, a, b, beta, alpha, out);
+  if (by_stock(a)) return at::native::addbmm_out(self, a, b, beta, alpha, out);
   const Flattened flat = flatten_batch("aten::addbmm.out", a, b);
   const MatmulProblem problem = addmm_problem("aten::addbmm.out", self, flat.a, flat.b, beta, alpha);
   return write_out("aten::addbmm.out", out, {problem.m, problem.n}, {&self, &a, &b},
@@ -215,13 +219,13 @@ MatmulProblem addmv_problem(const char* op, const Tensor& self, const Tensor& a,
 }
 
 Tensor addmv(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha) {
-  if (is_integral(a)) return at::cpu::addmv(self, a, x, beta, alpha);
+  if (by_stock(a)) return at::cpu::addmv(self, a, x, beta, alpha);
   const MatmulProblem problem = addmv_problem("aten::addmv", self, a, x, beta, alpha);
   return write_new({problem.m}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& addmv_out(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta,
                   const Scalar& alpha, Tensor& out) {
-  if (is_integral(a)) return at::cpu::addmv_out(out, self, a, x, beta, alpha);
+  if (by_stock(a)) return at::cpu::addmv_out(out, self, a, x, beta, alpha);
   const MatmulProblem problem = addmv_problem("aten::addmv.out", self, a, x, beta, alpha);
   return write_out("aten::addmv.out", out, {problem.m}, {&self, &a, &x},
                    [&](float* c) { multiply(problem, c); });
@@ -233,7 +237,7 @@ Tensor& addmv_(Tensor& self, const Tensor& a, const Tensor& x, const Scalar& bet
 }
 
 Tensor mv(const Tensor& a, const Tensor& x) {
-  if (is_integral(a)) return at::cpu::mm(a, x.unsqueeze(1)).squeeze(1);
+  if (by_stock(a)) return at::cpu::mm(a, x.unsqueeze(1)).squeeze(1);
   const MatmulProblem problem = mv_problem("aten::mv", a, x);
   return write_new({problem.m}, [&](float* c) { multiply(problem, c); });
 }
@@ -243,7 +247,7 @@ Tensor& mv_out(const Tensor& a, const Tensor& x, Tensor& out) {
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
-  if (is_integral(a)) return at::native::dot(a, b);
+  if (by_stock(a)) return at::native::dot(a, b);
   TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.size(0) == b.size(0), "aten::dot: can not multiply ",
               a.sizes(), " by ", b.sizes());
   require_float("aten::dot", {&a, &b});

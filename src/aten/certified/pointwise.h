@@ -24,7 +24,7 @@ void promote(std::string_view op, at::Tensor* inputs, std::size_t n);
 [[nodiscard]] FlatLayout flatten(at::Tensor* inputs, std::size_t n);
 [[nodiscard]] at::Tensor new_like(const FlatLayout& layout);
 // Sizes `out` for the result; true: the kernel may write straight into it.
-[[nodiscard]] bool prepare_flat_out(std::string_view op, const at::Tensor& out, const FlatLayout& layout,
+[[nodiscard]] bool prepare_flat_out(const at::Tensor& out, const FlatLayout& layout,
                                     const at::Tensor* inputs, std::size_t n);
 
 template <std::size_t N>
@@ -53,7 +53,7 @@ at::Tensor& pointwise_out(std::string_view op, at::Tensor& out, std::array<at::T
                           Kernel&& kernel) {
   require_float(op, out);
   const FlatInputs<N> in(op, std::move(given));
-  if (prepare_flat_out(op, out, in.layout, in.tensors.data(), N)) {
+  if (prepare_flat_out(out, in.layout, in.tensors.data(), N)) {
     kernel(in.data, out.mutable_data_ptr<float>(), in.layout.count);
   } else {
     const at::Tensor result = new_like(in.layout);
@@ -71,7 +71,7 @@ at::Tensor& pointwise_in_place(std::string_view op, at::Tensor& self, std::array
   const FlatInputs<N> in(op, std::move(given));
   TORCH_CHECK(self.sizes() == at::IntArrayRef(in.layout.sizes), op, ": can not write a result of sizes ",
               at::IntArrayRef(in.layout.sizes), " into a tensor of sizes ", self.sizes());
-  if (prepare_flat_out(op, self, in.layout, in.tensors.data(), N)) {
+  if (prepare_flat_out(self, in.layout, in.tensors.data(), N)) {
     kernel(in.data, self.mutable_data_ptr<float>(), in.layout.count);
   } else {
     const at::Tensor result = new_like(in.layout);

@@ -10,6 +10,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "aten/refusal.h"
 
 namespace isobit::aten {
 namespace {
@@ -17,7 +18,12 @@ namespace {
 using at::Generator;
 using at::Tensor;
 
-std::uint64_t take_key(const std::optional<Generator>& generator) {
+// From the default CPU generator on every device, so that all draw the same.
+std::uint64_t take_key(const char* op, const std::optional<Generator>& generator) {
+  if (generator && generator->defined() && generator->device().type() != at::kCPU) {
+    refuse(op, "draws its key from a CPU generator on every device, got one of " + generator->device().str(),
+           "give a CPU generator, or none");
+  }
   auto* source =
       at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
   const std::lock_guard lock(source->mutex_);
@@ -42,7 +48,7 @@ Tensor& fill_in_order(const Tensor& constant_self, Fill&& fill) {
 Tensor& uniform_(Tensor& self, double low, double high, std::optional<Generator> generator) {
   require_float("aten::uniform_", self);
   TORCH_CHECK(low <= high, "aten::uniform_: from (", low, ") must not be above to (", high, ")");
-  const std::uint64_t key = take_key(generator);
+  const std::uint64_t key = take_key("aten::uniform_", generator);
   return fill_in_order(self, [&](float* out, std::int64_t n) {
     kernels::fill_uniform(key, 0, static_cast<float>(low), static_cast<float>(high), out, n);
   });
@@ -51,7 +57,7 @@ Tensor& uniform_(Tensor& self, double low, double high, std::optional<Generator>
 Tensor& normal_(Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
   require_float("aten::normal_", self);
   TORCH_CHECK(deviation >= 0, "aten::normal_: std must not be negative, got ", deviation);
-  const std::uint64_t key = take_key(generator);
+  const std::uint64_t key = take_key("aten::normal_", generator);
   return fill_in_order(self, [&](float* out, std::int64_t n) {
     kernels::fill_normal(key, 0, static_cast<float>(mean), static_cast<float>(deviation), out, n);
   });
@@ -60,7 +66,7 @@ Tensor& normal_(Tensor& self, double mean, double deviation, std::optional<Gener
 // Zeros and ones are exact in every type.
 Tensor& bernoulli_(Tensor& self, double p, std::optional<Generator> generator) {
   TORCH_CHECK(p >= 0 && p <= 1, "aten::bernoulli_: p must be in [0, 1], got ", p);
-  const std::uint64_t key = take_key(generator);
+  const std::uint64_t key = take_key("aten::bernoulli_", generator);
   return fill_in_order(self, [&](float* out, std::int64_t n) { kernels::fill_bernoulli(key, 0, p, out, n); });
 }
 

@@ -14,6 +14,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/reduction_plan.h"
+#include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "kernels/batch_norm.h"
 #include "kernels/float_environment.h"
@@ -45,7 +46,11 @@ Tensor sum_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type) 
   return reduce_new(plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum);
 }
 Tensor& sum_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
-  if (exact_sum(x, type) && is_integral(out)) return at::cpu::sum_out(out, x, dims, keep, type);
+  if (exact_sum(x, type) && is_integral(out)) {
+    if (working_device() == nullptr) return at::cpu::sum_out(out, x, dims, keep, type);
+    copy_out(out, x.sum(dims, keep, type));
+    return out;
+  }
   const Tensor input = as_float("aten::sum", x, at::kFloat);
   return reduce_out("aten::sum", plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum, out);
 }
@@ -129,6 +134,10 @@ Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims,
   kernels::batch_moments({1, kept, n}, rows.const_data_ptr<float>(), result.mean.mutable_data_ptr<float>(),
                          squares);
   const double divisor = static_cast<double>(n) - (correction ? correction->toDouble() : 1.0);
+  if (working_device() != nullptr) {
+    result.variance.div_(static_cast<float>(std::max(divisor, 0.0)));
+    return result;
+  }
   const kernels::FloatEnvironment environment;
   for (std::int64_t i = 0; i < kept; ++i) squares[i] /= static_cast<float>(std::max(divisor, 0.0));
   return result;
@@ -169,8 +178,8 @@ std::vector<Entry> reduce_operators() {
       "4: sqrt of the fma-lane sum of squares; order 1 sum, inf maximum";
   constexpr std::string_view moment_section = "4: leaf moments, M / RN(n - correction)";
   return {
-      certify<sum>("aten::sum", "", lanes),
-      certify<sum_dim>("aten::sum", "dim_IntList", lanes),
+      certify<sum, kIntegersByStock>("aten::sum", "", lanes),
+      certify<sum_dim, kIntegersByStock>("aten::sum", "dim_IntList", lanes),
       certify<sum_out>("aten::sum", "IntList_out", lanes),
       certify<mean>("aten::mean", "", quotient),
       certify<mean_dim>("aten::mean", "dim", quotient),

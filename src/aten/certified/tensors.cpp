@@ -3,8 +3,11 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 
+#include <c10/core/Allocator.h>
+
 #include <string>
 
+#include "aten/device_work.h"
 #include "aten/refusal.h"
 
 namespace isobit::aten {
@@ -15,13 +18,14 @@ void refuse_type(std::string_view op, at::ScalarType type) {
 }
 
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {
-  return at::Tensor(at::detail::empty_cpu(sizes, type));
+  if (working_device() == nullptr) return at::Tensor(at::detail::empty_cpu(sizes, type));
+  return at::Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(c10::kCUDA),
+                                              c10::DispatchKeySet(c10::DispatchKey::CUDA), type, std::nullopt));
 }
 
 bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef sizes, at::ScalarType type,
                  std::initializer_list<const at::Tensor*> inputs, bool same_allowed) {
   if (out.scalar_type() != type) refuse_type(op, out.scalar_type());
-  TORCH_CHECK(out.device().is_cpu(), op, ": out must be a CPU tensor");
   at::assert_no_internal_overlap(out);
   for (const at::Tensor* input : inputs) {
     if (!input->defined() || !input->is_alias_of(out)) continue;

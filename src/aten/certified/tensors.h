@@ -29,7 +29,7 @@ inline void require_float(std::string_view op, std::initializer_list<const at::T
   for (const at::Tensor* tensor : tensors) require_float(op, *tensor);
 }
 
-// Contiguous, uninitialised; without a detour through the dispatcher.
+// Contiguous, uninitialised, on the working device (aten/device_work.h); without a detour through the dispatcher.
 [[nodiscard]] at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type = at::kFloat);
 // Row-major, itself if it is already.
 [[nodiscard]] inline at::Tensor contiguous(const at::Tensor& tensor) {

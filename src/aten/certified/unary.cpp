@@ -11,6 +11,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/pointwise.h"
+#include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "kernels/pointwise.h"
 
@@ -158,7 +159,7 @@ Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) {
 }
 Tensor& clamp_max_(Tensor& x, const Scalar& high) { return isobit::aten::clamp_(x, Bound(), Bound(high)); }
 
-// ---- hardtanh (relu6): a clamp; its gradient is a selection, exact in stock's kernel
+// ---- hardtanh (relu6): a clamp; its gradient is a selection, exact in the CPU's stock kernel
 
 Tensor hardtanh(const Tensor& x, const Scalar& low, const Scalar& high) {
   return isobit::aten::clamp(x, Bound(low), Bound(high));
@@ -171,7 +172,11 @@ Tensor& hardtanh_(Tensor& x, const Scalar& low, const Scalar& high) {
 }
 Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, const Scalar& high) {
   require_float("aten::hardtanh_backward", {&dy, &x});
-  return at::native::hardtanh_backward(dy, x, low, high);
+  if (working_device() == nullptr) return at::native::hardtanh_backward(dy, x, low, high);
+  const float lower = to_float(low), upper = to_float(high);
+  return pointwise_new<2>("aten::hardtanh_backward", {dy, x}, [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
+    kernels::hardtanh_backward(in[0], in[1], lower, upper, dx, n);
+  });
 }
 
 // ---- leaky relu
@@ -216,24 +221,24 @@ std::vector<Entry> unary_operators() {
       certify<gelu>("aten::gelu", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
       certify<gelu_out>("aten::gelu", "out", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
       certify<gelu_>("aten::gelu_", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
-      certify<relu>("aten::relu", "", "1: x < 0 ? +0 : x"),
-      certify<relu_>("aten::relu_", "", "1: x < 0 ? +0 : x"),
-      certify<pow>("aten::pow", "Tensor_Scalar", power),
-      certify<pow_out>("aten::pow", "Tensor_Scalar_out", power),
-      certify<pow_>("aten::pow_", "Scalar", power),
-      certify<clamp>("aten::clamp", "", select),
-      certify<clamp_out>("aten::clamp", "out", select),
-      certify<clamp_>("aten::clamp_", "", select),
-      certify<clamp_min>("aten::clamp_min", "", select),
-      certify<clamp_min_out>("aten::clamp_min", "out", select),
-      certify<clamp_min_>("aten::clamp_min_", "", select),
-      certify<clamp_max>("aten::clamp_max", "", select),
-      certify<clamp_max_out>("aten::clamp_max", "out", select),
-      certify<clamp_max_>("aten::clamp_max_", "", select),
-      certify<hardtanh>("aten::hardtanh", "", select),
-      certify<hardtanh_out>("aten::hardtanh", "out", select),
-      certify<hardtanh_>("aten::hardtanh_", "", select),
-      certify<hardtanh_backward>("aten::hardtanh_backward", "", "1: low < x < high ? dy : +0"),
+      certify<relu, kIntegersByStock>("aten::relu", "", "1: x < 0 ? +0 : x"),
+      certify<relu_, kIntegersByStock>("aten::relu_", "", "1: x < 0 ? +0 : x"),
+      certify<pow, kNoIntegers>("aten::pow", "Tensor_Scalar", power),
+      certify<pow_out, kNoIntegers>("aten::pow", "Tensor_Scalar_out", power),
+      certify<pow_, kNoIntegers>("aten::pow_", "Scalar", power),
+      certify<clamp, kIntegersByStock>("aten::clamp", "", select),
+      certify<clamp_out, kIntegersByStock>("aten::clamp", "out", select),
+      certify<clamp_, kIntegersByStock>("aten::clamp_", "", select),
+      certify<clamp_min, kIntegersByStock>("aten::clamp_min", "", select),
+      certify<clamp_min_out, kIntegersByStock>("aten::clamp_min", "out", select),
+      certify<clamp_min_, kIntegersByStock>("aten::clamp_min_", "", select),
+      certify<clamp_max, kIntegersByStock>("aten::clamp_max", "", select),
+      certify<clamp_max_out, kIntegersByStock>("aten::clamp_max", "out", select),
+      certify<clamp_max_, kIntegersByStock>("aten::clamp_max_", "", select),
+      certify<hardtanh, kNoIntegers>("aten::hardtanh", "", select),
+      certify<hardtanh_out, kNoIntegers>("aten::hardtanh", "out", select),
+      certify<hardtanh_, kNoIntegers>("aten::hardtanh_", "", select),
+      certify<hardtanh_backward, kNoIntegers>("aten::hardtanh_backward", "", "1: low < x < high ? dy : +0"),
       certify<leaky_relu>("aten::leaky_relu", "", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_out>("aten::leaky_relu", "out", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_>("aten::leaky_relu_", "", "1: x > 0 ? x : x * slope"),

@@ -1,5 +1,7 @@
 #include "kernels/device.h"
 
+#include <utility>
+
 #include "kernels/cpu/kernel_table.h"
 
 namespace isobit::kernels {
@@ -44,6 +46,9 @@ DeviceScope::~DeviceScope() {
   device_table = table_before_;
   stream = stream_before_;
 }
+
+HostScope::HostScope() : table_before_(std::exchange(device_table, nullptr)) {}
+HostScope::~HostScope() { device_table = table_before_; }
 
 bool in_device_scope() { return device_table != nullptr; }
 

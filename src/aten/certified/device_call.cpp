@@ -1,0 +1,50 @@
+#include "aten/certified/device_call.h"
+
+#include "aten/certified/tensors.h"
+#include "aten/refusal.h"
+
+namespace isobit::aten {
+namespace {
+
+std::string full_name(const StockKernel& stock) {
+  std::string name(stock.op->name);
+  if (!stock.op->overload.empty()) name.append(".").append(stock.op->overload);
+  return name;
+}
+
+std::string argument_name(const StockKernel& stock, int place) {
+  const auto& arguments = stock.handle->schema().arguments();
+  const auto i = static_cast<std::size_t>(place);
+  return i < arguments.size() ? arguments[i].name() : "argument " + std::to_string(place);
+}
+
+}  // namespace
+
+void DeviceArguments::check_tensor(const at::Tensor& tensor, bool writable, bool is_out) {
+  if (!tensor.defined()) return;
+  const bool host_scalar = !writable && tensor.device().is_cpu() && tensor.dim() == 0;
+  if (tensor.device() != *device_ && !(host_scalar && host_scalars_)) {
+    refuse(full_name(stock_),
+           "takes tensors of one device: " + argument_name(stock_, place_) + " is on " + tensor.device().str() + ", " +
+               argument_name(stock_, device_place_) + " on " + device_->str(),
+           "bring them to one device with .to(\"" + device_->str() + "\")");
+  }
+  const bool integral = is_integral(tensor);
+  if (!integral && !is_float(tensor) && !host_scalar) {
+    refuse(full_name(stock_), std::string("is certified on a GPU for float32 only, got ") + at::toString(tensor.scalar_type()),
+           "convert with .float(), or compute this part on the CPU");
+  }
+  if (!is_out) floats_ |= !integral;
+}
+
+void refuse_integers(const StockKernel& stock) {
+  refuse(full_name(stock), "is certified on a GPU for float32 only, got integers",
+         "convert with .float(), or compute this part on the CPU");
+}
+
+void refuse_without_kernels(const StockKernel& stock) {
+  refuse(full_name(stock), "can not run on a GPU: this build of isobit has no CUDA kernels, and it is",
+         "build where nvcc is found, or use the CPU");
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,242 @@
+#include "aten/fake_cuda.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/resize_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <unordered_map>
+
+#include "aten/device_work.h"
+#include "cuda/emulation.h"
+
+namespace isobit::test {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+using c10::IValue;
+
+// ---- memory
+
+std::mutex memory_mutex;
+std::size_t memory_limit = 0, memory_in_use = 0;
+std::unordered_map<void*, std::size_t> blocks;
+
+void release(void* memory) {
+  const std::lock_guard lock(memory_mutex);
+  const auto found = blocks.find(memory);
+  if (found == blocks.end()) return;
+  memory_in_use -= found->second;
+  blocks.erase(found);
+  std::free(memory);
+}
+
+std::string mebibytes(std::size_t bytes) {
+  return c10::str(static_cast<double>(bytes * 100 >> 20) / 100, " MiB");
+}
+
+class Memory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t n) override {
+    const c10::Device device(c10::kCUDA, 0);
+    if (n == 0) return {nullptr, nullptr, &release, device};
+    const std::size_t bytes = (n + 255) / 256 * 256;
+    const std::lock_guard lock(memory_mutex);
+    TORCH_CHECK_WITH(OutOfMemoryError, memory_limit == 0 || memory_in_use + bytes <= memory_limit,
+                     "CUDA out of memory. Tried to allocate ", mebibytes(bytes), ". GPU 0 has a total capacity of ",
+                     mebibytes(memory_limit), " of which ", mebibytes(memory_limit - memory_in_use), " is free.");
+    void* memory = std::aligned_alloc(256, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, 0xff, bytes);  // NaN
+    memory_in_use += bytes;
+    blocks[memory] = bytes;
+    return {memory, memory, &release, device};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
+// ---- one device, one stream, everything in order
+
+class Guard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return c10::kCUDA; }
+  c10::Device exchangeDevice(c10::Device) const override { return {c10::kCUDA, 0}; }
+  c10::Device getDevice() const override { return {c10::kCUDA, 0}; }
+  void setDevice(c10::Device device) const override {
+    TORCH_CHECK(device.index() <= 0, "CUDA error: invalid device ordinal");
+  }
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, with_index(device)); }
+  c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
+  c10::Stream getNewStream(c10::Device device, int) const override { return getStream(device); }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getStream(device); }
+  c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
+  void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  void destroyEvent(void*, const c10::DeviceIndex) const noexcept override {}
+  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  bool queryStream(const c10::Stream&) const override { return true; }
+  void synchronizeStream(const c10::Stream&) const override {}
+  void synchronizeEvent(void*) const override {}
+  void synchronizeDevice(const c10::DeviceIndex) const override {}
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
+
+ private:
+  static c10::Device with_index(c10::Device device) { return {c10::kCUDA, device.has_index() ? device.index() : c10::DeviceIndex(0)}; }
+};
+
+// ---- stock's kernels: the CPU's on the same memory
+
+Tensor new_on_device(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
+  return Tensor(at::detail::empty_strided_generic(sizes, strides, c10::GetAllocator(c10::kCUDA),
+                                                  DispatchKeySet(DispatchKey::CUDA), type));
+}
+
+Tensor as_host(const Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                       at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU));
+}
+
+Tensor to_device(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_cuda()) return tensor;
+  const Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+  const Tensor copy = new_on_device(dense.sizes(), dense.strides(), dense.scalar_type());
+  if (dense.nbytes() > 0) std::memcpy(copy.data_ptr(), dense.const_data_ptr(), dense.nbytes());
+  return copy;
+}
+
+template <class Convert>
+IValue converted(const IValue& value, Convert&& convert) {
+  if (value.isTensor()) return convert(value.toTensor());
+  if (value.isDevice()) return c10::Device(c10::kCPU);
+  if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor& tensor : value.toTensorVector()) list.push_back(convert(tensor));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<Tensor>> list;
+    for (const std::optional<Tensor>& tensor : value.toOptionalTensorVector()) {
+      list.push_back(tensor ? std::optional<Tensor>(convert(*tensor)) : std::nullopt);
+    }
+    return list;
+  }
+  return value;
+}
+
+// A tensor that the CPU's kernel has resized: its device twin follows.
+void follow(const Tensor& device, const Tensor& host) {
+  if (!device.is_cuda() || device.sizes() == host.sizes()) return;
+  at::native::resize_(device, host.sizes());
+  as_host(device).copy_(host);
+}
+
+void call_on_host(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack* stack) {
+  const auto& schema = op.schema();
+  const std::size_t count = schema.arguments().size();
+  const std::vector<IValue> given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  std::vector<IValue> host;
+  for (const IValue& value : given) host.push_back(converted(value, as_host));
+  stack->resize(stack->size() - count);
+  stack->insert(stack->end(), host.begin(), host.end());
+  {
+    const aten::DeviceWork on_host(c10::kCPU);
+    op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite() && given[i].isTensor()) follow(given[i].toTensor(), host[i].toTensor());
+  }
+  const std::size_t results = schema.returns().size();
+  for (std::size_t r = 0; r < results; ++r) {
+    IValue& result = (*stack)[stack->size() - results + r];
+    const auto* alias = schema.returns()[r].alias_info();
+    bool replaced = false;
+    for (std::size_t i = 0; alias != nullptr && i < count && !replaced; ++i) {
+      const auto* other = schema.arguments()[i].alias_info();
+      if (other == nullptr || other->beforeSets() != alias->beforeSets()) continue;
+      result = given[i];
+      replaced = true;
+    }
+    if (!replaced && !result.isDevice()) result = converted(result, to_device);
+  }
+}
+
+Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+             std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  return Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(c10::kCUDA), DispatchKeySet(DispatchKey::CUDA),
+                                          type.value_or(at::kFloat), format));
+}
+Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type,
+                     std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>) {
+  return new_on_device(sizes, strides, type.value_or(at::kFloat));
+}
+
+void register_kernels(torch::Library& m) {
+  m.impl("empty.memory_format", TORCH_FN(empty));
+  m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  m.impl("view", TORCH_FN(at::native::view));
+  m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  m.impl("unfold", TORCH_FN(at::native::unfold));
+  m.impl("resize_", TORCH_FN(at::native::resize_));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
+  m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
+  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
+}
+
+struct Installed {
+  Installed()
+      : aten(torch::Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__),
+        others(torch::Library::IMPL, "_", DispatchKey::CUDA, __FILE__, __LINE__) {
+    register_kernels(aten);
+    others.fallback(torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
+  }
+  torch::Library aten, others;
+};
+
+}  // namespace
+
+void limit_fake_cuda_memory(std::size_t bytes) {
+  const std::lock_guard lock(memory_mutex);
+  memory_limit = bytes;
+}
+
+std::size_t fake_cuda_memory_in_use() {
+  const std::lock_guard lock(memory_mutex);
+  return memory_in_use;
+}
+
+}  // namespace isobit::test
+
+const char* isobit_install_fake_cuda() {
+  using namespace isobit::test;
+  static const Installed* installed = nullptr;
+  if (installed != nullptr) return nullptr;
+  if (c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return "this PyTorch has CUDA devices of its own";
+  static Memory memory;
+  static const Guard guard;
+  static const c10::impl::DeviceGuardImplRegistrar registrar(c10::kCUDA, &guard);
+  c10::SetAllocator(c10::kCUDA, &memory, 0);
+  isobit::kernels::set_device_backend(&isobit::kernels::emulated::backend());
+  installed = new Installed();  // as long as the process
+  return nullptr;
+}

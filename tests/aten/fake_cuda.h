@@ -1,0 +1,22 @@
+// A CUDA device for a PyTorch without CUDA: cuda:0, whose memory is the host's, whose stock kernels are the CPU's and
+// whose isobit kernels are the emulated device's (tests/cuda).
+//
+// Bits are right, speed means nothing. Device memory starts as NaN. Lasts as long as the process. Tests only.
+#pragma once
+
+#include <cstddef>
+
+// nullptr, or why there is none: this PyTorch has CUDA devices of its own. Before the operator switch is on; not
+// beside other threads. With C linkage for Python's ctypes.
+extern "C" const char* isobit_install_fake_cuda();
+
+namespace isobit::test {
+
+// The device is there; false: the test should be skipped.
+[[nodiscard]] inline bool fake_cuda() { return isobit_install_fake_cuda() == nullptr; }
+
+// Bytes that can be allocated at once; 0: any. What asks for more meets c10::OutOfMemoryError as PyTorch words it.
+void limit_fake_cuda_memory(std::size_t bytes);
+[[nodiscard]] std::size_t fake_cuda_memory_in_use();
+
+}  // namespace isobit::test

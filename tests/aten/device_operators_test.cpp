@@ -9,12 +9,6 @@ namespace {
 
 const at::Device kDevice(at::kCUDA, 0);
 
-Tensors moved(const Tensors& tensors, at::Device device) {
-  Tensors result;
-  for (const Tensor& tensor : tensors) result.push_back(tensor.defined() ? tensor.to(device) : tensor);
-  return result;
-}
-
 Tensor values(at::IntArrayRef sizes, int salt = 0) {
   std::int64_t n = 1;
   for (const std::int64_t size : sizes) n *= size;

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/from_blob.h>
@@ -101,6 +102,26 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
  private:
   static c10::Device with_index(c10::Device device) { return {c10::kCUDA, device.has_index() ? device.index() : c10::DeviceIndex(0)}; }
 };
+
+// What autograd asks before it looks for a stream.
+class Hooks final : public at::CUDAHooksInterface {
+ public:
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex current_device() const override { return 0; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  int getNumGPUs() const override { return 1; }
+};
+
+// PyTorch has made its hooks, which say that there is no CUDA, and keeps them: ours take their place in memory.
+void replace_hooks() {
+  static_assert(sizeof(Hooks) == sizeof(at::CUDAHooksInterface));
+  new (const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())) Hooks();
+}
 
 // ---- stock's kernels: the CPU's on the same memory
 
@@ -237,6 +258,7 @@ const char* isobit_install_fake_cuda() {
   static const c10::impl::DeviceGuardImplRegistrar registrar(c10::kCUDA, &guard);
   c10::SetAllocator(c10::kCUDA, &memory, 0);
   isobit::kernels::set_device_backend(&isobit::kernels::emulated::backend());
+  replace_hooks();
   installed = new Installed();  // as long as the process
   return nullptr;
 }

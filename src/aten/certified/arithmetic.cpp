@@ -10,6 +10,7 @@
 #include <ATen/ops/sub_cpu_dispatch.h>
 #include <ATen/ops/threshold_backward_cpu_dispatch.h>
 
+#include "aten/certified/broadcast.h"
 #include "aten/certified/entry.h"
 #include "aten/certified/pointwise.h"
 #include "aten/device_work.h"
@@ -23,19 +24,25 @@ namespace {
 using at::Scalar;
 using at::Tensor;
 using kernels::Binary;
+using kernels::ExactBinary;
 
 bool both_integral(const Tensor& a, const Tensor& b) { return is_integral(a) && is_integral(b); }
 
 // ---- add, sub
 
-// One IEEE operation, or arithmetic on integers (which on a device never comes here).
+bool is_one(const Scalar& alpha) { return !alpha.isComplex() && alpha.toDouble() == 1.0; }
+
+// One IEEE operation on a device (integers never come here).
+bool plain_on_device(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (working_device() == nullptr) return false;
+  if (both_integral(a, b)) refuse_type("aten::add", a.scalar_type());
+  return is_one(alpha);
+}
+// One IEEE operation, or arithmetic on integers, by the CPU's stock kernel.
 bool plain(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (working_device() != nullptr) {
-    if (both_integral(a, b)) refuse_type("aten::add", a.scalar_type());
-    return false;  // fma(1, b, a) is a + b
-  }
+  if (working_device() != nullptr) return false;
   keep_subnormals();  // stock's kernel runs under the settings that it finds
-  return (!alpha.isComplex() && alpha.toDouble() == 1.0) || both_integral(a, b);
+  return is_one(alpha) || both_integral(a, b);
 }
 auto scaled_kernel(float alpha) {
   return [alpha](std::array<const float*, 2> x, float* y, std::int64_t n) {
@@ -45,26 +52,32 @@ auto scaled_kernel(float alpha) {
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain(a, b, alpha)) return at::cpu::add(a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
   return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain(a, b, alpha)) return at::cpu::add_out(out, a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
   return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain(a, b, alpha)) return at::cpu::add_(a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
   return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain(a, b, alpha)) return at::cpu::sub(a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
   return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-to_float(alpha)));
 }
 Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain(a, b, alpha)) return at::cpu::sub_out(out, a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
   return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-to_float(alpha)));
 }
 Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain(a, b, alpha)) return at::cpu::sub_(a, b, alpha);
+  if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
   return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-to_float(alpha)));
 }
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return isobit::aten::sub(b, a, alpha); }

@@ -18,7 +18,9 @@ void bring_scalars(at::Tensor* inputs, std::size_t n) {
   }
 }
 
-void to_common_type(std::string_view op, at::Tensor* inputs, std::size_t n) {
+}  // namespace
+
+void promote_types(std::string_view op, at::Tensor* inputs, std::size_t n) {
   bool all_float = true;
   for (std::size_t i = 0; i < n; ++i) all_float &= is_float(inputs[i]);
   if (all_float) return;
@@ -29,10 +31,8 @@ void to_common_type(std::string_view op, at::Tensor* inputs, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) inputs[i] = inputs[i].to(at::kFloat);
 }
 
-}  // namespace
-
 void promote(std::string_view op, at::Tensor* inputs, std::size_t n) {
-  to_common_type(op, inputs, n);
+  promote_types(op, inputs, n);
   if (working_device() != nullptr) bring_scalars(inputs, n);
 }
 

@@ -19,6 +19,8 @@ struct FlatLayout {
 
 // float32 inputs as they are; integers (and scalars) beside a float32 are converted to it as torch does; a
 // result of another floating type is refused. With integers only: converted to float32.
+void promote_types(std::string_view op, at::Tensor* inputs, std::size_t n);
+// The same, and numbers of the host are brought to the working device.
 void promote(std::string_view op, at::Tensor* inputs, std::size_t n);
 // Broadcasts; copies an input only where its order of memory differs from the others'.
 [[nodiscard]] FlatLayout flatten(at::Tensor* inputs, std::size_t n);

@@ -1,60 +1,130 @@
-// Operators of one IEEE operation per element: products, quotients, signs (contract, section 1).
+// Operators of one IEEE operation per element: products, quotients, signs, integral values (contract, section 1).
 //
 // On the CPU stock's kernels are exact and stay (exact_operators.h, ExactRule::rounds); on a device these take their
 // place. Integers alone stay with stock, but for quotients, which are of floats.
 #include <ATen/core/Tensor.h>
 
+#include "aten/certified/broadcast.h"
 #include "aten/certified/entry.h"
-#include "aten/certified/pointwise.h"
-#include "kernels/pointwise.h"
+#include "aten/refusal.h"
 
 namespace isobit::aten {
 namespace {
 
+using at::Scalar;
 using at::Tensor;
+using kernels::ElementShape;
+using kernels::ExactBinary;
+using kernels::ExactUnary;
+using kernels::Operand;
 
-// TODO: by kernels/elementwise.h, without a tensor of zeros.
-template <class Kernel>
-Tensor with_zeros(const char* op, const Tensor& a, const Tensor& b, Kernel kernel) {
-  Tensor zero = new_tensor({}).fill_(-0.0);  // fma(p, q, -0) is p * q, the sign of a zero included
-  return pointwise_new<3>(op, {zero, a, b}, [&](std::array<const float*, 3> x, float* y, std::int64_t n) {
-    kernel(x[0], x[1], x[2], 1.0f, y, n);
-  });
+// ---- mul, div
+
+constexpr std::string_view name_of(ExactBinary kind) {
+  return kind == ExactBinary::multiply ? "aten::mul" : "aten::div";
+}
+template <ExactBinary kind>
+Tensor binary(const Tensor& a, const Tensor& b) {
+  return exact_new(name_of(kind), kind, a, b);
+}
+template <ExactBinary kind>
+Tensor& binary_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  return exact_out(name_of(kind), kind, a, b, out);
+}
+template <ExactBinary kind>
+Tensor& binary_(Tensor& a, const Tensor& b) {
+  return exact_in_place(name_of(kind), kind, a, b);
 }
 
-Tensor mul(const Tensor& a, const Tensor& b) { return with_zeros("aten::mul", a, b, kernels::addcmul); }
-Tensor& mul_out(const Tensor& a, const Tensor& b, Tensor& out) {
-  copy_out(out, isobit::aten::mul(a, b));
-  return out;
-}
-Tensor& mul_(Tensor& a, const Tensor& b) { return a.copy_(isobit::aten::mul(a, b)); }
+// ---- one tensor
 
-Tensor div(const Tensor& a, const Tensor& b) { return with_zeros("aten::div", a, b, kernels::addcdiv); }
-Tensor& div_out(const Tensor& a, const Tensor& b, Tensor& out) {
-  copy_out(out, isobit::aten::div(a, b));
-  return out;
+template <ExactUnary kind>
+void apply(const ElementShape& shape, const Operand& x, float* y, const void*) {
+  kernels::exact_unary(kind, shape, x, y);
 }
-Tensor& div_(Tensor& a, const Tensor& b) { return a.copy_(isobit::aten::div(a, b)); }
+template <ExactUnary kind>
+constexpr std::string_view kName = {};
+template <> constexpr std::string_view kName<ExactUnary::negate> = "aten::neg";
+template <> constexpr std::string_view kName<ExactUnary::absolute> = "aten::abs";
+template <> constexpr std::string_view kName<ExactUnary::floor> = "aten::floor";
+template <> constexpr std::string_view kName<ExactUnary::ceil> = "aten::ceil";
+template <> constexpr std::string_view kName<ExactUnary::trunc> = "aten::trunc";
+template <> constexpr std::string_view kName<ExactUnary::sign> = "aten::sign";
+template <> constexpr std::string_view kName<ExactUnary::round> = "aten::round";
+template <> constexpr std::string_view kName<ExactUnary::frac> = "aten::frac";
 
-Tensor neg(const Tensor& x) { return isobit::aten::mul(x, new_tensor({}).fill_(-1.0)); }
-Tensor& abs_out(const Tensor& x, Tensor& out) {
-  copy_out(out, x.maximum(isobit::aten::neg(x)));
-  return out;
+template <ExactUnary kind>
+Tensor unary(const Tensor& x) {
+  return exact_new(kName<kind>, x, apply<kind>);
+}
+template <ExactUnary kind>
+Tensor& unary_out(const Tensor& x, Tensor& out) {
+  return exact_out(kName<kind>, x, out, apply<kind>);
+}
+template <ExactUnary kind>
+Tensor& unary_(Tensor& x) {
+  return exact_out(kName<kind>, x, x, apply<kind>);
+}
+// For sgn: of a real number it is sign.
+Tensor sgn(const Tensor& x) { return unary<ExactUnary::sign>(x); }
+Tensor& sgn_out(const Tensor& x, Tensor& out) { return unary_out<ExactUnary::sign>(x, out); }
+Tensor& sgn_(Tensor& x) { return unary_<ExactUnary::sign>(x); }
+
+// ---- threshold
+
+struct Threshold {
+  float limit, value;
+};
+void apply_threshold(const ElementShape& shape, const Operand& x, float* y, const void* context) {
+  const auto& t = *static_cast<const Threshold*>(context);
+  kernels::threshold(shape, x, t.limit, t.value, y);
+}
+Tensor threshold(const Tensor& x, const Scalar& limit, const Scalar& value) {
+  const Threshold t{to_float(limit), to_float(value)};
+  return exact_new("aten::threshold", x, apply_threshold, &t);
+}
+Tensor& threshold_out(const Tensor& x, const Scalar& limit, const Scalar& value, Tensor& out) {
+  const Threshold t{to_float(limit), to_float(value)};
+  return exact_out("aten::threshold", x, out, apply_threshold, &t);
+}
+Tensor& threshold_(Tensor& x, const Scalar& limit, const Scalar& value) { return threshold_out(x, limit, value, x); }
+
+template <ExactUnary kind>
+void add_unary(std::vector<Entry>& entries, std::string_view in_place, std::string_view section) {
+  entries.push_back(certify_on_device<unary<kind>, kIntegersByStock>(kName<kind>, "", section));
+  entries.push_back(certify_on_device<unary_out<kind>, kIntegersByStock>(kName<kind>, "out", section));
+  entries.push_back(certify_on_device<unary_<kind>, kIntegersByStock>(in_place, "", section));
 }
 
 }  // namespace
 
 std::vector<Entry> rounding_operators() {
-  return {
-      certify_on_device<mul, kElementwiseOrStock>("aten::mul", "Tensor", "1: a * b"),
-      certify_on_device<mul_out, kElementwiseOrStock>("aten::mul", "out", "1: a * b"),
-      certify_on_device<mul_, kElementwiseOrStock>("aten::mul_", "Tensor", "1: a * b"),
-      certify_on_device<div, kElementwise>("aten::div", "Tensor", "1: a / b"),
-      certify_on_device<div_out, kElementwise>("aten::div", "out", "1: a / b"),
-      certify_on_device<div_, kElementwise>("aten::div_", "Tensor", "1: a / b"),
-      certify_on_device<neg, kIntegersByStock>("aten::neg", "", "1: -x"),
-      certify_on_device<abs_out, kIntegersByStock>("aten::abs", "out", "1: |x|"),
+  constexpr std::string_view product = "1: a * b, rounded once", quotient = "1: a / b, rounded once";
+  constexpr std::string_view sign = "1: -1, +0 or 1", selection = "1: x <= threshold ? value : x";
+  constexpr auto multiply = ExactBinary::multiply, divide = ExactBinary::divide;
+  std::vector<Entry> entries = {
+      certify_on_device<binary<multiply>, kElementwiseOrStock>("aten::mul", "Tensor", product),
+      certify_on_device<binary_out<multiply>, kElementwiseOrStock>("aten::mul", "out", product),
+      certify_on_device<binary_<multiply>, kElementwiseOrStock>("aten::mul_", "Tensor", product),
+      certify_on_device<binary<divide>, kElementwise>("aten::div", "Tensor", quotient),
+      certify_on_device<binary_out<divide>, kElementwise>("aten::div", "out", quotient),
+      certify_on_device<binary_<divide>, kElementwise>("aten::div_", "Tensor", quotient),
+      certify_on_device<unary_out<ExactUnary::absolute>, kIntegersByStock>("aten::abs", "out", "1: without its sign"),
+      certify_on_device<sgn, kIntegersByStock>("aten::sgn", "", sign),
+      certify_on_device<sgn_out, kIntegersByStock>("aten::sgn", "out", sign),
+      certify_on_device<sgn_, kIntegersByStock>("aten::sgn_", "", sign),
+      certify_on_device<threshold, kNoIntegers>("aten::threshold", "", selection),
+      certify_on_device<threshold_out, kNoIntegers>("aten::threshold", "out", selection),
+      certify_on_device<threshold_, kNoIntegers>("aten::threshold_", "", selection),
   };
+  add_unary<ExactUnary::negate>(entries, "aten::neg_", "1: the other sign");
+  add_unary<ExactUnary::floor>(entries, "aten::floor_", "1: the next integer below");
+  add_unary<ExactUnary::ceil>(entries, "aten::ceil_", "1: the next integer above");
+  add_unary<ExactUnary::trunc>(entries, "aten::trunc_", "1: the next integer towards zero");
+  add_unary<ExactUnary::sign>(entries, "aten::sign_", sign);
+  add_unary<ExactUnary::round>(entries, "aten::round_", "1: the nearest integer, ties to even");
+  add_unary<ExactUnary::frac>(entries, "aten::frac_", "1: x - trunc(x)");
+  return entries;
 }
 
 }  // namespace isobit::aten

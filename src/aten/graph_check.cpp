@@ -23,6 +23,7 @@ namespace {
 
 using torch::autograd::Engine;
 using torch::autograd::Node;
+using NodePointer = decltype(torch::autograd::Edge::function);  // differs between versions of torch
 
 // Numbers of a thread's nodes that were recorded with the switch on: first to last, last excluded. The thread itself
 // moves `last` on; backward on another thread may read it.
@@ -95,30 +96,40 @@ void check(const torch::autograd::edge_list& roots) {
   }
 }
 
+// Checks, then leaves the work to torch's engine: the threads of devices are started once per process and belong to
+// whichever engine ran first.
 class CheckingEngine final : public Engine {
  public:
+  explicit CheckingEngine(Engine& torchs) : torchs_(torchs) {}
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
                                          const torch::autograd::variable_list& inputs, bool keep_graph,
                                          bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
     observe();  // looking up the root may have made the node of a view whose base was written to
     check(roots);
-    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+    return torchs_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task,
+                                                                 NodePointer root,
+                                                                 torch::autograd::InputBuffer&& inputs) override {
+    return torchs_.execute_with_graph_task(task, std::move(root), std::move(inputs));
+  }
+
+ private:
+  Engine& torchs_;
 };
 
-// Never destroyed, as torch's own: its threads may outlive main.
-Engine& checking_engine() {
-  static Engine* const engine = new CheckingEngine();
-  return *engine;
-}
+CheckingEngine* checker = nullptr;  // never destroyed, as torch's own
+Engine& checking_engine() { return *checker; }
 
 // Python has brought its own engine, which is left alone.
 void install_engine() {
   static std::once_flag once;
   std::call_once(once, [] {
     Engine& current = Engine::get_default_engine();
-    if (typeid(current) == typeid(Engine)) torch::autograd::set_default_engine_stub(checking_engine);
+    if (typeid(current) != typeid(Engine)) return;
+    checker = new CheckingEngine(current);
+    torch::autograd::set_default_engine_stub(checking_engine);
   });
 }
 

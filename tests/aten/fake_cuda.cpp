@@ -1,5 +1,6 @@
 #include "aten/fake_cuda.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -115,6 +116,11 @@ class Hooks final : public at::CUDAHooksInterface {
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
   c10::DeviceIndex deviceCount() const override { return 1; }
   int getNumGPUs() const override { return 1; }
+  // at::manual_seed sets it; nobody draws from it.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
+    static const at::Generator generator = at::detail::createCPUGenerator();
+    return generator;
+  }
 };
 
 // PyTorch has made its hooks, which say that there is no CUDA, and keeps them: ours take their place in memory.

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-// nullptr, or why there is none: this PyTorch has CUDA devices of its own. Before the operator switch is on; not
-// beside other threads. With C linkage for Python's ctypes.
+// nullptr, or why there is none: this PyTorch has CUDA devices of its own. Before the operator switch is on and before
+// the process's first backward (autograd counts the devices once); not beside other threads. With C linkage for Python's ctypes.
 extern "C" const char* isobit_install_fake_cuda();
 
 namespace isobit::test {

@@ -138,8 +138,12 @@ Tensor new_on_device(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarT
 
 Tensor as_host(const Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
-                       at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU));
+  return at::for_blob(tensor.data_ptr(), tensor.sizes())
+      .strides(tensor.strides())
+      .options(at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU))
+      .resizeable_storage()
+      .allocator(c10::GetAllocator(c10::kCPU))
+      .make_tensor();
 }
 
 Tensor to_device(const Tensor& tensor) {

@@ -11,8 +11,8 @@ Case batch_norm(const std::string& name, at::IntArrayRef sizes, bool training) {
   return {name,
           {at::randn(sizes), at::randn({c}), at::randn({c})},
           [=](const Tensors& t) {
-            return at::batch_norm(t[0], t[1], t[2], mean.to(t[0].scalar_type(), false, true),
-                                  variance.to(t[0].scalar_type(), false, true), training, 0.1, 1e-5, false);
+            return at::batch_norm(t[0], t[1], t[2], mean.to(t[0].options(), false, true),
+                                  variance.to(t[0].options(), false, true), training, 0.1, 1e-5, false);
           },
           3e-5};
 }

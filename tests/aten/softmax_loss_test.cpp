@@ -42,8 +42,8 @@ Case cross_entropy(const std::string& name, const Tensor& target, std::int64_t r
   const Tensor x = at::randn({30, 10}), w = at::rand({10}).add(0.5);
   return {name, {x}, [=](const Tensors& t) {
             const std::optional<Tensor> weight =
-                weights ? std::optional<Tensor>(w.to(t[0].scalar_type())) : std::nullopt;
-            return at::cross_entropy_loss(t[0], target, weight, reduction, -100, smoothing);
+                weights ? std::optional<Tensor>(w.to(t[0].options())) : std::nullopt;
+            return at::cross_entropy_loss(t[0], target.to(t[0].device()), weight, reduction, -100, smoothing);
           }};
 }
 
@@ -65,7 +65,7 @@ TEST(CrossEntropy, ValuesGradientsThreadsStridesAndStockBack) {
        [](const Tensors& t) { return at::cross_entropy_loss(t[0], t[1]); }},
       {"one row",
        {at::randn({10})},
-       [](const Tensors& t) { return at::cross_entropy_loss(t[0], at::scalar_tensor(3, at::kLong)); }},
+       [](const Tensors& t) { return at::cross_entropy_loss(t[0], at::scalar_tensor(3, t[0].options().dtype(at::kLong))); }},
   };
   for (const Case& c : cases) check(c);
 }

@@ -23,7 +23,7 @@ std::string argument_name(const StockKernel& stock, int place) {
 void DeviceArguments::check_tensor(const at::Tensor& tensor, bool writable, bool is_out) {
   if (!tensor.defined()) return;
   const bool host_scalar = !writable && tensor.device().is_cpu() && tensor.dim() == 0;
-  if (tensor.device() != *device_ && !(host_scalar && host_scalars_)) {
+  if (tensor.device() != *device_ && !(host_scalar && rules_.host_scalars)) {
     refuse(full_name(stock_),
            "takes tensors of one device: " + argument_name(stock_, place_) + " is on " + tensor.device().str() + ", " +
                argument_name(stock_, device_place_) + " on " + device_->str(),
@@ -34,7 +34,7 @@ void DeviceArguments::check_tensor(const at::Tensor& tensor, bool writable, bool
     refuse(full_name(stock_), std::string("is certified on a GPU for float32 only, got ") + at::toString(tensor.scalar_type()),
            "convert with .float(), or compute this part on the CPU");
   }
-  if (!is_out) floats_ |= !integral;
+  if (!is_out || rules_.out_decides) floats_ |= !integral;
 }
 
 void refuse_integers(const StockKernel& stock) {

@@ -27,11 +27,13 @@ enum class DeviceIntegers {
 struct DeviceRules {
   DeviceIntegers integers = DeviceIntegers::ours;
   bool host_scalars = false;  // tensors of no dimension may be on the CPU, as in element-wise operators
+  bool out_decides = false;   // a floating `out` makes integers floats
 };
 inline constexpr DeviceRules kElementwise{DeviceIntegers::ours, true};
 inline constexpr DeviceRules kElementwiseOrStock{DeviceIntegers::stock, true};
 inline constexpr DeviceRules kElementwiseNoIntegers{DeviceIntegers::refused, true};
 inline constexpr DeviceRules kIntegersByStock{DeviceIntegers::stock, false};
+inline constexpr DeviceRules kIntegersByStockAndOut{DeviceIntegers::stock, false, true};
 inline constexpr DeviceRules kNoIntegers{DeviceIntegers::refused, false};
 
 // The kernel that a device kernel replaces, and the operator.
@@ -44,7 +46,7 @@ struct StockKernel {
 // Looks at a call's arguments, in order. Throws what is to be refused.
 class DeviceArguments {
  public:
-  DeviceArguments(const StockKernel& stock, bool host_scalars) : stock_(stock), host_scalars_(host_scalars) {}
+  DeviceArguments(const StockKernel& stock, const DeviceRules& rules) : stock_(stock), rules_(rules) {}
 
   template <class Argument>
   void find_device(const Argument& argument) {
@@ -94,7 +96,7 @@ class DeviceArguments {
   void check_tensor(const at::Tensor& tensor, bool writable, bool is_out);
 
   const StockKernel& stock_;
-  bool host_scalars_;
+  const DeviceRules rules_;
   int place_ = 0, device_place_ = 0;
   std::optional<c10::Device> device_;
   bool floats_ = false;
@@ -111,7 +113,7 @@ struct DeviceKernel<function, rules, Result(Parameter...)> {
   static inline StockKernel stock;
 
   static Result call(Parameter... arguments) {
-    DeviceArguments checked(stock, rules.host_scalars);
+    DeviceArguments checked(stock, rules);
     (checked.find_device(arguments), ...);
     checked.rewind();
     (checked.template check<Parameter>(arguments), ...);

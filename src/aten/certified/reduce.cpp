@@ -46,11 +46,7 @@ Tensor sum_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type) 
   return reduce_new(plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum);
 }
 Tensor& sum_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
-  if (exact_sum(x, type) && is_integral(out)) {
-    if (working_device() == nullptr) return at::cpu::sum_out(out, x, dims, keep, type);
-    copy_out(out, x.sum(dims, keep, type));
-    return out;
-  }
+  if (exact_sum(x, type) && is_integral(out)) return at::cpu::sum_out(out, x, dims, keep, type);
   const Tensor input = as_float("aten::sum", x, at::kFloat);
   return reduce_out("aten::sum", plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum, out);
 }
@@ -180,7 +176,7 @@ std::vector<Entry> reduce_operators() {
   return {
       certify<sum, kIntegersByStock>("aten::sum", "", lanes),
       certify<sum_dim, kIntegersByStock>("aten::sum", "dim_IntList", lanes),
-      certify<sum_out>("aten::sum", "IntList_out", lanes),
+      certify<sum_out, kIntegersByStockAndOut>("aten::sum", "IntList_out", lanes),
       certify<mean>("aten::mean", "", quotient),
       certify<mean_dim>("aten::mean", "dim", quotient),
       certify<mean_out>("aten::mean", "out", quotient),

@@ -5,6 +5,11 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -45,6 +50,27 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm(const Tensor
   return {y, mean, invstd, at::empty({0}, x.options().dtype(at::kByte)), 0};
 }
 
+// The gradient goes in equal parts to all places of the extremum; every other place is filled with +0. (Stock
+// multiplies by a mask for CUDA tensors, which gives the zeros signs and makes NaN of an infinite gradient.)
+template <Tensor (*extremum)(const Tensor&)>
+struct Extremum : torch::autograd::Function<Extremum<extremum>> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const Tensor value = extremum(x);
+    context->save_for_backward({x, value});
+    return value;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &value = saved[1];
+    const Tensor places = at::where(value.isnan(), x.isnan(), x.eq(value));
+    return {at::zeros_like(x).masked_fill_(places, gradients[0].div(places.sum()))};
+  }
+};
+Tensor max(const Tensor& x) { return Extremum<at::max>::apply(x); }
+Tensor min(const Tensor& x) { return Extremum<at::min>::apply(x); }
+
 }  // namespace
 
 bool is_device_composite(std::string_view full_name) {
@@ -57,6 +83,8 @@ void register_device_composites(torch::Library& device, torch::Library& autograd
     library->impl("dropout_", TORCH_FN(dropout_));
     library->impl("_batch_norm_impl_index", TORCH_FN(batch_norm));
   }
+  autograd.impl("max", TORCH_FN(isobit::aten::max));
+  autograd.impl("min", TORCH_FN(isobit::aten::min));
 }
 
 }  // namespace isobit::aten

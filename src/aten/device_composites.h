@@ -1,5 +1,5 @@
-// Composite operators whose stock code takes another way for CUDA tensors than for the CPU's (cuDNN, fused kernels of
-// their own randomness): replaced by the CPU's way, from certified operators. Thread-safe.
+// Composite operators and gradients whose stock code takes another way for CUDA tensors than for the CPU's (cuDNN,
+// fused kernels of their own randomness): replaced by the CPU's way, from certified operators. Thread-safe.
 #pragma once
 
 #include <string_view>

@@ -119,12 +119,12 @@ aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor
     {ExactRule::integers, "integers and bool only: the different values", R"(
 aten::_unique aten::_unique2 aten::unique_dim
 )", "the order of the values is not known to be the CPU's"},
-    {ExactRule::places, "writes one value by index", R"(
-aten::scatter.value aten::scatter.value_out aten::scatter_.value
+    {ExactRule::places, "writes one value, or each place once, by index", R"(
+aten::scatter.value aten::scatter.value_out aten::scatter_.value aten::scatter.src aten::scatter.src_out
+aten::scatter_.src
 )"},
     {ExactRule::places, "writes by index, accumulating integers only", R"(
-aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_ aten::scatter.src aten::scatter.src_out
-aten::scatter_.src
+aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_
 )", "which of two writes to one place wins is not known to be as on the CPU"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable

@@ -9,6 +9,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/sort.h>
 
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
@@ -157,6 +158,21 @@ class DeterministicWrites {
   bool warn_before_;
 };
 
+// Whether an index names a place twice along a dimension. Looked up on the host.
+bool repeats(const at::Tensor& index, std::int64_t dim) {
+  if (index.dim() == 0 || index.size(dim) < 2) return false;
+  const at::Tensor sorted = std::get<0>(index.cpu().sort(std::optional<bool>(true), dim));
+  const std::int64_t n = sorted.size(dim);
+  return sorted.narrow(dim, 0, n - 1).eq(sorted.narrow(dim, 1, n - 1)).any().item<bool>();
+}
+
+// A device's stock kernel writes duplicates in any order.
+void check_device_places(const OperatorHandle& op, const Arguments& arguments) {
+  const IValue *source = arguments.find("src"), *index = arguments.find("index"), *dim = arguments.find("dim");
+  if (source == nullptr || index == nullptr || dim == nullptr || !repeats(index->toTensor(), dim->toInt())) return;
+  refuse(full_name(op), "writes each place once only on a GPU, and the index repeats one", "compute this part on the CPU");
+}
+
 void check_places(const OperatorHandle& op, const Arguments& arguments) {
   const IValue* accumulate = arguments.find("accumulate");
   if (accumulate == nullptr || !accumulate->toBool()) return;
@@ -179,9 +195,12 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
   if constexpr (rule == ExactRule::places) {
     check_places(op, arguments);
-    // What devices are allowed writes one value: duplicates do not matter, and stock's mode takes another way there.
-    std::optional<DeterministicWrites> writes;
-    if (!arguments.at(0).toTensor().is_cuda()) writes.emplace();
+    std::optional<DeterministicWrites> writes;  // not on devices, where the mode takes another way
+    if (arguments.at(0).toTensor().is_cuda()) {
+      check_device_places(op, arguments);
+    } else {
+      writes.emplace();
+    }
     call_stock(op, keys, stack);
   } else {
     call_stock(op, keys, stack);

@@ -15,11 +15,13 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "aten/device_work.h"
 #include "cuda/emulation.h"
@@ -180,10 +182,28 @@ void follow(const Tensor& device, const Tensor& host) {
   as_host(device).copy_(host);
 }
 
+std::mutex calls_mutex;
+std::set<std::string> stock_calls;
+
+bool has_floats(const IValue& value) {
+  if (value.isTensor()) return value.toTensor().defined() && !at::isIntegralType(value.toTensor().scalar_type(), true);
+  if (!value.isTensorList()) return false;
+  const auto list = value.toTensorVector();
+  return std::any_of(list.begin(), list.end(), [](const Tensor& tensor) { return has_floats(tensor); });
+}
+
+void note_call(const c10::OperatorHandle& op, const std::vector<IValue>& arguments) {
+  if (std::none_of(arguments.begin(), arguments.end(), has_floats)) return;
+  const c10::OperatorName& name = op.operator_name();
+  const std::lock_guard lock(calls_mutex);
+  stock_calls.insert(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
+}
+
 void call_on_host(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack* stack) {
   const auto& schema = op.schema();
   const std::size_t count = schema.arguments().size();
   const std::vector<IValue> given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  note_call(op, given);
   std::vector<IValue> host;
   for (const IValue& value : given) host.push_back(converted(value, as_host));
   stack->resize(stack->size() - count);
@@ -249,6 +269,11 @@ struct Installed {
 void limit_fake_cuda_memory(std::size_t bytes) {
   const std::lock_guard lock(memory_mutex);
   memory_limit = bytes;
+}
+
+std::set<std::string> take_stock_calls() {
+  const std::lock_guard lock(calls_mutex);
+  return std::exchange(stock_calls, {});
 }
 
 std::size_t fake_cuda_memory_in_use() {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
+#include <string>
 
 // nullptr, or why there is none: this PyTorch has CUDA devices of its own. Before the operator switch is on and before
 // the process's first backward (autograd counts the devices once); not beside other threads. With C linkage for Python's ctypes.
@@ -18,5 +20,8 @@ namespace isobit::test {
 // Bytes that can be allocated at once; 0: any. What asks for more meets c10::OutOfMemoryError as PyTorch words it.
 void limit_fake_cuda_memory(std::size_t bytes);
 [[nodiscard]] std::size_t fake_cuda_memory_in_use();
+
+// Stock kernels of the device that were called with floating tensors since the last call of this: "aten::mul.Tensor".
+[[nodiscard]] std::set<std::string> take_stock_calls();
 
 }  // namespace isobit::test

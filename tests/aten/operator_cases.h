@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "aten/classification.h"
+#include "aten/exact_operators.h"
 #include "aten/operator_switch.h"
 #include "kernels/threads.h"
 #ifdef ISOBIT_FAKE_CUDA
@@ -66,6 +68,15 @@ struct Case {
 #ifdef ISOBIT_FAKE_CUDA
 // Before the first backward: autograd counts the devices once.
 inline const bool kFakeCuda = fake_cuda();
+
+// With floating tensors stock's kernels of the device are reached to move, compare and select only.
+inline void expect_exact_stock_calls() {
+  for (const std::string& name : take_stock_calls()) {
+    EXPECT_EQ(aten::class_of(name, aten::DeviceKind::cuda), aten::OperatorClass::exact) << name;
+    const aten::ExactOperator* exact = aten::find_exact(name);
+    EXPECT_TRUE(exact != nullptr && exact->rule != aten::ExactRule::rounds) << name;
+  }
+}
 #endif
 
 // Result and gradients for a fixed, uneven gradient of the result.
@@ -94,12 +105,14 @@ inline void check_on_device(const Case& c, const Tensors& expected) {
   for (const Tensor& x : c.inputs) elements += x.numel();
   if (!c.on_device || elements > 40000 || !kFakeCuda) return;
   Tensors there, back;
+  (void)take_stock_calls();
   for (const Tensor& x : c.inputs) there.push_back(x.to(at::Device(at::kCUDA, 0)));
   for (const Tensor& result : evaluate(c, there, at::kFloat)) {
     EXPECT_TRUE(result.is_cuda());
     back.push_back(result.cpu());
   }
   EXPECT_TRUE(same_bits(back, expected)) << "on cuda:0";
+  expect_exact_stock_calls();
 #else
   (void)c, (void)expected;
 #endif

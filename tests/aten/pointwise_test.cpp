@@ -41,6 +41,7 @@ TEST(Pointwise, FunctionsOfOneTensor) {
       unary("exp of one number", &at::exp, at::randn({})),
       unary("exp of nothing", &at::exp, at::randn({0, 3})),
       {"gelu", {x}, [](const Tensors& t) { return at::gelu(t[0]); }},
+      {"gelu by tanh", {x}, [](const Tensors& t) { return at::gelu(t[0], "tanh"); }},
       {"leaky_relu", {x}, [](const Tensors& t) { return at::leaky_relu(t[0], 0.2); }},
       {"clamp", {x}, [](const Tensors& t) { return at::clamp(t[0], -0.5, 0.7); }},
       {"clamp_min", {x}, [](const Tensors& t) { return at::clamp_min(t[0], 0.1); }},
@@ -126,6 +127,7 @@ TEST(Pointwise, InPlaceAndOutGiveTheSame) {
       {"aten::minimum", "", "aten::minimum.out", {a, b}},
       {"aten::relu", "aten::relu_", "", {a}},
       {"aten::gelu", "aten::gelu_", "aten::gelu.out", {a, "none"}},
+      {"aten::gelu", "aten::gelu_", "aten::gelu.out", {a, "tanh"}},
       {"aten::leaky_relu", "aten::leaky_relu_", "aten::leaky_relu.out", {a, 0.1}},
       {"aten::pow.Tensor_Scalar", "aten::pow_.Scalar", "aten::pow.Tensor_Scalar_out", {a, 3}},
       {"aten::pow.Tensor_Scalar", "aten::pow_.Scalar", "aten::pow.Tensor_Scalar_out", {c, 0.3}},
@@ -137,6 +139,7 @@ TEST(Pointwise, InPlaceAndOutGiveTheSame) {
       {"aten::tanh_backward", "", "aten::tanh_backward.grad_input", {a, c}},
       {"aten::silu_backward", "", "aten::silu_backward.grad_input", {a, c}},
       {"aten::gelu_backward", "", "aten::gelu_backward.grad_input", {a, c, "none"}},
+      {"aten::gelu_backward", "", "aten::gelu_backward.grad_input", {a, c, "tanh"}},
       {"aten::threshold_backward", "", "aten::threshold_backward.grad_input", {a, b, 0}},
       {"aten::leaky_relu_backward", "", "aten::leaky_relu_backward.grad_input", {a, b, 0.1, false}},
   };
@@ -213,7 +216,7 @@ TEST(Pointwise, TypesPromoteOrAreRefused) {
   EXPECT_TRUE(same_bits(at::maximum(f, at::scalar_tensor(2.0, at::kDouble)), at::clamp_min(f, 2)));
   expect_throws([&] { at::exp(d); }, "Double");
   expect_throws([&] { at::add(d, d, 0.3); }, "Double");
-  expect_throws([&] { at::gelu(f, "tanh"); }, "approximate='none'");
+  expect_throws([&] { at::gelu(f, "erf"); }, "'none' or 'tanh'");
   expect_throws([&] { at::pow(d, 1.3); }, "Double");
   EXPECT_TRUE(same_bits(at::pow(i, i), powers));
   EXPECT_TRUE(same_bits(at::pow(i, f), at::pow(f, f)));

@@ -197,6 +197,7 @@ constexpr std::string_view gradient_name(Binary op) {
     case Binary::silu_backward:
       return "aten::silu_backward";
     case Binary::gelu_backward:
+    case Binary::gelu_tanh_backward:
       return "aten::gelu_backward";
     default:
       return "aten::threshold_backward";
@@ -211,17 +212,17 @@ Tensor& gradient_out(const Tensor& dy, const Tensor& x, Tensor& out) {
   return pointwise_out<2>(gradient_name(op), out, {dy, x}, apply<op>);
 }
 
-void require_exact_gelu(std::string_view approximate) {
-  if (approximate == "none") return;
-  refuse("aten::gelu_backward(approximate='tanh')", "is not certified", "use approximate='none'");
+bool by_tanh(std::string_view approximate) {
+  TORCH_CHECK(approximate == "none" || approximate == "tanh", "aten::gelu_backward: approximate is 'none' or 'tanh', got '",
+              approximate, "'");
+  return approximate == "tanh";
 }
 Tensor gelu_backward(const Tensor& dy, const Tensor& x, c10::string_view approximate) {
-  require_exact_gelu(approximate);
-  return gradient<Binary::gelu_backward>(dy, x);
+  return by_tanh(approximate) ? gradient<Binary::gelu_tanh_backward>(dy, x) : gradient<Binary::gelu_backward>(dy, x);
 }
 Tensor& gelu_backward_out(const Tensor& dy, const Tensor& x, c10::string_view approximate, Tensor& out) {
-  require_exact_gelu(approximate);
-  return gradient_out<Binary::gelu_backward>(dy, x, out);
+  return by_tanh(approximate) ? gradient_out<Binary::gelu_tanh_backward>(dy, x, out)
+                              : gradient_out<Binary::gelu_backward>(dy, x, out);
 }
 
 // Above 0 ours; any other threshold is a selection, exact in stock's kernel.

@@ -43,8 +43,7 @@ void refuse_integers(const StockKernel& stock) {
 }
 
 void refuse_without_kernels(const StockKernel& stock) {
-  refuse(full_name(stock), "can not run on a GPU: this build of isobit has no CUDA kernels, and it is",
-         "build where nvcc is found, or use the CPU");
+  refuse(full_name(stock), "has no kernels for CUDA devices in this build of isobit", "build where nvcc is found, or use the CPU");
 }
 
 }  // namespace isobit::aten

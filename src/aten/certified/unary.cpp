@@ -40,7 +40,7 @@ constexpr std::string_view name_of(Unary op) {
     case Unary::reciprocal: return "aten::reciprocal";
     case Unary::sqrt: return "aten::sqrt";
     case Unary::silu: return "aten::silu";
-    case Unary::gelu: return "aten::gelu";
+    case Unary::gelu: case Unary::gelu_tanh: return "aten::gelu";
     case Unary::relu: return "aten::relu";
     default: return "aten::?";
   }
@@ -76,23 +76,21 @@ void add_variants(std::vector<Entry>& entries, std::string_view in_place_name, s
 Tensor relu(const Tensor& x) { return is_integral(x) ? at::native::relu(x) : unary<Unary::relu>(x); }
 Tensor& relu_(Tensor& x) { return is_integral(x) ? at::native::relu_(x) : unary_in_place<Unary::relu>(x); }
 
-// ---- gelu: the exact form only
+// ---- gelu
 
-void require_exact_gelu(std::string_view approximate) {
-  if (approximate == "none") return;
-  refuse("aten::gelu(approximate='tanh')", "is not certified", "use approximate='none'");
+bool by_tanh(std::string_view approximate) {
+  TORCH_CHECK(approximate == "none" || approximate == "tanh", "aten::gelu: approximate is 'none' or 'tanh', got '",
+              approximate, "'");
+  return approximate == "tanh";
 }
 Tensor gelu(const Tensor& x, c10::string_view approximate) {
-  require_exact_gelu(approximate);
-  return unary<Unary::gelu>(x);
+  return by_tanh(approximate) ? unary<Unary::gelu_tanh>(x) : unary<Unary::gelu>(x);
 }
 Tensor& gelu_out(const Tensor& x, c10::string_view approximate, Tensor& out) {
-  require_exact_gelu(approximate);
-  return unary_out<Unary::gelu>(x, out);
+  return by_tanh(approximate) ? unary_out<Unary::gelu_tanh>(x, out) : unary_out<Unary::gelu>(x, out);
 }
 Tensor& gelu_(Tensor& x, c10::string_view approximate) {
-  require_exact_gelu(approximate);
-  return unary_in_place<Unary::gelu>(x);
+  return by_tanh(approximate) ? unary_in_place<Unary::gelu_tanh>(x) : unary_in_place<Unary::gelu>(x);
 }
 
 // ---- pow with a scalar exponent
@@ -202,6 +200,7 @@ std::vector<Entry> unary_operators() {
   constexpr std::string_view function = "2: fixed binary32 formula";
   constexpr std::string_view select = "1: x < low ? low : x > high ? high : x";
   constexpr std::string_view power = "10: integer and half powers as products and square roots, others exp2(p * log2(x)) in binary64";
+  constexpr std::string_view gelu_section = "2, 10: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2)))), or by tanh";
   std::vector<Entry> entries;
   add_variants<Unary::exp>(entries, "aten::exp_", function);
   add_variants<Unary::expm1>(entries, "aten::expm1_", function);
@@ -218,9 +217,9 @@ std::vector<Entry> unary_operators() {
   add_variants<Unary::sqrt>(entries, "aten::sqrt_", "2: IEEE square root");
   add_variants<Unary::silu>(entries, "aten::silu_", "2: x * sigmoid(x)");
   const std::vector<Entry> others = {
-      certify<gelu>("aten::gelu", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
-      certify<gelu_out>("aten::gelu", "out", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
-      certify<gelu_>("aten::gelu_", "", "2: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))"),
+      certify<gelu>("aten::gelu", "", gelu_section),
+      certify<gelu_out>("aten::gelu", "out", gelu_section),
+      certify<gelu_>("aten::gelu_", "", gelu_section),
       certify<relu, kIntegersByStock>("aten::relu", "", "1: x < 0 ? +0 : x"),
       certify<relu_, kIntegersByStock>("aten::relu_", "", "1: x < 0 ? +0 : x"),
       certify<pow, kNoIntegers>("aten::pow", "Tensor_Scalar", power),

@@ -20,8 +20,15 @@ cudaStream_t stream() { return static_cast<cudaStream_t>(device_stream()); }
 
 void* allocate(std::size_t bytes, void* on) {
   void* memory = nullptr;
-  check(cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(on)),
-        ("allocating " + std::to_string(bytes) + " bytes").c_str());
+  const cudaError_t status = cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(on));
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    std::size_t available = 0, total = 0;
+    check(cudaMemGetInfo(&available, &total), "asking for free memory");
+    throw DeviceError("CUDA: out of memory: " + std::to_string(bytes) + " bytes asked, " + std::to_string(available) + " of " +
+                      std::to_string(total) + " free");
+  }
+  check(status, "allocating memory");
   return memory;
 }
 void release(void* memory, void* on) { (void)cudaFreeAsync(memory, static_cast<cudaStream_t>(on)); }

@@ -201,6 +201,8 @@ TEST(Pointwise, ZerosAndNaN) {
   EXPECT_TRUE(
       same_bits(at::minimum(at::neg(at::zeros({6})), x), at::tensor({0.0f, 0.0f, nan, -inf, 0.0f, -1e-45f})));
   EXPECT_TRUE(same_bits(at::clamp(x, -1, 1), at::tensor({-0.0f, 0.0f, nan, -1.0f, 1.0f, -1e-45f})));
+  const Tensor nans = at::full({37}, nan);
+  EXPECT_TRUE(same_bits(at::hardtanh_backward(nans.isnan().to(at::kFloat), nans, -1, 1), at::ones({37})));
   EXPECT_TRUE(same_bits(at::clamp(x, 2, 1).narrow(0, 3, 3), at::ones({3})));
 }
 

@@ -1,7 +1,6 @@
 // Element-wise functions of one tensor (contract, sections 1 and 2).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/clamp_cpu_dispatch.h>
-#include <ATen/ops/hardtanh_backward_native.h>
 #include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/relu_native.h>
 
@@ -11,7 +10,6 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/pointwise.h"
-#include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "kernels/pointwise.h"
 
@@ -157,7 +155,7 @@ Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) {
 }
 Tensor& clamp_max_(Tensor& x, const Scalar& high) { return isobit::aten::clamp_(x, Bound(), Bound(high)); }
 
-// ---- hardtanh (relu6): a clamp; its gradient is a selection, exact in the CPU's stock kernel
+// ---- hardtanh (relu6): a clamp; its gradient is a selection (stock's treats a NaN one way in vectors, another beside)
 
 Tensor hardtanh(const Tensor& x, const Scalar& low, const Scalar& high) {
   return isobit::aten::clamp(x, Bound(low), Bound(high));
@@ -170,7 +168,6 @@ Tensor& hardtanh_(Tensor& x, const Scalar& low, const Scalar& high) {
 }
 Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, const Scalar& high) {
   require_float("aten::hardtanh_backward", {&dy, &x});
-  if (working_device() == nullptr) return at::native::hardtanh_backward(dy, x, low, high);
   const float lower = to_float(low), upper = to_float(high);
   return pointwise_new<2>("aten::hardtanh_backward", {dy, x}, [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
     kernels::hardtanh_backward(in[0], in[1], lower, upper, dx, n);
@@ -237,7 +234,7 @@ std::vector<Entry> unary_operators() {
       certify<hardtanh, kNoIntegers>("aten::hardtanh", "", select),
       certify<hardtanh_out, kNoIntegers>("aten::hardtanh", "out", select),
       certify<hardtanh_, kNoIntegers>("aten::hardtanh_", "", select),
-      certify<hardtanh_backward, kNoIntegers>("aten::hardtanh_backward", "", "1: low < x < high ? dy : +0"),
+      certify<hardtanh_backward, kNoIntegers>("aten::hardtanh_backward", "", "1: x <= low or x >= high ? +0 : dy"),
       certify<leaky_relu>("aten::leaky_relu", "", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_out>("aten::leaky_relu", "out", "1: x > 0 ? x : x * slope"),
       certify<leaky_relu_>("aten::leaky_relu_", "", "1: x > 0 ? x : x * slope"),

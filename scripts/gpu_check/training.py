@@ -37,10 +37,10 @@ def plans(scale):
     steps = lambda n: max(4, int(n * scale))
     sgd = lambda m: torch.optim.SGD(m.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-4)
     adam = lambda m: torch.optim.AdamW(m.parameters(), lr=1e-3)
-    width = 64 if scale >= 1 else 8
-    return [("mlp", models.mlp, sgd, (64, 1, 28, 28), steps(200)), ("lenet5", models.lenet5, adam, (64, 1, 28, 28), steps(200)),
-            ("resnet18", lambda: models.resnet18(width=width, small=True), sgd, (16 if scale >= 1 else 2, 3, 32, 32),
-             steps(100))]
+    full = scale >= 1
+    width, batch = (64, 64) if full else (8, 8)
+    return [("mlp", models.mlp, sgd, (batch, 1, 28, 28), steps(200)), ("lenet5", models.lenet5, adam, (batch, 1, 28, 28), steps(200)),
+            ("resnet18", lambda: models.resnet18(width=width, small=True), sgd, (16 if full else 2, 3, 32, 32), steps(100))]
 
 
 def courses(library, device, scale, say):

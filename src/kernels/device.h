@@ -36,7 +36,7 @@ struct DeviceBackend {
 
 // nullptr: this build has no kernels for a device.
 [[nodiscard]] const DeviceBackend* device_backend();
-// For tests: the emulation instead of a device.
+// For tests: the emulation instead of a device; nullptr: what the build has; one without a table: as if it had none.
 void set_device_backend(const DeviceBackend* backend);
 // src/aten gives PyTorch's caching allocator here.
 void set_device_memory(DeviceMemory memory);

@@ -26,7 +26,7 @@ const DeviceBackend* device_backend() {
 #ifdef ISOBIT_HAVE_CUDA
   if (installed == nullptr) return &cuda::backend();
 #endif
-  return installed;
+  return installed == nullptr || installed->table == nullptr ? nullptr : installed;
 }
 
 void set_device_backend(const DeviceBackend* backend) { installed = backend; }

@@ -68,10 +68,7 @@ void expect_same_on_emulated_device([[maybe_unused]] const Conv2dShape& s, [[may
 #endif
 }
 
-void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
-  const Tensors t(s, special);
-  const Results expected = compute(s, t, Isa::reference);
-  expect_same_on_emulated_device(s, t, expected);
+void expect_same_on_host(const Conv2dShape& s, const Tensors& t, const Results& expected) {
   for (int threads : thread_counts()) {  // outermost: a new count rebuilds the pool
     const ThreadCountScope scope(threads);
     for (Isa isa : available_isas()) {
@@ -86,6 +83,13 @@ void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
           << s << ": weight gradient, " << name(isa) << ", " << threads;
     }
   }
+}
+
+void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
+  const Tensors t(s, special);
+  const Results expected = compute(s, t, Isa::reference);
+  expect_same_on_emulated_device(s, t, expected);
+  expect_same_on_host(s, t, expected);
 }
 
 Conv2dShape square(std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co, std::int64_t kernel,
@@ -255,6 +259,42 @@ TEST(Conv2d, PaddingMeetsInfiniteWeights) {
 }
 
 // conv(x, padding p) = conv(pad(x, p)).
+// Batches that make images the lanes, and channels enough for weight gradients by tap: padding is skipped there.
+TEST(Conv2d, LargeBatchesSkipPaddingWithTheSameBits) {
+  for (const Conv2dShape& s : {
+           square(64, 4, 4, 16, 3, 1, 1), square(57, 60, 3, 17, 3, 1, 1), square(64, 45, 5, 6, 3, 2, 1),
+           square(57, 3, 6, 5, 5, 1, 2), square(64, 8, 6, 30, 3, 1, 2, 2), square(57, 12, 5, 8, 3, 1, 1, 1, 2),
+           square(64, 3, 5, 4, 4, 1, 2), square(57, 3, 3, 4, 3, 1, 3), square(64, 2, 7, 3, 2, 3, 1),
+           square(29, 50, 4, 20, 3, 1, 1), square(300, 3, 4, 3, 3, 1, 1), square(64, 130, 2, 15, 3, 1, 1),
+           Conv2dShape{57, 43, 3, 18, 5, 3, 5, 1, 2, 1, 2, 1, 1, 1}, Conv2dShape{64, 5, 9, 2, 3, 2, 3, 2, 1, 1, 1, 2, 1, 1}}) {
+    for (const bool special : {false, true}) {
+      const Tensors t(s, special);
+      expect_same_on_host(s, t, compute(s, t, Isa::reference));
+    }
+  }
+}
+
+// One value that is not finite, where padding would have met it: in a weight, and in dy late in the batch.
+TEST(Conv2d, SkippedPaddingWouldHaveMetInfinity) {
+  const Conv2dShape s = square(64, 48, 4, 16, 3, 1, 1);
+  for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const bool in_weight : {true, false}) {
+      Tensors t(s, false);
+      (in_weight ? t.weight[7] : t.dy[t.dy.size() - 16]) = value;
+      const Results expected = compute(s, t, Isa::reference);
+      // A corner of the first output has the first weights' product with padding, and the last images' dy.
+      EXPECT_TRUE(in_weight ? std::isnan(expected.without_bias[12]) : std::isnan(expected.dweight[(s.co - 1) * 48 * 9]));
+      expect_same_on_host(s, t, expected);
+    }
+  }
+}
+
+// Kernels of 8 or 16 taps fill whole blocks of a packed panel.
+TEST(Conv2d, WholeBlocksOfTapsAreNotOverwritten) {
+  for (const Conv2dShape& s : {square(2, 40, 6, 40, 4, 1, 1), Conv2dShape{2, 33, 5, 6, 35, 2, 4, 1, 1, 1, 1, 1, 1, 1}})
+    expect_same_everywhere(s);
+}
+
 TEST(Conv2d, PaddingIsZerosAround) {
   const Conv2dShape s = square(2, 3, 6, 4, 3, 1, 1), padded = square(2, 3, 8, 4, 3, 1, 0);
   const Tensors t(s, false);

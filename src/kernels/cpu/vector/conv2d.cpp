@@ -3,6 +3,7 @@
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/vector/direct_pixels.h"
 #include "kernels/cpu/vector/gathered_product.h"
+#include "kernels/cpu/vector/image_lanes.h"
 #include "kernels/cpu/vector/weight_gradient.h"
 #include "kernels/threads.h"
 
@@ -40,19 +41,20 @@ std::int64_t useful_threads(const Conv2dShape& s) {
   return at_most(thread_count(), static_cast<std::int64_t>(multiplications(s) / 2e5) + 1);
 }
 
-// Calls work(group, first image, images, first row tile, end row tile) over disjoint parts of a convolution:
-// images first, rows of the product too where images are too few.
+// Calls work(group, first unit, units, first row tile, end row tile) over disjoint parts of a convolution: units (images,
+// or sets of images) first, rows of the product too where units are too few.
 template <class Work>
-void split_images(const Conv2dShape& s, std::int64_t tiles, Work work) {
+void split_images(const Conv2dShape& s, std::int64_t units, std::int64_t tiles, Work work) {
   const std::int64_t threads = useful_threads(s);
-  const std::int64_t image_pieces = at_least(1, at_most(s.n, threads));
+  const std::int64_t image_pieces = at_least(1, at_most(units, threads));
   const std::int64_t tile_pieces =
       at_most(tiles, (threads + image_pieces * s.groups - 1) / (image_pieces * s.groups));
   const std::int64_t total = s.groups * image_pieces * tile_pieces;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t tile = t % tile_pieces, piece = t / tile_pieces % image_pieces;
-      const std::int64_t n0 = s.n * piece / image_pieces, n1 = s.n * (piece + 1) / image_pieces;
+      const std::int64_t n0 = units * piece / image_pieces,
+                         n1 = units * (piece + 1) / image_pieces;
       work(t / tile_pieces / image_pieces, n0, n1 - n0, tiles * tile / tile_pieces,
            tiles * (tile + 1) / tile_pieces);
     }
@@ -76,12 +78,98 @@ std::int64_t output_row_step(const Conv2dShape& s, const Slab& slab) {
   return slab.row * (slab.step_h > 1 ? 1 : s.stride_h);
 }
 
+// ---- images as lanes ----
+
+// For each of `outputs` coordinates the kernel's taps along one axis: place(o, k) is where tap k reads, or where it is
+// no term kNoTerm.
+constexpr std::int64_t kNoTerm = std::int64_t{1} << 40;
+
+template <class Place>
+AxisTaps* axis_taps(Workspace& workspace, std::int64_t outputs, std::int64_t taps, std::int64_t inputs, Place place) {
+  auto* axis = static_cast<AxisTaps*>(workspace.bytes(sizeof(AxisTaps) * static_cast<std::size_t>(outputs)));
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    AxisTaps a;
+    a.term_index = workspace.ints(taps), a.tap = workspace.ints(taps), a.source = workspace.ints(taps);
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const std::int64_t source = place(o, k);
+      if (source == kNoTerm) continue;
+      const std::int64_t index = a.terms++;
+      if (source < 0 || source >= inputs) continue;
+      a.term_index[a.count] = static_cast<std::int32_t>(index);
+      a.tap[a.count] = static_cast<std::int32_t>(k);
+      a.source[a.count++] = static_cast<std::int32_t>(source);
+    }
+    axis[o] = a;
+  }
+  return axis;
+}
+
+// The part of an axis' terms that falls inside.
+ISOBIT_INLINE double inside_part(const AxisTaps* axis, std::int64_t outputs) {
+  std::int64_t terms = 0, inside = 0;
+  for (std::int64_t o = 0; o < outputs; ++o) terms += axis[o].terms, inside += axis[o].count;
+  return terms == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(terms);
+}
+
+// Batches that fill the lanes, maps where skipping saves more than transposing costs.
+ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) {
+  const std::int64_t last = images % kTileColumns;
+  return inside < 0.97 && images >= kTileColumns && (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
+}
+
+// What the forward convolution and the input gradient give to image_lanes.h, for all groups.
+struct ImageLanesCall {
+  ImageLanes shape;  // of one group; weights of the first
+  const float *x = nullptr, *bias = nullptr;
+  float* y = nullptr;
+  std::int64_t x_image = 0, y_image = 0;
+};
+
+void run_image_lanes(const Conv2dShape& s, const ImageLanesCall& call) {
+  const ImageLanes& shape = call.shape;
+  const std::int64_t tiles = row_tiles(shape.rows), sets = (s.n + kTileColumns - 1) / kTileColumns;
+  split_images(s, sets, tiles,
+               [&](std::int64_t group, std::int64_t first, std::int64_t count, std::int64_t tile0, std::int64_t tile1) {
+                 ImageLanes p = shape;
+                 p.weights += group * tiles * p.channels * p.kernel * kTileRows;
+                 p.bias = call.bias == nullptr ? nullptr : call.bias + group * p.rows;
+                 for (std::int64_t n = first * kTileColumns; n < at_most(s.n, (first + count) * kTileColumns); n += kTileColumns)
+                   multiply_image_lanes(p, call.x + n * call.x_image + group * p.channels * p.h * p.w, call.x_image,
+                                        call.y + n * call.y_image + group * p.rows * p.height * p.width, call.y_image,
+                                        at_most(kTileColumns, s.n - n), tile0, tile1);
+               });
+}
+
 // ---- forward ----
+
+bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, terms = ci * s.kh * s.kw, tiles = row_tiles(co);
+  Workspace workspace;
+  ImageLanesCall call{.shape = {.channels = ci, .rows = co, .h = s.h, .w = s.w, .height = s.out_h(), .width = s.out_w(),
+                                .kernel_w = s.kw, .kernel = s.kh * s.kw},
+                      .x = x, .bias = bias, .y = y, .x_image = s.ci * s.h * s.w, .y_image = s.co * s.out_h() * s.out_w()};
+  AxisTaps* rows = axis_taps(workspace, s.out_h(), s.kh, s.h,
+                             [&](std::int64_t i, std::int64_t k) { return i * s.stride_h - s.pad_h + k * s.dilation_h; });
+  AxisTaps* columns = axis_taps(workspace, s.out_w(), s.kw, s.w,
+                                [&](std::int64_t j, std::int64_t k) { return j * s.stride_w - s.pad_w + k * s.dilation_w; });
+  call.shape.rows_taps = rows, call.shape.columns_taps = columns;
+  if (!image_lanes_pay(s.n, inside_part(rows, s.out_h()) * inside_part(columns, s.out_w()))) return false;
+  if (terms * kTileRows > kOffsetLimit || ci * s.h * s.w * kTileColumns > kOffsetLimit || !all_finite(weight, s.co * terms)) return false;
+  float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
+  for (std::int64_t g = 0; g < s.groups; ++g)
+    for (std::int64_t t = 0; t < tiles; ++t)
+      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms, at_most(kTileRows, co - t * kTileRows),
+                            packed + (g * tiles + t) * terms * kTileRows);
+  call.shape.weights = packed;
+  run_image_lanes(s, call);
+  return true;
+}
 
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
+  if (forward_by_image_lanes(s, x, weight, bias, y)) return;
   const Slab slab = input_slab(s);
   if (slab.image > kOffsetLimit || terms > kOffsetLimit)
     return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
@@ -99,7 +187,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   for (std::int64_t k = 0; k < terms; ++k)
     offsets[k] = static_cast<std::int32_t>(
         slab.offset(k / (s.kh * s.kw), k / s.kw % s.kh * s.dilation_h, k % s.kw * s.dilation_w));
-  split_images(s, tiles,
+  split_images(s, s.n, tiles,
                [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
                    std::int64_t tile1) {
                  Workspace own;
@@ -202,11 +290,46 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
   return {packed, offsets, terms};
 }
 
+// Weights [co][ci][tap] as rows of input channels: packed[group][row tile][co][tap][kTileRows]. A few output channels at a
+// time: their weights stay in cache while every tile takes its rows from them.
+void pack_for_input(const Conv2dShape& s, const float* weight, float* packed) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw, tiles = row_tiles(ci);
+  const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
+  for (std::int64_t i = 0; i < s.groups * blocks * tiles; ++i) {
+    const std::int64_t t = i % tiles, g = i / tiles / blocks, first = i / tiles % blocks * kPackChannels;
+    for (std::int64_t o = first; o < at_most(co, first + kPackChannels); ++o)
+      pack_panel<kTileRows>(weight + ((g * co + o) * ci + t * kTileRows) * kernel, 1, kernel, kernel,
+                            at_most(kTileRows, ci - t * kTileRows), packed + ((g * tiles + t) * co + o) * kernel * kTileRows);
+  }
+}
+
+bool input_gradient_by_image_lanes(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
+  Workspace workspace;
+  ImageLanesCall call{.shape = {.channels = co, .rows = ci, .h = out_h, .w = out_w, .height = s.h, .width = s.w,
+                                .kernel_w = s.kw, .kernel = s.kh * s.kw},
+                      .x = dy, .bias = nullptr, .y = dx, .x_image = s.co * out_h * out_w, .y_image = s.ci * s.h * s.w};
+  const auto place = [](std::int64_t distance, std::int64_t stride) { return distance % stride != 0 ? kNoTerm : distance / stride; };
+  AxisTaps* rows = axis_taps(workspace, s.h, s.kh, out_h,
+                             [&](std::int64_t i, std::int64_t k) { return place(i + s.pad_h - k * s.dilation_h, s.stride_h); });
+  AxisTaps* columns = axis_taps(workspace, s.w, s.kw, out_w,
+                                [&](std::int64_t j, std::int64_t k) { return place(j + s.pad_w - k * s.dilation_w, s.stride_w); });
+  call.shape.rows_taps = rows, call.shape.columns_taps = columns;
+  if (!image_lanes_pay(s.n, inside_part(rows, s.h) * inside_part(columns, s.w))) return false;
+  if (co * s.kh * s.kw * kTileRows > kOffsetLimit || co * out_h * out_w * kTileColumns > kOffsetLimit || !all_finite(weight, s.co * ci * s.kh * s.kw)) return false;
+  float* packed = workspace.floats(s.groups * row_tiles(ci) * co * s.kh * s.kw * kTileRows);
+  pack_for_input(s, weight, packed);
+  call.shape.weights = packed;
+  run_image_lanes(s, call);
+  return true;
+}
+
 void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w),
                      tiles = row_tiles(ci);
   if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
+  if (co > 0 && out_h > 0 && out_w > 0 && input_gradient_by_image_lanes(s, dy, weight, dx)) return;
   Workspace workspace;
   auto* axes_h =
       static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));
@@ -225,7 +348,7 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
     phases[f] = make_phase(workspace, s, slab, axes_h[f / phases_w], axes_w[f % phases_w], top, left, weight);
   bool unmet = false;  // some elements meet no tap
   for (std::int64_t f = 0; f < phases_h * phases_w; ++f) unmet = unmet || phases[f].terms == 0;
-  split_images(s, tiles,
+  split_images(s, s.n, tiles,
                [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
                    std::int64_t tile1) {
                  Workspace own;
@@ -272,6 +395,25 @@ Cut cut_for(std::int64_t leaves, std::int64_t tiles, std::int64_t pieces) {
   return {per_range, (leaves + per_range - 1) / per_range, 1};
 }
 
+// The part of an axis' (tap, output) pairs that falls inside.
+ISOBIT_INLINE double inside_pairs(std::int64_t outputs, std::int64_t inputs, std::int64_t taps, std::int64_t stride,
+                                  std::int64_t pad, std::int64_t dilation) {
+  std::int64_t inside = 0;
+  for (std::int64_t k = 0; k < taps; ++k) {
+    const InsideRange range = inside_range(outputs, inputs, stride, pad, k * dilation);
+    inside += at_least(0, range.end - range.begin);
+  }
+  return static_cast<double>(inside) / static_cast<double>(outputs * taps);
+}
+
+// Tiles of one tap each need channels to fill them.
+ISOBIT_INLINE bool skipping_pays(const Conv2dShape& s) {
+  return s.ci / s.groups >= 3 * kTileRows && s.kh * s.kw <= 64 &&
+         inside_pairs(s.out_h(), s.h, s.kh, s.stride_h, s.pad_h, s.dilation_h) *
+                 inside_pairs(s.out_w(), s.w, s.kw, s.stride_w, s.pad_w, s.dilation_w) <
+             0.97;
+}
+
 void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {
   using contract::kLeaf;
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
@@ -287,13 +429,12 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
       static_cast<std::int64_t*>(workspace.bytes(sizeof(std::int64_t) * static_cast<std::size_t>(rows)));
   for (std::int64_t r = 0; r < rows; ++r)
     corner[r] = slab.offset(r / (s.kh * s.kw), r / s.kw % s.kh * s.dilation_h, r % s.kw * s.dilation_w);
-  const WeightGradient w{
-      s, slab, output_row_step(s, slab), at_least(1, images * plane / kLeaf), rows, co, x, dy, corner};
+  const WeightGradient w{s, slab, output_row_step(s, slab), at_least(1, images * plane / kLeaf), rows, co, x, dy, corner,
+                         skipping_pays(s)};
 
-  const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = row_tiles(rows),
-                     threads = useful_threads(s);
+  const std::int64_t leaves = (terms + kLeaf - 1) / kLeaf, tiles = w.tiles(), threads = useful_threads(s);
   const Cut cut = cut_for(leaves, tiles, (threads + s.groups - 1) / s.groups);
-  const bool combine = cut.ranges > 1;
+  const bool combine = cut.ranges > 1 || w.skipping;
   float* results = combine ? workspace.floats(s.groups * cut.ranges * w.tile_floats()) : nullptr;
   const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
   parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
@@ -308,12 +449,12 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
     }
   });
   if (!combine) return;
-  const std::int64_t panels = column_panels(co), all = s.groups * panels * tiles;
-  parallel_for(0, all, 64, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t panels = column_panels(co);
+  parallel_for(0, s.groups * panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t group = i / (panels * tiles);
-      finish_weight_gradient(w, i / tiles % panels, i % tiles, results + group * cut.ranges * w.tile_floats(),
-                             cut.ranges, w.tile_floats(), dweight + group * co * rows);
+      const std::int64_t group = i / panels;
+      finish_weight_gradient(w, i % panels, results + group * cut.ranges * w.tile_floats(), cut.ranges, w.tile_floats(),
+                             dweight + group * co * rows);
     }
   });
 }

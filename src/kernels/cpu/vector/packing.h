@@ -3,8 +3,8 @@
 //   pack_panel<kWidth>(source, k_stride, lane_stride, terms, lanes, panel)
 //   panel[k * kWidth + l] = source[k * k_stride + l * lane_stride]       k < terms, l < lanes
 //
-// Lanes past `lanes` hold copies of others (their outputs are never stored). Up to 16 floats past the panel's
-// end are overwritten; the source is read nowhere else.
+// Lanes past `lanes` hold copies of others (their outputs are never stored). Nothing past the panel's end is written,
+// so panels may be packed in any order; the source is read nowhere else.
 #pragma once
 
 #include "kernels/cpu/vector/gemm_microkernel.h"
@@ -27,8 +27,25 @@ ISOBIT_INLINE void transpose8(__m256 (&r)[8]) {
   r[3] = _mm256_permute2f128_ps(u3, u7, 0x20), r[7] = _mm256_permute2f128_ps(u3, u7, 0x31);
 }
 
+// The first count (1 to 8) lanes. Not a masked store: those are slow on some processors.
+ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
+  if (count >= 8) return _mm256_storeu_ps(to, value);
+  __m128 part = _mm256_castps256_ps128(value);
+  if (count & 4) {
+    _mm_storeu_ps(to, part);
+    part = _mm256_extractf128_ps(value, 1);
+    to += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    part = _mm_movehl_ps(part, part);
+    to += 2;
+  }
+  if (count & 1) _mm_store_ss(to, part);
+}
+
 // Lanes consecutive in k: transposed in blocks of 8 x 8. Stores are 8 wide whatever the width: what spills
-// over a row's end is the next row's, and written later.
+// over a row's end is the next row's, and written later; the last row does not spill.
 template <int kWidth>
 void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
                      float* panel) {
@@ -43,7 +60,11 @@ void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t
       transpose8(rows[g]);
     }
     for (int i = 0; i < 8; ++i)
-      for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(panel + (k + i) * kWidth + g * 8, rows[g][i]);
+      for (int g = 0; g < kGroups; ++g) {
+        const bool spills = kWidth % 8 != 0 && g == kGroups - 1 && k + i == terms - 1;
+        float* to = panel + (k + i) * kWidth + g * 8;
+        spills ? store_some(to, rows[g][i], kWidth % 8) : _mm256_storeu_ps(to, rows[g][i]);
+      }
   }
   for (; k < terms; ++k)
     for (int l = 0; l < kWidth; ++l) panel[k * kWidth + l] = lane[l][k];
@@ -72,23 +93,6 @@ void pack_panel(const float* source, std::int64_t k_stride, std::int64_t lane_st
   for (std::int64_t k = 0; k < terms; ++k)
     for (int l = 0; l < kWidth; ++l)
       panel[k * kWidth + l] = source[k * k_stride + (l < lanes ? l : lanes - 1) * lane_stride];
-}
-
-// The first count (1 to 8) lanes. Not a masked store: those are slow on some processors.
-ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
-  if (count >= 8) return _mm256_storeu_ps(to, value);
-  __m128 part = _mm256_castps256_ps128(value);
-  if (count & 4) {
-    _mm_storeu_ps(to, part);
-    part = _mm256_extractf128_ps(value, 1);
-    to += 4;
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
-    part = _mm_movehl_ps(part, part);
-    to += 2;
-  }
-  if (count & 1) _mm_store_ss(to, part);
 }
 
 // to[c * stride + r] = tile[r][c] for r < rows, c < columns.

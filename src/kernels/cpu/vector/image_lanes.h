@@ -1,0 +1,227 @@
+// Convolutions of large batches over small maps: images are the lanes, and taps that fall outside are skipped.
+//
+//   y[n, r, i, j] = tree over terms (c, tap of i, tap of j) of weights[r][c, taps] * x[n, c, source rows, columns]   (+ bias[r])
+//
+// A tile's columns are one output position (i, j) of up to kTileColumns images, so that a tap is outside for all of
+// them or for none: on maps of 4 x 4 under a 3 x 3 kernel that leaves out 30 % of the terms. x is transposed to
+// [c][h][w][kTileColumns] row by row as it is needed, results go through a few rows of the same layout.
+// Serves the forward convolution and the input gradient with any stride and dilation: what differs is which tap reads
+// what (AxisTaps). Precondition: all weights are finite (contract, section 3).
+#pragma once
+
+#include "contract/platform.h"
+#include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/pairwise_tiles.h"
+#include "kernels/cpu/vector/skipping_microkernel.h"
+#include "kernels/cpu/vector/tile_product.h"
+#include "kernels/cpu/workspace.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+// What one output coordinate reads along an axis: `terms` taps are terms of its sums; the `count` of them that fall
+// inside are the term_index-th, tap `tap` of the kernel, at `source`.
+struct AxisTaps {
+  std::int64_t terms = 0, count = 0;
+  std::int32_t *term_index = nullptr, *tap = nullptr, *source = nullptr;
+};
+
+struct ImageLanes {
+  std::int64_t channels = 0, rows = 0;  // of x; of y
+  std::int64_t h = 0, w = 0;            // of x
+  std::int64_t height = 0, width = 0;   // of y
+  std::int64_t kernel_w = 1, kernel = 1;       // taps of the kernel: kh * kw
+  const AxisTaps *rows_taps = nullptr, *columns_taps = nullptr;  // [height], [width]
+  const float* weights = nullptr;              // packed [row tile][channel][tap][kTileRows]
+  const float* bias = nullptr;                 // [rows] or nullptr
+};
+
+constexpr std::int64_t kPositionsAtOnce = 16;  // share a tile's weights while these are in the L1 cache
+constexpr std::int64_t kRowFloats = 16;       // a band of rows covers at least a cache line of each image
+
+ISOBIT_INLINE std::int64_t band_rows(std::int64_t h, std::int64_t w) {
+  const std::int64_t rows = (kRowFloats + w - 1) / w;
+  return rows < h ? rows : h;
+}
+
+// to[k * kTileColumns + l] = from[l * image_stride + k] for k < count, l < images; other lanes hold copies. Eight images
+// and a cache line of each at a time: image strides are often powers of two, whose lines fight for the same places.
+void images_to_lanes(const float* from, std::int64_t image_stride, std::int64_t images, std::int64_t count, float* to) {
+  for (int g = 0; g < kTileColumns; g += 8) {
+    const float* image[8];
+    for (int l = 0; l < 8; ++l) image[l] = from + (g + l < images ? g + l : images - 1) * image_stride;
+    std::int64_t k = 0;
+    for (; k + 8 <= count; k += 8) {
+      __m256 block[8];
+      for (int l = 0; l < 8; ++l) block[l] = _mm256_loadu_ps(image[l] + k);
+      transpose8(block);
+      for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to + (k + i) * kTileColumns + g, block[i]);
+    }
+    for (; k < count; ++k)
+      for (int l = 0; l < 8; ++l) to[k * kTileColumns + g + l] = image[l][k];
+  }
+}
+
+// Some of a leaf's terms: where their weights lie from a tile's start on, and their pixels from the position's first
+// source pixel on. The same for all positions whose taps fall inside alike.
+struct TermList {
+  std::int64_t count = 0;
+  std::int32_t *a_offsets = nullptr, *b_offsets = nullptr;
+};
+
+ISOBIT_INLINE bool alike(const AxisTaps& a, const AxisTaps& b) {
+  if (a.terms != b.terms || a.count != b.count) return false;
+  for (std::int64_t k = 0; k < a.count; ++k) {
+    if (a.term_index[k] != b.term_index[k] || a.tap[k] != b.tap[k]) return false;
+    if (a.source[k] - a.source[0] != b.source[k] - b.source[0]) return false;
+  }
+  return true;
+}
+
+// Terms [k0, k0 + terms).
+void list_terms(const ImageLanes& p, const AxisTaps& rows, const AxisTaps& columns, std::int64_t k0, std::int64_t terms,
+                TermList& list) {
+  const std::int64_t per_channel = rows.terms * columns.terms;
+  std::int64_t m = 0;
+  for (std::int64_t c = per_channel > 0 ? k0 / per_channel : 0; c * per_channel < k0 + terms; ++c) {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+      const std::int64_t row_term = c * per_channel + rows.term_index[r] * columns.terms;
+      const std::int64_t row_weight = c * p.kernel + rows.tap[r] * p.kernel_w;
+      const std::int64_t line = (c * p.h + rows.source[r] - rows.source[0]) * p.w - columns.source[0];
+      for (std::int64_t s = 0; s < columns.count; ++s) {
+        const std::int64_t k = row_term + columns.term_index[s];
+        if (k < k0 || k >= k0 + terms) continue;
+        list.a_offsets[m] = static_cast<std::int32_t>((row_weight + columns.tap[s]) * kTileRows);
+        list.b_offsets[m++] = static_cast<std::int32_t>((line + columns.source[s]) * kTileColumns);
+      }
+    }
+  }
+  list.count = m;
+  for (int ahead = 0; ahead < kAhead; ++ahead) list.b_offsets[m + ahead] = 0;
+}
+
+// An output position of a band that is computed together with others.
+struct Position {
+  std::int64_t place = 0;          // within the band
+  const float* pixels = nullptr;   // its first source pixel
+  const AxisTaps *rows = nullptr, *columns = nullptr;
+  const TermList* list = nullptr;  // of the leaf under way
+};
+
+// The positions of rows [i0, i1) whose sums have as many terms as the first that is not done; marks them done.
+std::int64_t choose_positions(const ImageLanes& p, std::int64_t i0, std::int64_t i1, const float* slab, bool* done,
+                              Position* positions) {
+  std::int64_t count = 0, terms = -1;
+  for (std::int64_t place = 0; place < (i1 - i0) * p.width && count < kPositionsAtOnce; ++place) {
+    const AxisTaps &rows = p.rows_taps[i0 + place / p.width], &columns = p.columns_taps[place % p.width];
+    if (done[place] || (terms >= 0 && rows.terms * columns.terms != terms)) continue;
+    terms = rows.terms * columns.terms;
+    done[place] = true;
+    const bool some = rows.count > 0 && columns.count > 0;
+    positions[count++] = {place, some ? slab + (rows.source[0] * p.w + columns.source[0]) * kTileColumns : slab, &rows, &columns, nullptr};
+  }
+  return count;
+}
+
+// Gives each position its list of terms [k0, k0 + terms); alike ones share it.
+void list_positions(const ImageLanes& p, std::int64_t k0, std::int64_t terms, Position* positions, std::int64_t count,
+                    TermList* lists) {
+  for (std::int64_t q = 0; q < count; ++q) {
+    Position& at = positions[q];
+    at.list = nullptr;
+    for (std::int64_t o = 0; o < q && at.list == nullptr; ++o)
+      if (alike(*at.rows, *positions[o].rows) && alike(*at.columns, *positions[o].columns)) at.list = positions[o].list;
+    if (at.list != nullptr) continue;
+    lists[q].count = 0;
+    if (at.rows->count > 0 && at.columns->count > 0) list_terms(p, *at.rows, *at.columns, k0, terms, lists[q]);
+    at.list = &lists[q];
+  }
+}
+
+// Where a thread keeps its work on one set of images.
+struct ImageLanesScratch {
+  float *slab, *results, *partial;
+  std::int64_t level_stride;
+  std::int64_t row_stride;  // of results, between rows of the product
+  TermList lists[kPositionsAtOnce];
+};
+
+// Sums for `count` positions of a band into scratch.results, row tiles [tile0, tile1).
+void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t count, std::int64_t images, std::int64_t tile0,
+                        std::int64_t tile1, ImageLanesScratch& scratch) {
+  using contract::kLeaf;
+  alignas(64) float tile[kTileSize];
+  const std::int64_t terms = p.channels * positions[0].rows->terms * positions[0].columns->terms;
+  const std::int64_t leaves = terms > kLeaf ? (terms + kLeaf - 1) / kLeaf : 1;
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const std::int64_t k0 = leaf * kLeaf;
+    list_positions(p, k0, terms - k0 < kLeaf ? terms - k0 : kLeaf, positions, count, scratch.lists);
+    for (std::int64_t t = tile0; t < tile1; ++t) {
+      const std::int64_t rows = p.rows - t * kTileRows < kTileRows ? p.rows - t * kTileRows : kTileRows;
+      const SkippingTileFunction product = kSkippingFunctions.packed[rows][images > kLanes ? 2 : 1];
+      const float* a = p.weights + t * p.channels * p.kernel * kTileRows;
+      for (std::int64_t q = 0; q < count; ++q) {
+        const TermList& list = *positions[q].list;
+        product(a, list.a_offsets, positions[q].pixels, list.b_offsets, list.count, tile);
+        float* partial = scratch.partial + ((t - tile0) * count + q) * kTileSize;
+        if (!add_leaf(tile, partial, scratch.level_stride, leaf, leaves)) continue;
+        float* to = scratch.results + (t - tile0) * kTileRows * scratch.row_stride + positions[q].place * kTileColumns;
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (int l = 0; l < kTileColumns; l += kLanes) {
+            const FloatLanes value = load(tile + r * kTileColumns + l);
+            store(to + r * scratch.row_stride + l, p.bias == nullptr ? value : value + FloatLanes(p.bias[t * kTileRows + r]));
+          }
+      }
+    }
+  }
+}
+
+ISOBIT_INLINE std::int64_t most_terms(const ImageLanes& p) {
+  std::int64_t rows = 0, columns = 0;
+  for (std::int64_t i = 0; i < p.height; ++i) rows = p.rows_taps[i].terms > rows ? p.rows_taps[i].terms : rows;
+  for (std::int64_t j = 0; j < p.width; ++j) columns = p.columns_taps[j].terms > columns ? p.columns_taps[j].terms : columns;
+  return p.channels * rows * columns;
+}
+
+// Row tiles [tile0, tile1) for one set of images (at most kTileColumns), on the calling thread. x and y point at the
+// set's first image and the group's first channel.
+void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, float* y, std::int64_t y_image,
+                          std::int64_t images, std::int64_t tile0, std::int64_t tile1) {
+  using contract::kLeaf;
+  const std::int64_t first_row = tile0 * kTileRows;
+  const std::int64_t rows = (tile1 * kTileRows < p.rows ? tile1 * kTileRows : p.rows) - first_row;
+  const std::int64_t in_band = band_rows(p.h, p.w), out_band = band_rows(p.height, p.width);
+  const std::int64_t leaves = (most_terms(p) + kLeaf - 1) / kLeaf;
+  Workspace workspace;
+  ImageLanesScratch scratch;
+  scratch.row_stride = out_band * p.width * kTileColumns;
+  scratch.level_stride = kPositionsAtOnce * (tile1 - tile0) * kTileSize;
+  scratch.slab = workspace.floats(p.channels * p.h * p.w * kTileColumns);
+  scratch.results = workspace.floats(rows * scratch.row_stride);
+  scratch.partial = workspace.floats(tree_levels(leaves > 1 ? leaves : 1) * scratch.level_stride);
+  for (TermList& list : scratch.lists) list.a_offsets = workspace.ints(kLeaf), list.b_offsets = workspace.ints(kLeaf + kAhead);
+  bool* done = static_cast<bool*>(workspace.bytes(static_cast<std::size_t>(out_band * p.width)));
+  Position positions[kPositionsAtOnce];
+  std::int64_t filled = 0;  // rows of x that lie in the slab
+
+  for (std::int64_t i0 = 0; i0 < p.height; i0 += out_band) {
+    const std::int64_t i1 = i0 + out_band < p.height ? i0 + out_band : p.height, places = (i1 - i0) * p.width;
+    for (std::int64_t i = i0; i < i1; ++i)
+      for (std::int64_t r = 0; r < p.rows_taps[i].count; ++r)
+        while (filled <= p.rows_taps[i].source[r]) {
+          const std::int64_t band = p.h - filled < in_band ? p.h - filled : in_band;
+          for (std::int64_t c = 0; c < p.channels; ++c)
+            images_to_lanes(x + (c * p.h + filled) * p.w, x_image, images, band * p.w, scratch.slab + (c * p.h + filled) * p.w * kTileColumns);
+          filled += band;
+        }
+    for (std::int64_t k = 0; k < places; ++k) done[k] = false;
+    while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions))
+      multiply_positions(p, positions, count, images, tile0, tile1, scratch);
+    for (std::int64_t r = 0; r < rows; ++r)
+      store_transposed(scratch.results + r * scratch.row_stride, places, images, y_image,
+                       y + ((first_row + r) * p.height + i0) * p.width);
+  }
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

@@ -1,4 +1,4 @@
-// isobit bench ops | step: stock PyTorch against isobit, interleaved in one process.
+// isobit bench ops | step | profile: stock PyTorch against isobit, interleaved in one process.
 #include "cli/bench.h"
 
 #include <fmt/format.h>
@@ -57,8 +57,25 @@ void check(const Arguments& arguments) {
   }
 }
 
+int profile(const Arguments& arguments) {
+  const auto rows = bench_profile(arguments.options);
+  nlohmann::json all = nlohmann::json::array();
+  std::string title;
+  for (const ProfileRow& row : rows) {
+    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"operator", row.op},
+                   {"stock_ms", row.stock_ms}, {"isobit_ms", row.isobit_ms}});
+    if (arguments.json) continue;
+    const std::string setting = fmt::format("{}, {} threads, {}", row.model, row.threads, row.isa);
+    if (setting != title) fmt::print("{:52} {:>10} {:>10} {:>10}\n", title = setting, "stock ms", "isobit ms", "more ms");
+    fmt::print("  {:50} {:10.3f} {:10.3f} {:+10.3f}\n", row.op, row.stock_ms, row.isobit_ms, row.isobit_ms - row.stock_ms);
+  }
+  if (arguments.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
 int bench(Arguments& arguments) {
   check(arguments);
+  if (arguments.what == "profile") return profile(arguments);
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
@@ -78,12 +95,12 @@ int bench(Arguments& arguments) {
 
 Action declare(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("what", arguments->what, "ops (operator by operator) or step (whole training steps)")
+  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps) or profile (operators of a step)")
       ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"ops", "step"}));
+      ->check(CLI::IsMember({"ops", "step", "profile"}));
   app.add_option("--models", arguments->options.models,
-                 "step: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
+                 "step, profile: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
       ->delimiter(',')
       ->check(CLI::IsMember({"mlp", "lenet5", "resnet18-32", "resnet18-224"}))
       ->capture_default_str();

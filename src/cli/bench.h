@@ -26,6 +26,15 @@ void for_each_setting(const BenchOptions& options, const std::function<void(int,
 double on_stock(int threads, const std::function<double()>& body);
 double on_isobit(int threads, const std::function<double()>& body);
 
+// A step's share of one outermost operator (forward) or autograd node (backward), medians over the rounds.
+struct ProfileRow {
+  std::string model;
+  int threads = 1;
+  std::string isa, op;
+  double stock_ms = 0, isobit_ms = 0;
+};
+
+std::vector<ProfileRow> bench_profile(const BenchOptions& options);
 std::vector<BenchRow> bench_operators(const BenchOptions& options);
 std::vector<BenchRow> bench_steps(const BenchOptions& options);
 

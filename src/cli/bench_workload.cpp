@@ -1,0 +1,107 @@
+#include "cli/bench_workload.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <stdexcept>
+
+#include "cli/bench.h"
+
+namespace isobit::cli {
+namespace {
+
+train::OptimizerSettings momentum_sgd() {
+  train::OptimizerSettings settings;
+  settings.lr = 0.01;
+  settings.momentum = 0.9;
+  return settings;
+}
+
+}  // namespace
+
+Workload workload(const std::string& name) {
+  train::ModelSettings model;
+  if (name == "mlp") return {name, model, 64, 28};
+  if (name == "lenet5") {
+    model.name = "lenet5";
+    return {name, model, 64, 28};
+  }
+  model.name = "resnet18";
+  if (name == "resnet18-32") return {name, model, 64, 32};
+  model.stem = "imagenet";
+  if (name == "resnet18-224") return {name, model, 8, 224};
+  throw std::invalid_argument("unknown model '" + name + "' (mlp, lenet5, resnet18-32, resnet18-224)");
+}
+
+BenchSide::BenchSide(const Workload& work, bool channels_last)
+    : model_(train::make_model(work.model, work.size, work.size, 1)),
+      x_(at::randn({work.batch, 1, work.size, work.size})),
+      target_(at::arange(work.batch).remainder(10)) {
+  for (const train::NamedTensor& parameter : model_->parameters()) {
+    at::Tensor tensor = parameter.tensor;
+    if (channels_last && tensor.dim() == 4) {
+      const c10::NoGradGuard no_grad;
+      tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast));
+    }
+    parameters_.push_back(tensor);
+    momenta_.push_back(at::zeros_like(tensor.detach()));
+  }
+  if (channels_last) x_ = x_.contiguous(at::MemoryFormat::ChannelsLast);
+  model_->set_training(true);
+}
+
+void BenchSide::backward() {
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
+  at::cross_entropy_loss(model_->forward(x_), target_).backward();
+}
+
+void BenchSide::stock_optimizer() {
+  const c10::NoGradGuard no_grad;
+  at::_fused_sgd_(parameters_, gradients(), momenta_, 0.0, 0.9, 0.01, 0.0, false, false, false);
+}
+
+void BenchSide::isobit_optimizer() {
+  const c10::NoGradGuard no_grad;
+  if (!optimizer_) optimizer_ = std::make_unique<train::Optimizer>(momentum_sgd(), model_->parameters());
+  optimizer_->step(++steps_, 0.01, gradients());
+}
+
+void BenchSide::stock_step() {
+  backward();
+  stock_optimizer();
+}
+
+void BenchSide::isobit_step() {
+  backward();
+  isobit_optimizer();
+}
+
+void BenchSide::inference() {
+  const c10::NoGradGuard no_grad;
+  (void)model_->forward(x_);
+}
+
+std::vector<at::Tensor> BenchSide::gradients() const {
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& parameter : parameters_) found.push_back(parameter.grad());
+  return found;
+}
+
+// The better layout for stock, by a few steps of each.
+bool channels_last_is_faster(const Workload& work, int threads, bool inference) {
+  double took[2];
+  for (int layout : {0, 1}) {
+    BenchSide side(work, layout == 1);
+    if (inference) side.evaluation_mode();
+    took[layout] = on_stock(threads, [&] {
+      const auto one = [&] { inference ? side.inference() : side.stock_step(); };
+      one();
+      std::vector<double> times;
+      for (int i = 0; i < 3; ++i) times.push_back(milliseconds(one, 1));
+      return quantile(times, 0.5);
+    });
+  }
+  return took[1] < took[0];
+}
+
+}  // namespace isobit::cli

@@ -151,7 +151,9 @@ TEST(Composite, FloatsComeFromCertifiedAndExactOperatorsOnly) {
 TEST(Composite, ListHasNoNameTwiceAndNoneOfAnotherClass) {
   const auto& all = composite_operators();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i > 0) EXPECT_NE(all[i - 1], all[i]);
+    if (i > 0) {
+      EXPECT_NE(all[i - 1], all[i]);
+    }
     EXPECT_FALSE(is_certified(all[i])) << all[i];
     EXPECT_EQ(find_exact(all[i]), nullptr) << all[i];
   }

@@ -4,8 +4,14 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <optional>
+#include <regex>
+
 #include "archive/suggest.h"
 #include "archive/user_error.h"
+#include "aten/device_work.h"
+#include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 
@@ -25,6 +31,42 @@ std::string available() {
   return names;
 }
 
+// "cpu", "cuda" (the first), "cuda:1"; nothing for other words.
+std::optional<c10::Device> parse_device(const std::string& text) {
+  if (text == "cpu") return c10::Device(c10::kCPU);
+  if (text == "cuda") return c10::Device(c10::kCUDA, 0);
+  static const std::regex indexed("cuda:([0-9]{1,2})");
+  std::smatch match;
+  if (!std::regex_match(text, match, indexed)) return {};
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(std::stoi(match[1])));
+}
+
+c10::Device usable_device(const std::string& text) {
+  const std::string place = "--device " + text;
+  const auto device = parse_device(text);
+  if (!device) throw UserError(place, "unknown device", "give cpu, cuda or cuda:INDEX");
+  if (device->is_cpu()) return *device;
+  try {
+    aten::require_device(*device);
+  } catch (const kernels::DeviceError& error) {  // "cuda:0: problem\n  do     remedy", or more lines of problem
+    std::string problem = error.what(), remedy = "use --device cpu";
+    problem = problem.substr(std::min(problem.size(), device->str().size() + 2));
+    if (const auto end = problem.find("\n  do     "); end != std::string::npos) {
+      remedy = problem.substr(end + 10);
+      problem = problem.substr(0, end);
+    }
+    for (auto line = problem.find("\n  "); line != std::string::npos; line = problem.find("\n  ")) problem.replace(line, 3, "; ");
+    throw UserError(place, problem, remedy);
+  }
+  return *device;
+}
+
+train::GrainOrder parse_order(const std::string& text) {
+  if (text == "ascending") return train::GrainOrder::ascending;
+  if (text == "shuffled") return train::GrainOrder::shuffled;
+  throw UserError("--grain-order " + text, "unknown order", "give ascending or shuffled");
+}
+
 }  // namespace
 
 void ExecutionOptions::declare(CLI::App& app) {
@@ -37,6 +79,8 @@ void ExecutionOptions::declare(CLI::App& app) {
         throw UserError("--threads " + text, "not a number of threads", "give 1 to 1024, or leave the option out");
       });
   app.add_option("--isa", isa, "Instruction set: auto, reference, avx2, avx512; the bits do not depend on it")->type_name("ISA");
+  app.add_option("--device", device, "Where to compute: cpu, cuda or cuda:INDEX; the bits do not depend on it (default: cpu)")
+      ->type_name("DEVICE");
   app.add_option("--grain-order", grain_order, "Order in which grains are executed: ascending or shuffled; the bits do not depend on it")
       ->type_name("ORDER")
       ->group("Advanced");
@@ -48,16 +92,18 @@ void ExecutionOptions::apply() const {
   if (!kernels::isa_available(*chosen)) {
     throw UserError("--isa " + isa, "this processor does not have it", "this machine has " + available());
   }
-  (void)order();
+  (void)execution();
   kernels::set_isa(*chosen);
   kernels::set_thread_count(threads > 0 ? threads : kernels::available_cpus());
   at::set_num_threads(1);
 }
 
-train::GrainOrder ExecutionOptions::order() const {
-  if (grain_order == "ascending") return train::GrainOrder::ascending;
-  if (grain_order == "shuffled") return train::GrainOrder::shuffled;
-  throw UserError("--grain-order " + grain_order, "unknown order", "give ascending or shuffled");
+train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }
+
+std::string ExecutionOptions::device_description() const {
+  const c10::Device used = usable_device(device);
+  if (used.is_cpu()) return "cpu";
+  return fmt::format("{} ({})", used.str(), aten::device_names().at(static_cast<std::size_t>(used.index())));
 }
 
 StopSignal::StopSignal() {

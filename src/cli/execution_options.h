@@ -1,4 +1,4 @@
-// Options of the commands that compute: --threads, --isa, --grain-order. None of them changes a bit of any result.
+// Options of the commands that compute: --device, --threads, --isa, --grain-order. None of them changes a bit of any result.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,13 +12,17 @@ namespace isobit::cli {
 struct ExecutionOptions {
   int threads = 0;  // 0: what affinity and cgroup allow
   std::string isa = "auto";
+  std::string device = "cpu";
   std::string grain_order = "ascending";
 
   void declare(CLI::App& app);
   // Sets the kernels' pool and instruction set, and keeps torch to one thread of its own (ours do the work).
-  // UserError for a thread count or instruction set that this machine can not give.
+  // UserError for a thread count, instruction set or device that this machine or build can not give.
   void apply() const;
-  [[nodiscard]] train::GrainOrder order() const;
+  // After apply().
+  [[nodiscard]] train::Execution execution() const;
+  // "cpu", or "cuda:0 (NVIDIA H200, ...)"
+  [[nodiscard]] std::string device_description() const;
 };
 
 // True once SIGINT or SIGTERM came while the object lived; a second signal ends the process at once.

@@ -30,9 +30,10 @@ struct RunOptions {
   ExecutionOptions execution;
 };
 
-std::string environment() {
+std::string environment(const ExecutionOptions& execution) {
   return archive::environment_json({{"threads", std::to_string(kernels::thread_count())},
                                     {"isa", std::string(kernels::name(kernels::active_isa()))},
+                                    {"device", execution.device_description()},
                                     {"torch", TORCH_VERSION}});
 }
 
@@ -48,8 +49,8 @@ Session begin(const RunOptions& options) {
   Session session;
   session.experiment = train::load_experiment(options.file, options.overrides);
   session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.order());
-  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), environment(),
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), environment(options.execution),
                                   train::describe_data(session.experiment.data)};
   session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());
@@ -64,11 +65,11 @@ Session resume(const RunOptions& options) {
     throw UserError(folder.string(), fmt::format("recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
                     "resume it with a program of its own version");
   }
-  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment()));
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
   session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
   train::expect_data(session.writer->data(), session.experiment.data);
   session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.order());
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
   fmt::print(stderr, "run {} goes on after step {}\n", folder.string(), session.trainer->steps_done());
   return session;

@@ -49,7 +49,7 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   if (options.from != 0) request.from = options.from;
   if (options.to != 0) request.to = options.to;
   request.data_path = options.data;
-  request.grain_order = options.execution.order();
+  request.execution = options.execution.execution();
 
   const aten::OperatorSwitch on;
   const StopSignal stop;

@@ -176,11 +176,12 @@ Start start_of(const nn::Module& module, const std::string& leaf, bool residual)
 template <class Net>
 class TorchModel : public Model {
  public:
-  TorchModel(std::shared_ptr<Net> net, std::uint64_t seed) : net_(std::move(net)) {
+  TorchModel(std::shared_ptr<Net> net, std::uint64_t seed, c10::Device device) : net_(std::move(net)) {
     for (const auto& module : net_->modules()) {
       if (auto* norm = module->template as<nn::BatchNorm2d>()) norms_.push_back({norm, norm->options.momentum().value()});
     }
     set_initial_weights(seed);
+    net_->to(device);
   }
 
   at::Tensor forward(const at::Tensor& x) override {
@@ -225,8 +226,8 @@ class TorchModel : public Model {
 };
 
 template <class Net>
-std::unique_ptr<Model> wrap(std::shared_ptr<Net> net, std::uint64_t seed) {
-  return std::make_unique<TorchModel<Net>>(std::move(net), seed);
+std::unique_ptr<Model> wrap(std::shared_ptr<Net> net, std::uint64_t seed, c10::Device device) {
+  return std::make_unique<TorchModel<Net>>(std::move(net), seed, device);
 }
 
 }  // namespace
@@ -237,14 +238,15 @@ std::vector<NamedTensor> Model::state() const {
   return all;
 }
 
-std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width, std::uint64_t seed) {
-  if (settings.name == "mlp") return wrap(std::make_shared<Mlp>(settings, height * width), seed);
-  if (settings.name == "resnet18") return wrap(std::make_shared<ResNet18>(settings), seed);
+std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width, std::uint64_t seed,
+                                  c10::Device device) {
+  if (settings.name == "mlp") return wrap(std::make_shared<Mlp>(settings, height * width), seed, device);
+  if (settings.name == "resnet18") return wrap(std::make_shared<ResNet18>(settings), seed, device);
   if (height < 12 || width < 12) {
     throw UserError("model.name", fmt::format("lenet5 does not fit images of {}x{} pixels", height, width),
                     "use images of 12x12 or more, or model.name = \"mlp\"");
   }
-  return wrap(std::make_shared<LeNet5>(settings, height, width), seed);
+  return wrap(std::make_shared<LeNet5>(settings, height, width), seed, device);
 }
 
 }  // namespace isobit::train

@@ -50,8 +50,9 @@ class Model {
   [[nodiscard]] std::vector<NamedTensor> state() const;
 };
 
-// Throws archive::UserError where the network does not fit the images.
+// On `device`, with the same initial weights everywhere. Throws archive::UserError where the network does not fit the
+// images.
 [[nodiscard]] std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width,
-                                                std::uint64_t seed);
+                                                std::uint64_t seed, c10::Device device = c10::kCPU);
 
 }  // namespace isobit::train

@@ -9,13 +9,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <mutex>
 
+#include "aten/device_work.h"
 #include "aten/module_path.h"
 #include "contract/philox.h"
-#include "kernels/exact_accumulator.h"
 #include "kernels/exact_sum.h"
+#include "train/device_tensors.h"
+#include "train/out_of_memory.h"
 #include "train/purposes.h"
 
 namespace isobit::train {
@@ -32,12 +33,6 @@ void seed_default_generator(std::uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
-at::Tensor scalar(float value) {
-  at::Tensor tensor = at::empty({}, at::kFloat);
-  *tensor.mutable_data_ptr<float>() = value;
-  return tensor;
-}
-
 // First index among equals, the first NaN before all (contract, section 1).
 std::int64_t argmax_of_row(const float* row, std::int64_t n) {
   std::int64_t best = 0;
@@ -48,34 +43,15 @@ std::int64_t argmax_of_row(const float* row, std::int64_t n) {
   return best;
 }
 
+// Labels on the host, logits anywhere.
 std::int64_t count_correct(const at::Tensor& logits, const at::Tensor& labels) {
-  const at::Tensor dense = logits.detach().contiguous();
+  const at::Tensor dense = on_host(logits).contiguous();
   const std::int64_t classes = dense.size(1);
   const float* x = dense.const_data_ptr<float>();
   const std::int64_t* label = labels.const_data_ptr<std::int64_t>();
   std::int64_t correct = 0;
   for (std::int64_t i = 0; i < dense.size(0); ++i) correct += argmax_of_row(x + i * classes, classes) == label[i];
   return correct;
-}
-
-void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
-  const auto fail = [](const std::string& name) { throw std::invalid_argument("the state does not fit the model: " + name); };
-  std::map<std::string, at::Tensor> source;
-  for (const auto& [name, tensor] : from) source[name] = tensor;
-  if (from.size() != to.size()) fail(fmt::format("{} tensors for {}", from.size(), to.size()));
-  for (const auto& [name, tensor] : to) {
-    const auto found = source.find(name);
-    if (found == source.end()) fail(name);
-    const at::Tensor values = found->second.contiguous();
-    if (values.scalar_type() != tensor.scalar_type() || values.sizes() != tensor.sizes()) fail(name);
-    std::memcpy(tensor.mutable_data_ptr(), values.const_data_ptr(), tensor.nbytes());
-  }
-}
-
-std::vector<NamedTensor> copies(const std::vector<NamedTensor>& tensors) {
-  std::vector<NamedTensor> result;
-  for (const auto& [name, tensor] : tensors) result.push_back({name, tensor.detach().clone()});
-  return result;
 }
 
 // Sums of the elements' fingerprints of what the network saw in a step, grain by grain in any order.
@@ -102,14 +78,15 @@ struct Trainer::GrainSums {
   std::vector<std::vector<BatchStatistics>> statistics;  // by grain index; values cloned
 };
 
-Trainer::Trainer(const Experiment& experiment, const DataSets& data, GrainOrder grain_order)
+Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execution& execution)
     : experiment_(experiment),
       data_(data),
-      grain_order_(grain_order),
+      execution_(execution),
       timetable_(experiment, data.train.count),
       train_batches_(experiment, data.train),
       test_batches_(experiment, data.test),
-      model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed))),
+      model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed),
+                        execution.device)),
       parameters_(model_->parameters()),
       optimizer_(experiment.optimizer, parameters_) {}
 
@@ -143,22 +120,22 @@ void Trainer::compute_grain(const StepPlace& place, const contract::OrderPlan& p
   digest.samples = merge(digest.samples, kernels::element_sums(samples.data(), grain.first, grain.count));
 
   for (auto& [name, tensor] : parameters_) tensor.mutable_grad() = at::Tensor();
-  const at::Tensor logits = model_->forward(images);
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
+  const at::Tensor logits = model_->forward(images.to(execution_.device));
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
                                                  experiment_.loss.label_smoothing);
-  loss.backward(scalar(alone ? 1.0f : 1.0f / static_cast<float>(place.count)));
-  sums.loss = *loss.const_data_ptr<float>();
+  loss.backward(scalar(alone ? 1.0f : 1.0f / static_cast<float>(place.count), execution_.device));
+  sums.loss = *on_host(loss).const_data_ptr<float>();
   sums.correct += count_correct(logits, labels);
 }
 
 // Several grains: gradients summed exactly into gradients_, running statistics applied in grain order.
 void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan, std::int64_t grains, GrainSums& sums) {
-  std::vector<kernels::ExactAccumulator> accumulators;
-  for (const auto& [name, tensor] : parameters_) accumulators.emplace_back(tensor.numel());
+  std::vector<GradientAccumulator> accumulators;
+  for (const auto& [name, tensor] : parameters_) accumulators.emplace_back(tensor.numel(), execution_.device);
   kernels::ExactAccumulator loss(1);
 
   std::vector<Grain> order = grains_of(place);
-  if (grain_order_ == GrainOrder::shuffled) {
+  if (execution_.grain_order == GrainOrder::shuffled) {
     const contract::OrderPlan shuffle(contract::OrderRule::shuffled, key_of(experiment_, Purpose::grain_schedule, place.step, 0),
                                       0, static_cast<std::uint64_t>(grains));
     std::vector<Grain> ascending = order;
@@ -177,8 +154,8 @@ void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan
 
   for (const Grain& grain : order) {
     for (const auto& [mean, variance, momentum] : running) {
-      std::memset(mean.mutable_data_ptr(), 0, mean.nbytes());
-      std::memset(variance.mutable_data_ptr(), 0, variance.nbytes());
+      mean.zero_();
+      variance.zero_();
     }
     compute_grain(place, plan, grain, false, sums);
     for (const auto& [mean, variance, momentum] : running) {
@@ -186,6 +163,7 @@ void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor gradient = parameters_[i].tensor.grad().contiguous();
+      const aten::DeviceWork work(execution_.device);
       if (accumulators[i].add(gradient.const_data_ptr<float>())) continue;
       throw NotFinite(fmt::format("the gradient of {} is not finite in step {}, grain {} (loss {})", parameters_[i].name, place.step,
                                   grain.index, sums.loss));
@@ -194,17 +172,17 @@ void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan
   }
 
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    gradients_.push_back(at::empty(parameters_[i].tensor.sizes(), at::kFloat));
+    gradients_.push_back(at::empty(parameters_[i].tensor.sizes(), parameters_[i].tensor.options()));
+    const aten::DeviceWork work(execution_.device);
     accumulators[i].result(gradients_.back().mutable_data_ptr<float>());
   }
   loss.result(&sums.loss);
   sums.loss /= static_cast<float>(place.count);
 
+  // Products and sum in binary32, each rounded.
   const auto apply = [](double momentum, const at::Tensor& old, const at::Tensor& fresh, const at::Tensor& out) {
     const auto keep = static_cast<float>(1.0 - momentum), take = static_cast<float>(momentum);
-    for (std::int64_t c = 0; c < out.numel(); ++c) {
-      out.mutable_data_ptr<float>()[c] = keep * old.const_data_ptr<float>()[c] + take * fresh.const_data_ptr<float>()[c];
-    }
+    out.copy_(old.mul(scalar(keep, old.device())).add(fresh.mul(scalar(take, fresh.device()))));
   };
   for (std::size_t k = 0; k < running.size(); ++k) {
     for (std::int64_t g = 0; g < grains; ++g) {
@@ -233,10 +211,16 @@ StepResult Trainer::step() {
     } else {
       sum_grains(place, plan, static_cast<std::int64_t>(grains.size()), sums);
     }
+    const aten::DeviceWork work(execution_.device);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (kernels::top_limb(gradients_[i].const_data_ptr<float>(), gradients_[i].numel()) != kernels::kNotFinite) continue;
       throw NotFinite(fmt::format("the gradient of {} is not finite in step {} (loss {})", parameters_[i].name, place.step, sums.loss));
     }
+  } catch (const c10::OutOfMemoryError& error) {
+    copy_values(buffers_before, model_->buffers());
+    const std::int64_t fixed = 2 * bytes_of(parameters_) + bytes_of(model_->buffers()) + bytes_of(optimizer_.state());
+    throw out_of_memory(error.what_without_backtrace(),
+                        {execution_.device.str(), place.step, std::min(experiment_.grain_size(), place.count), fixed});
   } catch (...) {
     copy_values(buffers_before, model_->buffers());
     throw;
@@ -248,7 +232,10 @@ StepResult Trainer::step() {
   result.loss = sums.loss;
   result.correct = sums.correct;
   result.batch_digest = sums.digest.close(place.count, data_.train.height, data_.train.width);
-  optimizer_.step(place.step, result.lr, gradients_);
+  {
+    const aten::DeviceWork work(execution_.device);
+    optimizer_.step(place.step, result.lr, gradients_);
+  }
 
   if (place.first == 0) sums_ = {};
   sums_.loss += static_cast<double>(sums.loss) * static_cast<double>(place.count);
@@ -273,18 +260,25 @@ Evaluation Trainer::evaluate() {
       labels.mutable_data_ptr<std::int64_t>()[i] = test.labels[static_cast<std::size_t>(first + i)];
       test_batches_.plain(first + i, images.mutable_data_ptr<float>() + i * test.height * test.width);
     }
-    const at::Tensor logits = model_->forward(images);
-    const at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, experiment_.loss.label_smoothing);
-    loss_sum += static_cast<double>(*loss.const_data_ptr<float>());
+    const at::Tensor logits = model_->forward(images.to(execution_.device));
+    const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, at::Reduction::Sum, -100,
+                                                   experiment_.loss.label_smoothing);
+    loss_sum += static_cast<double>(*on_host(loss).const_data_ptr<float>());
     correct += count_correct(logits, labels);
   }
   return {loss_sum / static_cast<double>(test.count), static_cast<double>(correct) / static_cast<double>(test.count)};
 }
 
-kernels::Fingerprint Trainer::weights_fingerprint() const { return trace::fingerprint(model_->state()); }
-kernels::Fingerprint Trainer::optimizer_fingerprint() const { return trace::fingerprint(optimizer_.state()); }
+kernels::Fingerprint Trainer::weights_fingerprint() const {
+  const aten::DeviceWork work(execution_.device);
+  return trace::fingerprint(model_->state());
+}
+kernels::Fingerprint Trainer::optimizer_fingerprint() const {
+  const aten::DeviceWork work(execution_.device);
+  return trace::fingerprint(optimizer_.state());
+}
 
-TrainingState Trainer::state() const { return {steps_done_, sums_, model_->state(), optimizer_.state()}; }
+TrainingState Trainer::state() const { return {steps_done_, sums_, on_host(model_->state()), on_host(optimizer_.state())}; }
 
 void Trainer::restore(const TrainingState& state) {
   copy_values(state.weights, model_->state());

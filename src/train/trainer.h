@@ -12,6 +12,8 @@
 // this is an ordinary PyTorch loop, which tests use. One thread per object.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +31,13 @@
 
 namespace isobit::train {
 
-enum class GrainOrder { ascending, shuffled };  // of execution; the bits are the same
+enum class GrainOrder { ascending, shuffled };
+
+// How the arithmetic is carried out; the bits are the same.
+struct Execution {
+  GrainOrder grain_order = GrainOrder::ascending;
+  c10::Device device = c10::kCPU;  // a CUDA device needs kernels::device_backend()
+};
 
 // A gradient or loss became infinite or NaN; weights, buffers and optimizer are as before the step.
 class NotFinite : public std::runtime_error {
@@ -55,7 +63,7 @@ struct Evaluation {
   double loss = 0, accuracy = 0;
 };
 
-// Everything a later step depends on; tensors share memory with the trainer.
+// Everything a later step depends on, on the host; on the CPU tensors share memory with the trainer.
 struct TrainingState {
   std::int64_t steps_done = 0;
   EpochSums sums;
@@ -65,12 +73,13 @@ struct TrainingState {
 class Trainer {
  public:
   // `data` must outlive the object. Starts with the initial weights, before step 1.
-  Trainer(const Experiment& experiment, const DataSets& data, GrainOrder grain_order = GrainOrder::ascending);
+  Trainer(const Experiment& experiment, const DataSets& data, const Execution& execution = {});
 
   [[nodiscard]] const Timetable& timetable() const { return timetable_; }
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
 
-  // The next step. Throws NotFinite, and c10::Error where an operator is refused.
+  // The next step. Throws NotFinite, archive::UserError where the device's memory is too small, and c10::Error
+  // where an operator is refused.
   StepResult step();
   // Since the epoch of the last step began.
   [[nodiscard]] const EpochSums& epoch_sums() const { return sums_; }
@@ -99,7 +108,7 @@ class Trainer {
 
   Experiment experiment_;
   const DataSets& data_;
-  GrainOrder grain_order_;
+  Execution execution_;
   Timetable timetable_;
   BatchMaker train_batches_, test_batches_;
   std::unique_ptr<Model> model_;

@@ -146,7 +146,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   if (!request.data_path.empty()) experiment.data.path = request.data_path;
   expect_data(record.data(), experiment.data);
   const DataSets data = load_data(experiment);
-  Trainer trainer(experiment, data, request.grain_order);
+  Trainer trainer(experiment, data, request.execution);
 
   Verdict verdict;
   const std::int64_t steps = trainer.timetable().steps();

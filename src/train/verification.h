@@ -32,7 +32,7 @@ struct Verdict {
 struct VerifyRequest {
   std::optional<std::int64_t> from, to;  // nothing: the whole run
   std::string data_path;                 // "": as recorded
-  GrainOrder grain_order = GrainOrder::ascending;
+  Execution execution;
 };
 
 // Called after each step.

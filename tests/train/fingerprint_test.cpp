@@ -110,7 +110,7 @@ std::string run(const Course& course, const Setting& setting) {
   const kernels::ThreadCountScope threads(setting.threads);
   const Experiment experiment = parse_experiment(course.experiment, course.name);
   const DataSets data = synthetic_data(course.train, course.test, course.size);
-  const auto fresh = [&] { return std::make_unique<Trainer>(experiment, data, setting.order); };
+  const auto fresh = [&] { return std::make_unique<Trainer>(experiment, data, Execution{.grain_order = setting.order}); };
   std::unique_ptr<Trainer> trainer = fresh();
   kernels::ListFingerprint losses;
   std::vector<float> values;

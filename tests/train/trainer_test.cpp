@@ -193,7 +193,7 @@ TEST_F(TrainerTest, RunningStatisticsAreUpdatedOncePerGrainInGrainOrder) {
   const DataSets data = synthetic_data(8, 4, 12);
   const Experiment e = experiment_of("resnet18", 8, 3);
   for (const GrainOrder order : {GrainOrder::ascending, GrainOrder::shuffled}) {
-    Trainer trainer(e, data, order), other(e, data);
+    Trainer trainer(e, data, {.grain_order = order}), other(e, data);
     other.model().set_training(true);
     const contract::OrderPlan plan(contract::OrderRule::shuffled, 2, 1, 8);
     for (std::int64_t first = 0; first < 8; first += 3) {

@@ -37,6 +37,7 @@ struct ImageLanes {
 };
 
 constexpr std::int64_t kPositionsAtOnce = 16;  // share a tile's weights while these are in the L1 cache
+constexpr std::int64_t kFetchChannels = 4;    // ahead of the one that is transposed
 constexpr std::int64_t kRowFloats = 16;       // a band of rows covers at least a cache line of each image
 
 ISOBIT_INLINE std::int64_t band_rows(std::int64_t h, std::int64_t w) {
@@ -44,21 +45,46 @@ ISOBIT_INLINE std::int64_t band_rows(std::int64_t h, std::int64_t w) {
   return rows < h ? rows : h;
 }
 
-// to[k * kTileColumns + l] = from[l * image_stride + k] for k < count, l < images; other lanes hold copies. Eight images
-// and a cache line of each at a time: image strides are often powers of two, whose lines fight for the same places.
-void images_to_lanes(const float* from, std::int64_t image_stride, std::int64_t images, std::int64_t count, float* to) {
+// Rows [first, first + rows) of every channel of x to the slab: [c][h][w][kTileColumns]; lanes past `images` hold copies.
+// Eight images through all channels, then the next eight: image strides are often large powers of two, whose lines
+// fight for the same eight places of a cache set. What is read next is too far apart for the hardware to foresee.
+void rows_to_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, std::int64_t images, std::int64_t first,
+                   std::int64_t rows, float* slab) {
+  const std::int64_t plane = p.h * p.w, count = rows * p.w;
   for (int g = 0; g < kTileColumns; g += 8) {
     const float* image[8];
-    for (int l = 0; l < 8; ++l) image[l] = from + (g + l < images ? g + l : images - 1) * image_stride;
-    std::int64_t k = 0;
-    for (; k + 8 <= count; k += 8) {
-      __m256 block[8];
-      for (int l = 0; l < 8; ++l) block[l] = _mm256_loadu_ps(image[l] + k);
-      transpose8(block);
-      for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to + (k + i) * kTileColumns + g, block[i]);
+    for (int l = 0; l < 8; ++l) image[l] = x + (g + l < images ? g + l : images - 1) * x_image + first * p.w;
+    for (std::int64_t c = 0; c < p.channels; ++c) {
+      float* to = slab + (c * p.h + first) * p.w * kTileColumns + g;
+      std::int64_t k = 0;
+      for (; k + 8 <= count; k += 8) {
+        __m256 block[8];
+        for (int l = 0; l < 8; ++l) {
+          block[l] = _mm256_loadu_ps(image[l] + k);
+          if (k % 16 == 0) __builtin_prefetch(image[l] + k + kFetchChannels * plane);
+        }
+        transpose8(block);
+        for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to + (k + i) * kTileColumns, block[i]);
+      }
+      for (; k < count; ++k)
+        for (int l = 0; l < 8; ++l) to[k * kTileColumns + l] = image[l][k];
+      for (int l = 0; l < 8; ++l) image[l] += plane;
     }
-    for (; k < count; ++k)
-      for (int l = 0; l < 8; ++l) to[k * kTileColumns + g + l] = image[l][k];
+  }
+}
+
+// Results [rows][positions][kTileColumns] to y, whose planes lie height * width apart; eight images at a time as above.
+void lanes_to_rows(const ImageLanes& p, const float* results, std::int64_t row_stride, std::int64_t rows, std::int64_t positions,
+                   std::int64_t images, std::int64_t y_image, float* y) {
+  const std::int64_t plane = p.height * p.width;
+  for (std::int64_t g = 0; g < images; g += 8) {
+    const std::int64_t count = images - g < 8 ? images - g : 8;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* to = y + g * y_image + r * plane;
+      for (std::int64_t l = 0; l < count; ++l)
+        for (std::int64_t k = 0; k < positions; k += 16) __builtin_prefetch(to + l * y_image + kFetchChannels * plane + k, 1);
+      store_transposed(results + r * row_stride + g, positions, count, y_image, to);
+    }
   }
 }
 
@@ -210,16 +236,13 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
       for (std::int64_t r = 0; r < p.rows_taps[i].count; ++r)
         while (filled <= p.rows_taps[i].source[r]) {
           const std::int64_t band = p.h - filled < in_band ? p.h - filled : in_band;
-          for (std::int64_t c = 0; c < p.channels; ++c)
-            images_to_lanes(x + (c * p.h + filled) * p.w, x_image, images, band * p.w, scratch.slab + (c * p.h + filled) * p.w * kTileColumns);
+          rows_to_lanes(p, x, x_image, images, filled, band, scratch.slab);
           filled += band;
         }
     for (std::int64_t k = 0; k < places; ++k) done[k] = false;
     while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions))
       multiply_positions(p, positions, count, images, tile0, tile1, scratch);
-    for (std::int64_t r = 0; r < rows; ++r)
-      store_transposed(scratch.results + r * scratch.row_stride, places, images, y_image,
-                       y + ((first_row + r) * p.height + i0) * p.width);
+    lanes_to_rows(p, scratch.results, scratch.row_stride, rows, places, images, y_image, y + first_row * p.height * p.width + i0 * p.width);
   }
 }
 

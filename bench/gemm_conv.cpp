@@ -167,6 +167,10 @@ void all(const Options& options) {
   conv(options, 8, 64, 32, 128, 1, 2, 0);
   conv(options, 8, 256, 8, 256, 3, 1, 1);
   conv(options, 8, 512, 4, 512, 3, 1, 1);
+  conv(options, 64, 1, 32, 64, 3, 1, 1);
+  conv(options, 64, 64, 32, 128, 1, 2, 0);
+  conv(options, 64, 128, 16, 256, 1, 2, 0);
+  conv(options, 64, 256, 8, 512, 1, 2, 0);
   conv(options, 64, 64, 32, 64, 3, 1, 1);  // and in batches that fill the lanes
   conv(options, 64, 64, 32, 128, 3, 2, 1);
   conv(options, 64, 128, 16, 128, 3, 1, 1);

@@ -56,7 +56,15 @@ ISOBIT_INLINE void copy_strided(float* to, std::int64_t count, const float* from
   const std::int64_t begin = before < count ? before : count, limit = past < count ? past : count;
   const std::int64_t end = limit > begin ? limit : begin;
   zero_floats(to, begin);
-  for (std::int64_t i = begin; i < end; ++i) to[i] = from[first + i * step];
+  std::int64_t i = begin;
+  if (step == 2) {
+    for (; i + 8 <= end && first + 2 * (i + 8) <= w; i += 8) {
+      const __m256 low = _mm256_loadu_ps(from + first + 2 * i), high = _mm256_loadu_ps(from + first + 2 * i + 8);
+      const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));  // low's and high's, interleaved
+      _mm256_storeu_ps(to + i, _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8)));
+    }
+  }
+  for (; i < end; ++i) to[i] = from[first + i * step];
   zero_floats(to + end, count - end);
 }
 

@@ -43,15 +43,16 @@ struct WeightGradient {
   // Tiles of all results of a group, [panel][row tile].
   [[nodiscard]] ISOBIT_INLINE std::int64_t tile_floats() const { return column_panels(columns) * tiles() * kTileSize; }
 
-  // Row tile t: `count` rows from first on, each `step` after the other. Tiles of one tap are of nearly one size.
+  // Row tile t: `count` rows from first on, each `step` after the other. By tap: the taps of a few channels, which
+  // share cache lines, then the next channels; all of nearly one size.
   struct RowTile {
-    std::int64_t first, count, step;
+    std::int64_t first, count, step, tap;
   };
   [[nodiscard]] ISOBIT_INLINE RowTile row_tile(std::int64_t t) const {
-    if (!skipping) return {t * kTileRows, rows - t * kTileRows < kTileRows ? rows - t * kTileRows : kTileRows, 1};
-    const std::int64_t pieces = row_tiles(channels()), tap = t / pieces, piece = t % pieces;
+    if (!skipping) return {t * kTileRows, rows - t * kTileRows < kTileRows ? rows - t * kTileRows : kTileRows, 1, 0};
+    const std::int64_t pieces = row_tiles(channels()), tap = t % taps(), piece = t / taps();
     const std::int64_t begin = channels() * piece / pieces, end = channels() * (piece + 1) / pieces;
-    return {begin * taps() + tap, end - begin, taps()};
+    return {begin * taps() + tap, end - begin, taps(), tap};
   }
 };
 
@@ -123,15 +124,15 @@ void list_inside(const WeightGradient& w, std::int64_t k0, std::int64_t terms, c
   }
 }
 
-// dw of one panel of output channels from its finished row tiles by tap: tiles [tap][channel piece].
+// dw of one panel of output channels from its finished row tiles by tap: tiles [channel piece][tap].
 void store_by_tap(const WeightGradient& w, std::int64_t p, const float* tiles, float* dw) {
   const std::int64_t taps = w.taps(), pieces = row_tiles(w.channels()), left = w.columns - p * kTileColumns;
   const std::int64_t columns = left < kTileColumns ? left : kTileColumns;
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    const WeightGradient::RowTile first = w.row_tile(piece);
+    const WeightGradient::RowTile first = w.row_tile(piece * taps);
     for (std::int64_t r = 0; r < first.count; ++r) {
       float* to = dw + p * kTileColumns * w.rows + first.first + r * taps;  // [column][tap], w.rows apart
-      const auto row = [&](std::int64_t tap) { return tiles + (tap * pieces + piece) * kTileSize + r * kTileColumns; };
+      const auto row = [&](std::int64_t tap) { return tiles + (piece * taps + tap) * kTileSize + r * kTileColumns; };
       std::int64_t tap = 0;
       for (; tap + 8 <= taps; tap += 8)
         for (std::int64_t c = 0; c < columns; c += 8) {
@@ -166,6 +167,8 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
   float* partial = workspace.floats(tree_levels(l1 - l0) * level_stride);
   float* panel = workspace.floats(kLeaf * kTileColumns);
   std::int32_t* offsets = workspace.ints(kLeaf);
+  auto* row_tile = static_cast<WeightGradient::RowTile*>(workspace.bytes(sizeof(WeightGradient::RowTile) * static_cast<std::size_t>(tiles)));
+  for (std::int64_t t = tile0; t < tile1; ++t) row_tile[t - tile0] = w.row_tile(t);
   InsideList* inside = nullptr;
   if (w.skipping) {
     inside = static_cast<InsideList*>(workspace.bytes(sizeof(InsideList) * static_cast<std::size_t>(w.taps())));
@@ -192,11 +195,11 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
       pack_output_gradient(w, group * w.columns + p * kTileColumns, columns, k0, terms, panel);
       const bool skip = w.skipping && all_finite(panel, terms * kTileColumns);
       for (std::int64_t t = tile0; t < tile1; ++t) {
-        const WeightGradient::RowTile rows = w.row_tile(t);
+        const WeightGradient::RowTile& rows = row_tile[t - tile0];
         const float* row[kTileRows];
         for (std::int64_t r = 0; r < rows.count; ++r) row[r] = slab + w.corner[rows.first + r * rows.step];
         if (skip) {
-          const InsideList& list = inside[rows.first % w.taps()];
+          const InsideList& list = inside[rows.tap];
           kSkippingFunctions.gathered[rows.count][columns > kLanes ? 2 : 1](row, list.a_offsets, panel, list.b_offsets, list.count,
                                                                            tile);
         } else {

@@ -167,6 +167,16 @@ void all(const Options& options) {
   conv(options, 8, 64, 32, 128, 1, 2, 0);
   conv(options, 8, 256, 8, 256, 3, 1, 1);
   conv(options, 8, 512, 4, 512, 3, 1, 1);
+  for (const std::int64_t n : {1, 2}) {  // inference
+    conv(options, n, 64, 32, 64, 3, 1, 1);
+    conv(options, n, 64, 32, 128, 3, 2, 1);
+    conv(options, n, 128, 16, 128, 3, 1, 1);
+    conv(options, n, 256, 8, 256, 3, 1, 1);
+    conv(options, n, 512, 4, 512, 3, 1, 1);
+    conv(options, n, 64, 56, 64, 3, 1, 1);
+    conv(options, n, 256, 14, 256, 3, 1, 1);
+    conv(options, n, 512, 7, 512, 3, 1, 1);
+  }
   conv(options, 64, 1, 32, 64, 3, 1, 1);
   conv(options, 64, 64, 32, 128, 1, 2, 0);
   conv(options, 64, 128, 16, 256, 1, 2, 0);

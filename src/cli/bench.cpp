@@ -114,7 +114,8 @@ Action declare(CLI::App& app) {
   app.add_option("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
       ->check(whole_number_from(1))
       ->capture_default_str();
-  app.add_flag("--inference", arguments->options.inference, "step: also the forward pass in evaluation mode");
+  app.add_flag("--inference", arguments->options.inference, "step: also the forward pass in evaluation mode, batch 1 and 64");
+  app.add_flag("--only-inference", arguments->options.only_inference, "step: those alone");
   app.add_flag("--json", arguments->json, "rows as a JSON array");
   return [arguments] { return bench(*arguments); };
 }

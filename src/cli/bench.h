@@ -15,7 +15,8 @@ struct BenchOptions {
   std::vector<std::string> models{"mlp", "lenet5", "resnet18-32"};
   std::string filter;  // operators whose name contains it
   int rounds = 15;
-  bool inference = false;  // a row for the forward pass in evaluation mode, too
+  bool inference = false;  // rows for the forward pass in evaluation mode, batch 1 and 64, too
+  bool only_inference = false;
   std::function<void(const BenchRow&)> report;  // called as each row is known
 };
 

@@ -5,8 +5,13 @@
 namespace isobit::cli {
 namespace {
 
+Workload with_batch(Workload work, std::int64_t batch) {
+  work.batch = batch;
+  return work;
+}
+
 BenchRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds, bool inference) {
-  BenchRow row{.model = work.name + (inference ? " inference" : ""), .threads = threads, .isa = isa};
+  BenchRow row{.model = work.name + (inference ? " inference, batch " + std::to_string(work.batch) : ""), .threads = threads, .isa = isa};
   BenchSide stock(work, channels_last_is_faster(work, threads, inference)), ours(work, false);
   if (inference) {
     stock.evaluation_mode();
@@ -35,11 +40,13 @@ std::vector<BenchRow> bench_steps(const BenchOptions& options) {
   for (const std::string& name : options.models) {
     const Workload work = workload(name);
     for_each_setting(options, [&](int threads, const std::string& isa) {
-      for (const bool inference : {false, true}) {
-        if (inference && !options.inference) continue;
-        rows.push_back(bench_one(work, threads, isa, options.rounds, inference));
-        options.report(rows.back());
-      }
+      const auto report = [&](const BenchRow& row) {
+        rows.push_back(row);
+        options.report(row);
+      };
+      if (!options.only_inference) report(bench_one(work, threads, isa, options.rounds, false));
+      if (!options.inference && !options.only_inference) return;
+      for (const std::int64_t batch : {1, 64}) report(bench_one(with_batch(work, batch), threads, isa, options.rounds, true));
     });
   }
   return rows;

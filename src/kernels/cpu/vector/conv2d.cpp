@@ -117,6 +117,17 @@ ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) {
   return inside < 0.97 && images >= kTileColumns && (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
 }
 
+// pack(i) for i < pieces of `floats` values each, on all threads; whether all of them returned true.
+template <class Pack>
+bool pack_finite(std::int64_t pieces, std::int64_t floats, Pack pack) {
+  int infinite = 0;
+  parallel_for(0, pieces, 1 + 100000 / at_least(1, floats), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      if (!pack(i)) __atomic_store_n(&infinite, 1, __ATOMIC_RELAXED);
+  });
+  return __atomic_load_n(&infinite, __ATOMIC_RELAXED) == 0;
+}
+
 // What the forward convolution and the input gradient give to image_lanes.h, for all groups.
 struct ImageLanesCall {
   ImageLanes shape;  // of one group; weights of the first
@@ -154,12 +165,15 @@ bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* w
                                 [&](std::int64_t j, std::int64_t k) { return j * s.stride_w - s.pad_w + k * s.dilation_w; });
   call.shape.rows_taps = rows, call.shape.columns_taps = columns;
   if (!image_lanes_pay(s.n, inside_part(rows, s.out_h()) * inside_part(columns, s.out_w()))) return false;
-  if (terms * kTileRows > kOffsetLimit || ci * s.h * s.w * kTileColumns > kOffsetLimit || !all_finite(weight, s.co * terms)) return false;
+  if (terms * kTileRows > kOffsetLimit || ci * s.h * s.w * kTileColumns > kOffsetLimit) return false;
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
-  for (std::int64_t g = 0; g < s.groups; ++g)
-    for (std::int64_t t = 0; t < tiles; ++t)
-      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms, at_most(kTileRows, co - t * kTileRows),
-                            packed + (g * tiles + t) * terms * kTileRows);
+  const bool finite = pack_finite(s.groups * tiles, terms * kTileRows, [&](std::int64_t i) {
+    const std::int64_t g = i / tiles, t = i % tiles;
+    float* to = packed + i * terms * kTileRows;
+    pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms, at_most(kTileRows, co - t * kTileRows), to);
+    return all_finite(to, terms * kTileRows);
+  });
+  if (!finite) return false;
   call.shape.weights = packed;
   run_image_lanes(s, call);
   return true;
@@ -176,11 +190,14 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   Workspace workspace;
   const bool pack = packing_pays(s.n * out_h * out_w, co);
   float* packed = pack ? workspace.floats(s.groups * tiles * terms * kTileRows) : nullptr;
-  for (std::int64_t g = 0; g < s.groups && pack; ++g)
-    for (std::int64_t t = 0; t < tiles; ++t)
-      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
-                            at_most(kTileRows, co - t * kTileRows),
-                            packed + (g * tiles + t) * terms * kTileRows);
+  const std::int64_t panels = pack ? s.groups * tiles : 0;
+  parallel_for(0, panels, 1 + 100000 / at_least(1, terms * kTileRows), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t g = i / tiles, t = i % tiles;
+      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms, at_most(kTileRows, co - t * kTileRows),
+                            packed + i * terms * kTileRows);
+    }
+  });
   std::int32_t* weight_offsets = workspace.ints(terms);
   for (std::int64_t k = 0; k < terms; ++k) weight_offsets[k] = static_cast<std::int32_t>(k);
   std::int32_t* offsets = workspace.ints(terms);
@@ -272,8 +289,7 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
   // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.
   const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
-  for (std::int64_t i = 0; i < s.groups * blocks * tiles; ++i) {
-    const std::int64_t t = i % tiles, g = i / tiles / blocks, first = i / tiles % blocks * kPackChannels;
+  const auto pack_block = [&](std::int64_t g, std::int64_t first, std::int64_t t) {
     const std::int64_t lanes = at_most(kTileRows, ci - t * kTileRows);
     for (std::int64_t o = first; o < at_most(co, first + kPackChannels); ++o) {
       const float* from = weight + ((g * co + o) * ci + t * kTileRows) * kernel;
@@ -286,21 +302,28 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
         for (int l = 0; l < kTileRows; ++l)
           to[k * kTileRows + l] = from[at_most(l, lanes - 1) * kernel + tap[k]];
     }
-  }
+  };
+  const std::int64_t piece = 1 + 100000 / at_least(1, kPackChannels * ci * taps);
+  parallel_for(0, s.groups * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t t = 0; t < tiles; ++t) pack_block(i / blocks, i % blocks * kPackChannels, t);
+  });
   return {packed, offsets, terms};
 }
 
 // Weights [co][ci][tap] as rows of input channels: packed[group][row tile][co][tap][kTileRows]. A few output channels at a
-// time: their weights stay in cache while every tile takes its rows from them.
-void pack_for_input(const Conv2dShape& s, const float* weight, float* packed) {
+// time: their weights stay in cache while every tile takes its rows from them. False where one is not finite.
+bool pack_for_input(const Conv2dShape& s, const float* weight, float* packed) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw, tiles = row_tiles(ci);
   const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
-  for (std::int64_t i = 0; i < s.groups * blocks * tiles; ++i) {
-    const std::int64_t t = i % tiles, g = i / tiles / blocks, first = i / tiles % blocks * kPackChannels;
-    for (std::int64_t o = first; o < at_most(co, first + kPackChannels); ++o)
-      pack_panel<kTileRows>(weight + ((g * co + o) * ci + t * kTileRows) * kernel, 1, kernel, kernel,
-                            at_most(kTileRows, ci - t * kTileRows), packed + ((g * tiles + t) * co + o) * kernel * kTileRows);
-  }
+  return pack_finite(s.groups * blocks, kPackChannels * ci * kernel, [&](std::int64_t i) {
+    const std::int64_t g = i / blocks, first = i % blocks * kPackChannels, last = at_most(co, first + kPackChannels);
+    for (std::int64_t t = 0; t < tiles; ++t)
+      for (std::int64_t o = first; o < last; ++o)
+        pack_panel<kTileRows>(weight + ((g * co + o) * ci + t * kTileRows) * kernel, 1, kernel, kernel,
+                              at_most(kTileRows, ci - t * kTileRows), packed + ((g * tiles + t) * co + o) * kernel * kTileRows);
+    return all_finite(weight + (g * co + first) * ci * kernel, (last - first) * ci * kernel);
+  });
 }
 
 bool input_gradient_by_image_lanes(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
@@ -316,9 +339,9 @@ bool input_gradient_by_image_lanes(const Conv2dShape& s, const float* dy, const 
                                 [&](std::int64_t j, std::int64_t k) { return place(j + s.pad_w - k * s.dilation_w, s.stride_w); });
   call.shape.rows_taps = rows, call.shape.columns_taps = columns;
   if (!image_lanes_pay(s.n, inside_part(rows, s.h) * inside_part(columns, s.w))) return false;
-  if (co * s.kh * s.kw * kTileRows > kOffsetLimit || co * out_h * out_w * kTileColumns > kOffsetLimit || !all_finite(weight, s.co * ci * s.kh * s.kw)) return false;
+  if (co * s.kh * s.kw * kTileRows > kOffsetLimit || co * out_h * out_w * kTileColumns > kOffsetLimit) return false;
   float* packed = workspace.floats(s.groups * row_tiles(ci) * co * s.kh * s.kw * kTileRows);
-  pack_for_input(s, weight, packed);
+  if (!pack_for_input(s, weight, packed)) return false;
   call.shape.weights = packed;
   run_image_lanes(s, call);
   return true;

@@ -29,13 +29,19 @@ nlohmann::json to_json(const BenchRow& row) {
     json["stock_gflops"] = row.gflop / row.stock_ms * 1e3;
     json["isobit_gflops"] = row.gflop / row.isobit_ms * 1e3;
   }
+  if (row.gbytes > 0) json["mbytes"] = row.gbytes * 1e3;
+  if (row.bound_ms > 0) {
+    json["bound_ms"] = row.bound_ms;
+    json["share_of_bound"] = row.bound_ms / row.isobit_ms;
+  }
   return json;
 }
 
 void print_row(const BenchRow& row) {
   std::string rate;
+  if (row.bound_ms > 0) rate = fmt::format("  {:10.4f} {:4.0f} %", row.bound_ms, 100 * row.bound_ms / row.isobit_ms);
   if (row.gflop > 0) {
-    rate = fmt::format("  {:7.1f} {:7.1f}", row.gflop / row.stock_ms * 1e3, row.gflop / row.isobit_ms * 1e3);
+    rate += fmt::format("  {:7.1f} {:7.1f}", row.gflop / row.stock_ms * 1e3, row.gflop / row.isobit_ms * 1e3);
   }
   fmt::print("{:52} {:>3} {:>9} {:10.4f} {:10.4f} {:7.3f} {:7.3f}{}\n", row.model, row.threads, row.isa, row.stock_ms,
              row.isobit_ms, row.ratio, row.spread, rate);
@@ -79,8 +85,8 @@ int bench(Arguments& arguments) {
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
-    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  GFLOP/s stock, isobit\n", arguments.what, "thr", "isa",
-               "stock ms", "isobit ms", "ratio", "spread");
+    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  {:>10} {:>6}  GFLOP/s stock, isobit\n", arguments.what, "thr",
+               "isa", "stock ms", "isobit ms", "ratio", "spread", "bound ms", "share");
     arguments.options.report = print_row;
   }
   const auto rows =

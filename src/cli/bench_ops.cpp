@@ -4,9 +4,11 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "aten/operator_switch.h"
+#include "cli/machine_peak.h"
 
 namespace isobit::cli {
 namespace {
@@ -15,7 +17,14 @@ struct Case {
   std::string name;
   double gflop;
   std::function<void()> call;
+  double gbytes;  // read and written at least
 };
+
+double gbytes_of(std::initializer_list<at::Tensor> tensors) {
+  double bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.nbytes());
+  return 1e-9 * bytes;
+}
 
 at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes); }
 
@@ -24,7 +33,7 @@ void add_products(std::vector<Case>& cases) {
                                 {2048, 2048, 2048}, {64, 512, 784}, {64, 784, 512}, {1, 1024, 1024}}) {
     auto a = random({m, k}), b = random({k, n}), out = at::empty({m, n});
     cases.push_back({"mm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k),
-                     2e-9 * static_cast<double>(m * n * k), [=]() mutable { at::mm_out(out, a, b); }});
+                     2e-9 * static_cast<double>(m * n * k), [=]() mutable { at::mm_out(out, a, b); }, gbytes_of({a, b, out})});
   }
 }
 
@@ -45,34 +54,36 @@ void add_convolutions(std::vector<Case>& cases) {
                               "->" + std::to_string(c.co) + " k" + std::to_string(c.kernel) + " s" +
                               std::to_string(c.stride);
     const std::vector<int64_t> stride{c.stride, c.stride}, pad{c.pad, c.pad}, one{1, 1}, zero{0, 0};
+    const double gbytes = gbytes_of({x, w, dy});
     cases.push_back({"conv2d" + shape, gflop,
-                     [=] { at::convolution(x, w, {}, stride, pad, one, false, zero, 1); }});
+                     [=] { at::convolution(x, w, {}, stride, pad, one, false, zero, 1); }, gbytes});
     const auto backward = [=](std::array<bool, 3> mask) {
       at::convolution_backward(dy, x, w, c10::nullopt, stride, pad, one, false, zero, 1, mask);
     };
-    cases.push_back({"conv2d input gradient" + shape, gflop, [=] { backward({true, false, false}); }});
-    cases.push_back({"conv2d weight gradient" + shape, gflop, [=] { backward({false, true, false}); }});
+    cases.push_back({"conv2d input gradient" + shape, gflop, [=] { backward({true, false, false}); }, gbytes});
+    cases.push_back({"conv2d weight gradient" + shape, gflop, [=] { backward({false, true, false}); }, gbytes});
   }
 }
 
 void add_the_rest(std::vector<Case>& cases) {
   auto image = random({64, 64, 32, 32});
+  const double pass = gbytes_of({image});
   auto weight = at::ones({64}), bias = at::zeros({64}), mean = at::zeros({64}), variance = at::ones({64});
   cases.push_back({"batch norm training 64x64x32x32", 0, [=] {
-    at::native_batch_norm(image, weight, bias, mean, variance, true, 0.1, 1e-5); }});
+    at::native_batch_norm(image, weight, bias, mean, variance, true, 0.1, 1e-5); }, pass * 3});
   const auto [y, saved_mean, saved_invstd] =
       at::native_batch_norm(image, weight, bias, mean, variance, true, 0.1, 1e-5);
   cases.push_back({"batch norm backward 64x64x32x32", 0, [=, m = saved_mean, s = saved_invstd] {
-    at::native_batch_norm_backward(image, image, weight, mean, variance, m, s, true, 1e-5, {true, true, true}); }});
-  cases.push_back({"max pool 2x2 64x64x32x32", 0, [=] { at::max_pool2d_with_indices(image, {2, 2}, {2, 2}); }});
-  cases.push_back({"relu 64x64x32x32", 0, [=] { at::relu(image); }});
-  cases.push_back({"sum over batch 64x64x32x32", 0, [=] { at::sum(image, {0, 2, 3}); }});
-  cases.push_back({"sum of all 64x64x32x32", 0, [=] { at::sum(image); }});
+    at::native_batch_norm_backward(image, image, weight, mean, variance, m, s, true, 1e-5, {true, true, true}); }, pass * 5});
+  cases.push_back({"max pool 2x2 64x64x32x32", 0, [=] { at::max_pool2d_with_indices(image, {2, 2}, {2, 2}); }, pass * 1.75});
+  cases.push_back({"relu 64x64x32x32", 0, [=] { at::relu(image); }, pass * 2});
+  cases.push_back({"sum over batch 64x64x32x32", 0, [=] { at::sum(image, {0, 2, 3}); }, pass});
+  cases.push_back({"sum of all 64x64x32x32", 0, [=] { at::sum(image); }, pass});
   auto logits = random({64, 1000});
-  cases.push_back({"log softmax 64x1000", 0, [=] { at::log_softmax(logits, 1); }});
-  cases.push_back({"exp 64x64x32x32", 0, [=] { at::exp(image); }});
-  cases.push_back({"tanh 64x64x32x32", 0, [=] { at::tanh(image); }});
-  cases.push_back({"sigmoid 64x64x32x32", 0, [=] { at::sigmoid(image); }});
+  cases.push_back({"log softmax 64x1000", 0, [=] { at::log_softmax(logits, 1); }, gbytes_of({logits, logits})});
+  cases.push_back({"exp 64x64x32x32", 0, [=] { at::exp(image); }, pass * 2});
+  cases.push_back({"tanh 64x64x32x32", 0, [=] { at::tanh(image); }, pass * 2});
+  cases.push_back({"sigmoid 64x64x32x32", 0, [=] { at::sigmoid(image); }, pass * 2});
 }
 
 }  // namespace
@@ -88,7 +99,8 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
   for (Case& one : cases) {
     if (!options.filter.empty() && one.name.find(options.filter) == std::string::npos) continue;
     for_each_setting(options, [&](int threads, const std::string& isa) {
-      BenchRow row{.model = one.name, .threads = threads, .isa = isa, .gflop = one.gflop};
+      BenchRow row{.model = one.name, .threads = threads, .isa = isa, .gflop = one.gflop, .gbytes = one.gbytes};
+      row.bound_ms = 1e3 * std::max(one.gflop / peak_gflops(threads, isa), one.gbytes / memory_gbytes(threads));
       measure(
           row, [&](int calls) { return on_stock(threads, [&] { return milliseconds(one.call, calls); }); },
           [&](int calls) { return on_isobit(threads, [&] { return milliseconds(one.call, calls); }); },

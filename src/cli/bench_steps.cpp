@@ -1,6 +1,8 @@
 // Whole training steps: forward, cross entropy, backward, SGD with momentum.
 #include "cli/bench.h"
+#include "cli/bench_bound.h"
 #include "cli/bench_workload.h"
+#include "cli/machine_peak.h"
 
 namespace isobit::cli {
 namespace {
@@ -17,6 +19,11 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, in
     stock.evaluation_mode();
     ours.evaluation_mode();
   }
+  StepCost cost = cost_of([&] { stock.inference(); });
+  cost.parameter_gbytes = stock.parameter_gbytes();
+  const double gflops = peak_gflops(threads, isa), gbytes = memory_gbytes(threads);
+  row.bound_ms = inference ? cost.inference_ms(gflops, gbytes) : cost.training_ms(gflops, gbytes);
+  row.gflop = inference ? cost.forward_gflop : 3 * cost.forward_gflop - cost.first_gflop;
   measure(
       row,
       [&](int calls) {

@@ -18,6 +18,8 @@ struct BenchRow {
   double stock_ms = 0, isobit_ms = 0, ratio = 0, spread = 0;
   int rounds = 0;
   double gflop = 0;  // floating-point operations of one call, in 1e9; 0 where not stated
+  double gbytes = 0;  // that one call has to read and write at least; 0 where not stated
+  double bound_ms = 0;  // the machine's roof for it; 0 where not stated
 };
 
 inline double quantile(std::vector<double> values, double q) {

@@ -81,6 +81,12 @@ void BenchSide::inference() {
   (void)model_->forward(x_);
 }
 
+double BenchSide::parameter_gbytes() const {
+  double bytes = 0;
+  for (const at::Tensor& parameter : parameters_) bytes += static_cast<double>(parameter.nbytes());
+  return 1e-9 * bytes;
+}
+
 std::vector<at::Tensor> BenchSide::gradients() const {
   std::vector<at::Tensor> found;
   for (const at::Tensor& parameter : parameters_) found.push_back(parameter.grad());

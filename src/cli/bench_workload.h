@@ -33,6 +33,7 @@ class BenchSide {
   void stock_step();
   void isobit_step();
   void inference();
+  [[nodiscard]] double parameter_gbytes() const;
   void evaluation_mode() { model_->set_training(false); }
   // The parts of a step.
   void backward();

@@ -1,4 +1,4 @@
-// isobit bench ops | step | profile: stock PyTorch against isobit, interleaved in one process.
+// isobit bench ops | step | profile | memory: stock PyTorch against isobit, interleaved in one process.
 #include "cli/bench.h"
 
 #include <fmt/format.h>
@@ -79,9 +79,25 @@ int profile(const Arguments& arguments) {
   return 0;
 }
 
+int memory(const Arguments& arguments) {
+  const auto rows = bench_memory(arguments.options);
+  nlohmann::json all = nlohmann::json::array();
+  if (!arguments.json) fmt::print("{:20} {:>3} {:>9} {:>10} {:>10} {:>7}\n", "memory", "thr", "isa", "stock MiB", "isobit MiB", "ratio");
+  for (const MemoryRow& row : rows) {
+    const double ratio = row.isobit_mib / row.stock_mib;
+    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"stock_mib", row.stock_mib},
+                   {"isobit_mib", row.isobit_mib}, {"ratio", ratio}});
+    if (arguments.json) continue;
+    fmt::print("{:20} {:>3} {:>9} {:10.1f} {:10.1f} {:7.3f}\n", row.model, row.threads, row.isa, row.stock_mib, row.isobit_mib, ratio);
+  }
+  if (arguments.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
 int bench(Arguments& arguments) {
   check(arguments);
   if (arguments.what == "profile") return profile(arguments);
+  if (arguments.what == "memory") return memory(arguments);
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
@@ -101,12 +117,12 @@ int bench(Arguments& arguments) {
 
 Action declare(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps) or profile (operators of a step)")
+  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps), profile (operators of a step) or memory (peak of a few steps)")
       ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"ops", "step", "profile"}));
+      ->check(CLI::IsMember({"ops", "step", "profile", "memory"}));
   app.add_option("--models", arguments->options.models,
-                 "step, profile: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
+                 "step, profile, memory: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
       ->delimiter(',')
       ->check(CLI::IsMember({"mlp", "lenet5", "resnet18-32", "resnet18-224"}))
       ->capture_default_str();

@@ -35,6 +35,15 @@ struct ProfileRow {
   double stock_ms = 0, isobit_ms = 0;
 };
 
+// Peak resident memory of a process that makes a few training steps (contiguous layout on both sides).
+struct MemoryRow {
+  std::string model;
+  int threads = 1;
+  std::string isa;
+  double stock_mib = 0, isobit_mib = 0;
+};
+
+std::vector<MemoryRow> bench_memory(const BenchOptions& options);
 std::vector<ProfileRow> bench_profile(const BenchOptions& options);
 std::vector<BenchRow> bench_operators(const BenchOptions& options);
 std::vector<BenchRow> bench_steps(const BenchOptions& options);

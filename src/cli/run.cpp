@@ -9,6 +9,7 @@
 #include "archive/run_writer.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "contract/platform.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/execution_options.h"

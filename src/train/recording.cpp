@@ -6,6 +6,7 @@
 
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "contract/platform.h"
 #include "train/checkpoint_state.h"
 
 namespace isobit::train {

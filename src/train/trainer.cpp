@@ -13,6 +13,7 @@
 
 #include "aten/device_work.h"
 #include "aten/module_path.h"
+#include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "kernels/exact_sum.h"
 #include "train/device_tensors.h"
@@ -85,6 +86,7 @@ Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execu
       timetable_(experiment, data.train.count),
       train_batches_(experiment, data.train),
       test_batches_(experiment, data.test),
+      preparer_(experiment_, data_.train, timetable_, train_batches_),
       model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed),
                         execution.device)),
       parameters_(model_->parameters()),
@@ -100,24 +102,16 @@ std::vector<Trainer::Grain> Trainer::grains_of(const StepPlace& place) const {
 }
 
 // Forward and backward of one grain; gradients are left in the parameters.
-void Trainer::compute_grain(const StepPlace& place, const contract::OrderPlan& plan, const Grain& grain, bool alone,
+void Trainer::compute_grain(const StepPlace& place, const PreparedStep& batch, const Grain& grain, bool alone,
                             GrainSums& sums) {
   seed_default_generator(key_of(experiment_, Purpose::grain, place.step, grain.index));
-  const std::int64_t height = data_.train.height, width = data_.train.width;
-  const at::Tensor images = at::empty({grain.count, 1, height, width}, at::kFloat);
-  const at::Tensor labels = at::empty({grain.count}, at::kLong);
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(grain.count));
-  for (std::int64_t i = 0; i < grain.count; ++i) {
-    const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + grain.first + i)));
-    samples[static_cast<std::size_t>(i)] = sample;
-    labels.mutable_data_ptr<std::int64_t>()[i] = data_.train.labels[static_cast<std::size_t>(sample)];
-    train_batches_.augmented(sample, place.epoch, images.mutable_data_ptr<float>() + i * height * width);
-  }
-  const std::int64_t first_pixel = grain.first * height * width;
+  const at::Tensor images = batch.images.narrow(0, grain.first, grain.count);
+  const at::Tensor labels = batch.labels.narrow(0, grain.first, grain.count);
+  const std::int64_t first_pixel = grain.first * data_.train.height * data_.train.width;
   BatchDigest& digest = sums.digest;
   digest.images = merge(digest.images, kernels::element_sums(images.const_data_ptr<float>(), first_pixel, images.numel()));
   digest.labels = merge(digest.labels, kernels::element_sums(labels.const_data_ptr<std::int64_t>(), grain.first, grain.count));
-  digest.samples = merge(digest.samples, kernels::element_sums(samples.data(), grain.first, grain.count));
+  digest.samples = merge(digest.samples, kernels::element_sums(batch.samples.data() + grain.first, grain.first, grain.count));
 
   for (auto& [name, tensor] : parameters_) tensor.mutable_grad() = at::Tensor();
   const at::Tensor logits = model_->forward(images.to(execution_.device));
@@ -129,7 +123,7 @@ void Trainer::compute_grain(const StepPlace& place, const contract::OrderPlan& p
 }
 
 // Several grains: gradients summed exactly into gradients_, running statistics applied in grain order.
-void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan, std::int64_t grains, GrainSums& sums) {
+void Trainer::sum_grains(const StepPlace& place, const PreparedStep& batch, std::int64_t grains, GrainSums& sums) {
   std::vector<GradientAccumulator> accumulators;
   for (const auto& [name, tensor] : parameters_) accumulators.emplace_back(tensor.numel(), execution_.device);
   kernels::ExactAccumulator loss(1);
@@ -157,7 +151,7 @@ void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan
       mean.zero_();
       variance.zero_();
     }
-    compute_grain(place, plan, grain, false, sums);
+    compute_grain(place, batch, grain, false, sums);
     for (const auto& [mean, variance, momentum] : running) {
       sums.statistics[static_cast<std::size_t>(grain.index)].push_back({mean.clone(), variance.clone(), momentum});
     }
@@ -196,8 +190,7 @@ void Trainer::sum_grains(const StepPlace& place, const contract::OrderPlan& plan
 
 StepResult Trainer::step() {
   const StepPlace place = timetable_.place(steps_done_ + 1);
-  const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
-                                 static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.train.count));
+  const PreparedStep& batch = preparer_.take(place.step);
   aten::begin_step(place.step);
   model_->set_training(true);
   gradients_.clear();
@@ -206,10 +199,10 @@ StepResult Trainer::step() {
   const std::vector<NamedTensor> buffers_before = copies(model_->buffers());
   try {
     if (grains.size() == 1) {
-      compute_grain(place, plan, grains[0], true, sums);
+      compute_grain(place, batch, grains[0], true, sums);
       for (const auto& [name, tensor] : parameters_) gradients_.push_back(tensor.grad().contiguous());
     } else {
-      sum_grains(place, plan, static_cast<std::int64_t>(grains.size()), sums);
+      sum_grains(place, batch, static_cast<std::int64_t>(grains.size()), sums);
     }
     const aten::DeviceWork work(execution_.device);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {

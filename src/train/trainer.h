@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "contract/order_plan.h"
 #include "kernels/fingerprint.h"
+#include "train/batch_preparer.h"
 #include "train/dataset.h"
 #include "train/experiment.h"
 #include "train/model.h"
@@ -101,9 +101,9 @@ class Trainer {
   };
   struct GrainSums;
 
-  void compute_grain(const StepPlace& place, const contract::OrderPlan& plan, const Grain& grain, bool alone,
+  void compute_grain(const StepPlace& place, const PreparedStep& batch, const Grain& grain, bool alone,
                      GrainSums& sums);
-  void sum_grains(const StepPlace& place, const contract::OrderPlan& plan, std::int64_t grains, GrainSums& sums);
+  void sum_grains(const StepPlace& place, const PreparedStep& batch, std::int64_t grains, GrainSums& sums);
   [[nodiscard]] std::vector<Grain> grains_of(const StepPlace& place) const;
 
   Experiment experiment_;
@@ -111,6 +111,7 @@ class Trainer {
   Execution execution_;
   Timetable timetable_;
   BatchMaker train_batches_, test_batches_;
+  BatchPreparer preparer_;
   std::unique_ptr<Model> model_;
   std::vector<NamedTensor> parameters_;
   Optimizer optimizer_;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "archive/user_error.h"
+#include "contract/platform.h"
 #include "train/checkpoint_state.h"
 #include "train/recording.h"
 

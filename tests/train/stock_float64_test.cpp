@@ -13,6 +13,7 @@
 #include <memory>
 #include <tuple>
 
+#include "contract/order_plan.h"
 #include "aten/operator_switch.h"
 #include "train/double_networks.h"
 #include "train/synthetic_data.h"

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "contract/order_plan.h"
 #include "aten/operator_switch.h"
 #include "contract/host_scalars.h"
 #include "train/synthetic_data.h"

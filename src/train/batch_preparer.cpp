@@ -1,0 +1,88 @@
+#include "train/batch_preparer.h"
+
+#include <ATen/ops/empty.h>
+
+#include <utility>
+
+#include "contract/order_plan.h"
+
+namespace isobit::train {
+
+BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker)
+    : experiment_(experiment), data_(data), timetable_(timetable), maker_(maker) {
+  for (Slot& slot : slots_) {
+    slot.images = at::empty({experiment.batch, 1, data.height, data.width}, at::kFloat);
+    slot.labels = at::empty({experiment.batch}, at::kLong);
+  }
+}
+
+BatchPreparer::~BatchPreparer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BatchPreparer::fill(Slot& slot, std::int64_t step) const {
+  const StepPlace place = timetable_.place(step);
+  const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
+                                 static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.count));
+  float* image = slot.images.mutable_data_ptr<float>();
+  std::int64_t* label = slot.labels.mutable_data_ptr<std::int64_t>();
+  slot.prepared.samples.resize(static_cast<std::size_t>(place.count));
+  for (std::int64_t i = 0; i < place.count; ++i) {
+    const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i)));
+    slot.prepared.samples[static_cast<std::size_t>(i)] = sample;
+    label[i] = data_.labels[static_cast<std::size_t>(sample)];
+    maker_.augmented(sample, place.epoch, image + i * data_.height * data_.width);
+  }
+  slot.prepared.step = step;
+}
+
+void BatchPreparer::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || wanted_ != 0; });
+    if (stop_) return;
+    Slot& slot = slots_[target_];
+    const std::int64_t step = wanted_;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      fill(slot, step);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    slot.error = error;
+    wanted_ = 0;
+    changed_.notify_all();
+  }
+}
+
+void BatchPreparer::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [&] { return wanted_ == 0; });
+}
+
+const PreparedStep& BatchPreparer::take(std::int64_t step) {
+  std::unique_lock lock(mutex_);
+  wait_until_idle(lock);
+  Slot& slot = slots_[target_];
+  if (slot.error) std::rethrow_exception(std::exchange(slot.error, nullptr));
+  if (slot.prepared.step != step) fill(slot, step);
+  if (step < timetable_.steps()) {
+    target_ = 1 - target_;
+    slots_[target_].prepared.step = 0;
+    wanted_ = step + 1;
+    if (!thread_.joinable()) thread_ = std::thread(&BatchPreparer::work, this);
+    changed_.notify_all();
+  }
+  const auto count = static_cast<std::int64_t>(slot.prepared.samples.size());
+  slot.prepared.images = slot.images.narrow(0, 0, count);
+  slot.prepared.labels = slot.labels.narrow(0, 0, count);
+  return slot.prepared;
+}
+
+}  // namespace isobit::train

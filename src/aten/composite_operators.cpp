@@ -76,6 +76,9 @@ aten::matmul aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot at
 aten::conv1d.padding aten::conv2d.padding aten::_convolution_mode aten::batch_norm aten::_batch_norm_impl_index
 aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::rand aten::rand.generator
 aten::rand_like aten::randn aten::randn.generator aten::randn_like aten::normal.float_float aten::bernoulli.p
+aten::randint aten::randint.generator aten::randint.low aten::randint.low_generator aten::randint.out
+aten::randint.generator_out aten::randint.low_out aten::randint.low_generator_out aten::randint_like
+aten::randint_like.low_dtype aten::randperm aten::randperm.generator aten::randperm.out
 aten::relu6 aten::relu6_
 aten::var aten::var.dim aten::var.out aten::std aten::std.dim aten::std.out aten::var_mean aten::var_mean.dim
 aten::softmax.int aten::log_softmax.int

@@ -5,6 +5,7 @@
 //              (R cospi(2 u2), R sinpi(2 u2)); mean and deviation: fma(z, deviation, mean)
 //   bernoulli  w < RN(p * 2^32), the product in binary64, rounded to the nearest integer (ties to even);
 //              always for p >= 1, never for p <= 0 or NaN
+//   integer    low + floor(w * range / 2^64), w of two words, the first the lower; low + w for a range of 2^64
 //
 // Words are integer lanes (their bits unsigned). The method is Box and Muller's ("A note on the generation of
 // random normal deviates", 1958). Host and device; no state.
@@ -46,6 +47,22 @@ ISOBIT_FORMULA NormalPair<Lane> normals_of_words(IntOf<Lane> w0, IntOf<Lane> w1)
   if (!(p > 0.0)) return 0;
   if (p >= 1.0) return 1ull << 32;
   return static_cast<std::uint64_t>(::rint(p * 0x1p32));
+}
+
+// The upper half of the product of 128 bits.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t a0 = a & 0xffffffff, a1 = a >> 32, b0 = b & 0xffffffff, b1 = b >> 32;
+  const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);         // below 2^64
+  const std::uint64_t middle2 = a0 * b1 + (middle & 0xffffffff);  // below 2^64
+  return a1 * b1 + (middle >> 32) + (middle2 >> 32);
+}
+
+// One of low, low + 1, ..., low + range - 1 (modulo 2^64); range 0 stands for 2^64.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int64_t integer_of_words(std::uint32_t w0, std::uint32_t w1, std::int64_t low,
+                                                                      std::uint64_t range) {
+  const std::uint64_t word = static_cast<std::uint64_t>(w1) << 32 | w0;
+  const std::uint64_t offset = range == 0 ? word : high_product(word, range);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);
 }
 
 ISOBIT_CONTRACT_END

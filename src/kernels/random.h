@@ -18,4 +18,12 @@ void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out,
 // y = keep ? x * RN(1 / RN(keep)) : +0 with the mask of fill_bernoulli(key, first, keep); dropout in one pass.
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n);
 
+// Integers, on the host for every device (src/kernels/random_integers.cpp).
+// low + floor(w * range / 2^64), element e from words (w0, w1) or (w2, w3) of block e div 2; range 0 stands for 2^64.
+void fill_integers(std::uint64_t key, std::int64_t first, std::int64_t low, std::uint64_t range, std::int64_t* out,
+                   std::int64_t n);
+// Positions first .. first + n - 1 of the order `shuffled` of 0 .. count - 1 with the key as seed, epoch 0
+// (contract, section 6).
+void fill_permutation(std::uint64_t key, std::int64_t first, std::int64_t count, std::int64_t* out, std::int64_t n);
+
 }  // namespace isobit::kernels

@@ -118,6 +118,8 @@ const Table& special_arguments() {
       {"aten::conv2d.padding", {{"padding", "same"}}},
       {"aten::dropout", {{"train", true}}},
       {"aten::dropout_", {{"train", true}}},
+      {"aten::randint", {{"low", 2}, {"high", 9}}},
+      {"aten::randint_like", {{"low", 2}, {"high", 9}}},
   };
   return table;
 }

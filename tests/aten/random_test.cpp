@@ -3,6 +3,10 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <limits>
+#include <utility>
+#include <vector>
+
 #include "operator_cases.h"
 
 namespace isobit::test {
@@ -92,8 +96,77 @@ TEST(Random, DropoutIsTheCompositionOfItsMask) {
   EXPECT_TRUE(same_bits(at::dropout(x, 0.25, false), x));
 }
 
+std::vector<std::int64_t> numbers(const Tensor& t) {
+  const Tensor flat = t.to(at::kLong).contiguous();
+  return {flat.data_ptr<std::int64_t>(), flat.data_ptr<std::int64_t>() + flat.numel()};
+}
+
+TEST(Random, IntegersFromOneKeyOfTheGenerator) {
+  std::vector<std::int64_t> expected(5 * 401);
+  kernels::fill_integers(next_key(7), 0, -3, 100, expected.data(), static_cast<std::int64_t>(expected.size()));
+  const aten::OperatorSwitch on;
+  for (const at::ScalarType type : {at::kLong, at::kInt, at::kShort, at::kChar, at::kFloat}) {
+    at::manual_seed(7);
+    EXPECT_EQ(numbers(at::empty({5, 401}, type).random_(-3, 97)), expected) << type;
+    at::manual_seed(7);
+    EXPECT_EQ(numbers(at::randint(-3, 97, {5, 401}, type)), expected) << type;
+  }
+  at::manual_seed(7);
+  EXPECT_EQ(numbers(at::empty({401, 5}, at::kLong).t().random_(-3, 97)), expected) << "logical order";
+  at::Generator own = at::detail::createCPUGenerator(7);
+  EXPECT_EQ(numbers(at::randint(-3, 97, {5, 401}, own)), expected) << "a named generator";
+}
+
+TEST(Random, IntegersWithoutBoundsFillTheType) {
+  const aten::OperatorSwitch on;
+  at::manual_seed(7);
+  EXPECT_EQ(at::empty({}, at::kLong).random_().item<std::int64_t>(),
+            static_cast<std::int64_t>([] {
+              std::int64_t whole = 0;
+              kernels::fill_integers(next_key(7), 0, 0, std::uint64_t{1} << 63, &whole, 1);
+              return whole;
+            }()));
+  at::manual_seed(8);
+  for (const auto& [type, highest] : {std::pair(at::kBool, 1.0), {at::kByte, 255.0}, {at::kChar, 127.0}, {at::kShort, 32767.0}}) {
+    const Tensor drawn = at::empty({200000}, type).random_().to(at::kLong);
+    EXPECT_EQ(drawn.min().item<double>(), 0) << type;
+    EXPECT_EQ(drawn.max().item<double>(), highest) << type;
+  }
+  const Tensor lowest = at::empty({1000}, at::kLong).random_(std::numeric_limits<std::int64_t>::min(), std::optional<std::int64_t>());
+  EXPECT_LT(lowest.min().item<std::int64_t>(), 0);
+  EXPECT_GT(lowest.max().item<std::int64_t>(), 0);
+}
+
+TEST(Random, PermutationsAreSectionSixesOrder) {
+  const aten::OperatorSwitch on;
+  for (const std::int64_t n : {0, 1, 2, 17, 256, 5000}) {
+    std::vector<std::int64_t> expected(static_cast<std::size_t>(n));
+    kernels::fill_permutation(next_key(7), 0, n, expected.data(), n);
+    for (const int threads : {1, 3}) {
+      const kernels::ThreadCountScope scope(threads);
+      at::manual_seed(7);
+      EXPECT_EQ(numbers(at::randperm(n)), expected) << n;
+    }
+    at::Generator own = at::detail::createCPUGenerator(7);
+    EXPECT_EQ(numbers(at::randperm(n, own)), expected) << "a named generator";
+    if (n <= 256) {
+      at::manual_seed(7);
+      EXPECT_EQ(numbers(at::randperm(n, at::kByte)), expected) << n;
+    }
+    at::manual_seed(8);
+    if (n > 2) {
+      EXPECT_NE(numbers(at::randperm(n)), expected) << n;
+    }
+  }
+}
+
 TEST(Random, Refuses) {
   const aten::OperatorSwitch on;
+  expect_throws([&] { at::empty({3}, at::kDouble).random_(); }, "Double");
+  expect_throws([&] { at::empty({3}, at::kByte).random_(0, 257); }, "does not fit");
+  expect_throws([&] { at::empty({3}, at::kLong).random_(5, 5); }, "must be below");
+  expect_throws([&] { at::randperm(257, at::kByte); }, "do not fit");
+  expect_throws([&] { at::randperm(-1); }, "negative");
   expect_throws([&] { at::empty({3}, at::kDouble).uniform_(); }, "Double");
   expect_throws([&] { at::empty({3}).normal_(0, -1); }, "negative");
   expect_throws([&] { at::empty({3}).bernoulli_(1.5); }, "[0, 1]");

@@ -2,6 +2,10 @@
 // contract says, written out here a second time.
 #include "kernels/random.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "kernels/sweep.h"
 
@@ -91,6 +95,60 @@ TEST(Random, IsWhatTheContractSays) {
     const bool kept = w < 0.3 * 0x1p32;
     EXPECT_EQ(bernoulli[e], kept ? 1.0f : 0.0f);
     EXPECT_TRUE(same(dropped[e], kept ? x[e] * (1.0f / 0.3f) : 0.0f));
+  }
+}
+
+// Written a second time, with the compiler's product of 128 bits.
+std::int64_t integer_of(std::uint64_t key, std::int64_t e, std::int64_t low, std::uint64_t range) {
+  const auto block = contract::random_block(key, static_cast<std::uint64_t>(e / 2));
+  const std::uint64_t w = block.word[e % 2 * 2] + (static_cast<std::uint64_t>(block.word[e % 2 * 2 + 1]) << 32);
+  __extension__ using Wide = unsigned __int128;
+  const Wide wide_range = range == 0 ? Wide{1} << 64 : Wide{range};
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(w * wide_range >> 64));
+}
+
+TEST(Random, IntegersAreWhatTheContractSays) {
+  for (const std::uint64_t range : {1ull, 2ull, 3ull, 10ull, 60000ull, (1ull << 32) + 1, 1ull << 63, ~0ull, 0ull}) {
+    for (const std::int64_t low : {std::int64_t{0}, std::int64_t{-7}, std::numeric_limits<std::int64_t>::min()}) {
+      std::vector<std::int64_t> whole(20001), part(700);
+      for (const int threads : {1, 2, 3, 8}) {
+        const ThreadCountScope scope(threads);
+        fill_integers(kKey, 0, low, range, whole.data(), 20001);
+        fill_integers(kKey, 333, low, range, part.data(), 700);
+        for (std::int64_t e = 0; e < 20001; ++e) ASSERT_EQ(whole[e], integer_of(kKey, e, low, range)) << e << ' ' << range;
+        for (std::int64_t e = 0; e < 700; ++e) ASSERT_EQ(part[e], whole[e + 333]) << e;
+      }
+    }
+  }
+}
+
+TEST(Random, IntegersFillTheirRangeEvenly) {
+  std::vector<std::int64_t> drawn(70000);
+  fill_integers(5, 0, -3, 7, drawn.data(), 70000);
+  std::vector<int> counts(7);
+  for (const std::int64_t value : drawn) ++counts.at(static_cast<std::size_t>(value + 3));
+  for (const int count : counts) EXPECT_NEAR(count, 10000, 6 * std::sqrt(10000.0 * 6 / 7));
+}
+
+TEST(Random, GoldenIntegers) {  // as computed by another program, in arbitrary precision
+  std::vector<std::int64_t> drawn(5), order(5);
+  fill_integers(kKey, 0, -10, 60000, drawn.data(), 5);
+  EXPECT_EQ(drawn, (std::vector<std::int64_t>{46290, 28705, 19265, 41849, 30514}));
+  fill_permutation(kKey, 0, 60000, order.data(), 5);
+  EXPECT_EQ(order, (std::vector<std::int64_t>{6843, 24465, 43416, 25048, 16297}));
+}
+
+TEST(Random, PermutationsAreTheOrderOfEpochZero) {
+  for (const std::int64_t count : {0, 1, 2, 3, 255, 256, 257, 10007}) {
+    const contract::OrderPlan plan(contract::OrderRule::shuffled, kKey, 0, static_cast<std::uint64_t>(count));
+    for (const int threads : {1, 2, 3, 8}) {
+      const ThreadCountScope scope(threads);
+      std::vector<std::int64_t> whole(static_cast<std::size_t>(count));
+      fill_permutation(kKey, 0, count, whole.data(), count);
+      for (std::int64_t p = 0; p < count; ++p) ASSERT_EQ(whole[p], static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(p))));
+      std::sort(whole.begin(), whole.end());
+      for (std::int64_t p = 0; p < count; ++p) ASSERT_EQ(whole[p], p);
+    }
   }
 }
 

@@ -3,9 +3,13 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ops/empty.h>
 
+#include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "aten/certified/entry.h"
@@ -88,6 +92,77 @@ Tensor native_dropout_backward(const Tensor& dy, const Tensor& mask, double scal
   return dy.mul(mask).mul_(scale);
 }
 
+// ---- integers
+
+struct Bounds {
+  std::int64_t lowest, highest;  // both included
+};
+
+// The integers that a type holds, floats as far as they hold all of them.
+Bounds bounds_of(const char* op, const Tensor& self) {
+  switch (self.scalar_type()) {
+    case at::kBool: return {0, 1};
+    case at::kByte: return {0, 255};
+    case at::kChar: return {-128, 127};
+    case at::kShort: return {-(1 << 15), (1 << 15) - 1};
+    case at::kInt: return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+    case at::kLong: return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+    case at::kFloat: return {-(1 << 24), 1 << 24};
+    default: refuse_type(op, self.scalar_type());
+  }
+}
+
+// fill(int64*, count) in row-major order of the logical elements, computed on the host for every device.
+template <class Fill>
+Tensor& fill_integers_in_order(const Tensor& constant_self, Fill&& fill) {
+  Tensor& self = const_cast<Tensor&>(constant_self);
+  at::assert_no_internal_overlap(self);
+  if (self.scalar_type() == at::kLong && self.is_contiguous() && self.device().is_cpu()) {
+    fill(self.mutable_data_ptr<std::int64_t>(), self.numel());
+  } else {
+    const Tensor values = at::empty(self.sizes(), at::TensorOptions(at::kLong).device(at::kCPU));
+    fill(values.mutable_data_ptr<std::int64_t>(), values.numel());
+    self.copy_(values);
+  }
+  return self;
+}
+
+// highest is included.
+Tensor& draw_integers(const char* op, Tensor& self, std::int64_t low, std::int64_t highest,
+                      const std::optional<Generator>& generator) {
+  const Bounds bounds = bounds_of(op, self);
+  TORCH_CHECK(low <= highest, op, ": from (", low, ") must be below to");
+  TORCH_CHECK(bounds.lowest <= low && highest <= bounds.highest, op, ": ", low, " .. ", highest, " does not fit in ",
+              self.scalar_type());
+  const std::uint64_t key = take_key(op, generator);
+  const std::uint64_t range = static_cast<std::uint64_t>(highest) - static_cast<std::uint64_t>(low) + 1;
+  return fill_integers_in_order(
+      self, [&](std::int64_t* out, std::int64_t n) { kernels::fill_integers(key, 0, low, range, out, n); });
+}
+
+Tensor& random_from_(Tensor& self, std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) {
+  TORCH_CHECK(!to || from < *to, "aten::random_: from (", from, ") must be below to (", to.value_or(0), ")");
+  const std::int64_t highest = to ? *to - 1 : bounds_of("aten::random_", self).highest;
+  return draw_integers("aten::random_", self, from, highest, generator);
+}
+Tensor& random_to_(Tensor& self, std::int64_t to, std::optional<Generator> generator) {
+  return random_from_(self, 0, to, std::move(generator));
+}
+Tensor& random_(Tensor& self, std::optional<Generator> generator) {
+  return random_from_(self, 0, std::nullopt, std::move(generator));
+}
+
+// As the samplers of torch.utils.data draw an epoch's order.
+Tensor& randperm_out(std::int64_t n, std::optional<Generator> generator, Tensor& out) {
+  TORCH_CHECK(n >= 0, "aten::randperm: n must not be negative, got ", n);
+  const Bounds bounds = bounds_of("aten::randperm", out);
+  TORCH_CHECK(n == 0 || n - 1 <= bounds.highest, "aten::randperm: ", n, " numbers do not fit in ", out.scalar_type());
+  const std::uint64_t key = take_key("aten::randperm", generator);
+  out.resize_({n});
+  return fill_integers_in_order(
+      out, [&](std::int64_t* numbers, std::int64_t count) { kernels::fill_permutation(key, 0, n, numbers, count); });
+}
+
 }  // namespace
 
 std::vector<Entry> random_operators() {
@@ -95,6 +170,10 @@ std::vector<Entry> random_operators() {
       certify<uniform_>("aten::uniform_", "", "5: fma(u, high - low, low), u = (w >> 8) * 2^-24"),
       certify<normal_>("aten::normal_", "", "5: fma(z, deviation, mean), z by Box-Muller pairs"),
       certify<bernoulli_>("aten::bernoulli_", "float", "5: 1 where w < RN(p * 2^32)"),
+      certify<random_>("aten::random_", "", "5: floor(w * 2^-64 * range), from 0 to the type's highest"),
+      certify<random_to_>("aten::random_", "to", "5: floor(w * 2^-64 * range)"),
+      certify<random_from_>("aten::random_", "from", "5: low + floor(w * 2^-64 * range)"),
+      certify<randperm_out>("aten::randperm", "generator_out", "5: section 6's order, the key as its seed"),
       certify<native_dropout>("aten::native_dropout", "", "5: bernoulli mask, x * mask * (1 / keep)"),
       certify<native_dropout_backward>("aten::native_dropout_backward", "", "5: dy * mask * scale"),
   };

@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -14,6 +13,8 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "aten/module_path.h"
 #include "aten/refusal.h"
@@ -72,7 +73,7 @@ bool recorded_on(const Node& node) {
 // Gradient accumulators are made once per parameter and belong to no regime.
 bool is_accumulator(const Node& node) { return node.sequence_nr() == UINT64_MAX; }
 
-void check(const torch::autograd::edge_list& roots) {
+void check_edges(const torch::autograd::edge_list& roots) {
   const bool on = switch_on;
   const std::lock_guard lock(mutex);
   std::vector<const Node*> open;
@@ -96,8 +97,8 @@ void check(const torch::autograd::edge_list& roots) {
   }
 }
 
-// Checks, then leaves the work to torch's engine: the threads of devices are started once per process and belong to
-// whichever engine ran first.
+// Checks, then leaves the work to torch's engine, or Python's: the threads of devices are started once per process and
+// belong to whichever engine ran first.
 class CheckingEngine final : public Engine {
  public:
   explicit CheckingEngine(Engine& torchs) : torchs_(torchs) {}
@@ -106,13 +107,19 @@ class CheckingEngine final : public Engine {
                                          bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
     observe();  // looking up the root may have made the node of a view whose base was written to
-    check(roots);
+    check_edges(roots);
     return torchs_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task,
                                                                  NodePointer root,
                                                                  torch::autograd::InputBuffer&& inputs) override {
     return torchs_.execute_with_graph_task(task, std::move(root), std::move(inputs));
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return torchs_.make_anomaly_metadata();
+  }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return torchs_.get_default_saved_variable_hooks();
   }
 
  private:
@@ -122,13 +129,10 @@ class CheckingEngine final : public Engine {
 CheckingEngine* checker = nullptr;  // never destroyed, as torch's own
 Engine& checking_engine() { return *checker; }
 
-// Python has brought its own engine, which is left alone.
 void install_engine() {
   static std::once_flag once;
   std::call_once(once, [] {
-    Engine& current = Engine::get_default_engine();
-    if (typeid(current) != typeid(Engine)) return;
-    checker = new CheckingEngine(current);
+    checker = new CheckingEngine(Engine::get_default_engine());
     torch::autograd::set_default_engine_stub(checking_engine);
   });
 }
@@ -155,6 +159,15 @@ void observe() {
   const std::uint64_t now = generation.load(std::memory_order_relaxed);
   if (observed.generation != now) begin_period(now);
   observed.period->last.store(at::sequence_number::peek(), std::memory_order_relaxed);
+}
+
+void check(const std::vector<at::Tensor>& roots) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& root : roots) {
+    if (root.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(root));
+  }
+  observe();
+  check_edges(edges);
 }
 
 }  // namespace isobit::aten::graph_check

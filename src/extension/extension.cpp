@@ -1,17 +1,27 @@
 #include "extension/extension.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "aten/graph_check.h"
+#include "aten/module_path.h"
 #include "aten/operator_switch.h"
 #include "contract/platform.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
+#include "trace/tensor_fingerprint.h"
 
 namespace {
 
@@ -23,6 +33,8 @@ const char* reported(Function&& function) {
   try {
     function();
     return nullptr;
+  } catch (const c10::Error& error) {
+    message = error.what_without_backtrace();
   } catch (const std::exception& error) {
     message = error.what();
   } catch (...) {
@@ -33,6 +45,18 @@ const char* reported(Function&& function) {
 
 std::mutex mutex;
 std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>> switches;
+
+thread_local std::vector<std::unique_ptr<isobit::aten::ModuleScope>> scopes;
+
+at::Tensor tensor_of(void* implementation) {
+  using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  return at::Tensor(Pointer::reclaim_copy(static_cast<c10::TensorImpl*>(implementation)));
+}
+
+void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
+  const std::string text = isobit::kernels::to_hex(fingerprint);
+  std::memcpy(hex, text.c_str(), text.size() + 1);
+}
 
 }  // namespace
 
@@ -51,6 +75,8 @@ const char* isobit_disable() {
   });
 }
 
+int isobit_is_on() { return isobit::aten::OperatorSwitch::on() ? 1 : 0; }
+
 const char* isobit_set_isa(const char* name) {
   return reported([name] {
     const auto isa = isobit::kernels::parse_isa(name);
@@ -62,6 +88,52 @@ const char* isobit_set_isa(const char* name) {
 const char* isobit_set_threads(int count) {
   return reported([count] { isobit::kernels::set_thread_count(count); });
 }
+
+const char* isobit_isa() {
+  message = isobit::kernels::name(isobit::kernels::active_isa());
+  return message.c_str();
+}
+
+void isobit_threads_from_torch() {
+  isobit::kernels::set_thread_count_source([] { return at::get_num_threads(); });
+}
+
+const char* isobit_check_graph(void* const* roots, std::int64_t count) {
+  return reported([=] {
+    std::vector<at::Tensor> tensors;
+    for (std::int64_t i = 0; i < count; ++i) tensors.push_back(tensor_of(roots[i]));
+    isobit::aten::graph_check::check(tensors);
+  });
+}
+
+const char* isobit_fingerprint(void* tensor, char* hex) {
+  return reported([=] { write_hex(isobit::trace::fingerprint(tensor_of(tensor)), hex); });
+}
+
+const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex) {
+  return reported([=] {
+    std::vector<isobit::trace::NamedTensor> list;
+    for (std::int64_t i = 0; i < count; ++i) list.push_back({names[i], tensor_of(tensors[i])});
+    write_hex(isobit::trace::fingerprint(std::move(list)), hex);
+  });
+}
+
+const char* isobit_enter_module(const char* name) {
+  return reported([name] { scopes.push_back(std::make_unique<isobit::aten::ModuleScope>(name)); });
+}
+
+const char* isobit_leave_module() {
+  return reported([] {
+    if (scopes.empty()) throw std::logic_error("isobit_leave_module without isobit_enter_module");
+    scopes.pop_back();
+  });
+}
+
+const char* isobit_begin_step(std::int64_t step) {
+  return reported([step] { isobit::aten::begin_step(step); });
+}
+
+const char* isobit_torch_version() { return TORCH_VERSION; }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
 

@@ -16,6 +16,10 @@ namespace isobit::kernels {
 
 // Threads used by parallel_for; starts as available_cpus().
 [[nodiscard]] int thread_count();
+// From now on the count is what this function says, asked at each parallel_for on its caller (a host program's own
+// setting, which may differ between threads); nullptr: what set_thread_count said last. Cheap, at least 1, no throw.
+using ThreadCountSource = int (*)();
+void set_thread_count_source(ThreadCountSource source);
 // Precondition: count >= 1; throws std::invalid_argument otherwise. May exceed available_cpus() (tests).
 void set_thread_count(int count);
 

@@ -113,5 +113,27 @@ TEST(FloatEnvironment, PoolThreadsKeepSubnormals) {
   EXPECT_EQ(ieee, (std::vector<int>{1, 1, 1}));
 }
 
+thread_local int asked_for = 1;
+
+TEST(Threads, ASourceGovernsEachCaller) {
+  const auto parts = [] {
+    std::atomic<int> ranges{0};
+    parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) { ++ranges; });
+    return ranges.load();
+  };
+  const int before = thread_count();
+  set_thread_count_source([] { return asked_for; });
+  for (const int count : {1, 3, 2, 8, 1}) {
+    asked_for = count;
+    EXPECT_EQ(thread_count(), count);
+    EXPECT_EQ(parts(), count);
+  }
+  asked_for = 5;
+  std::thread([&] { EXPECT_EQ(parts(), 1) << "another thread's own setting"; }).join();
+  EXPECT_EQ(parts(), 5);
+  set_thread_count_source(nullptr);
+  EXPECT_EQ(thread_count(), before);
+}
+
 }  // namespace
 }  // namespace isobit::kernels

@@ -194,7 +194,18 @@ int available_cpus() {
   return count;
 }
 
-int thread_count() { return holder().count.load(); }
+namespace {
+std::atomic<ThreadCountSource> count_source{nullptr};
+
+int count_now(const PoolHolder& h) {
+  const ThreadCountSource source = count_source.load(std::memory_order_relaxed);
+  return source != nullptr ? source() : h.count.load();
+}
+}  // namespace
+
+int thread_count() { return count_now(holder()); }
+
+void set_thread_count_source(ThreadCountSource source) { count_source = source; }
 
 void set_thread_count(int count) {
   if (count < 1) throw std::invalid_argument("thread count must be at least 1, got " + std::to_string(count));
@@ -212,11 +223,13 @@ void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest
   if (n <= 0) return;
   PoolHolder& h = holder();
   const std::int64_t most = std::max<std::int64_t>(1, n / std::max<std::int64_t>(1, smallest));
-  const int parts = static_cast<int>(std::min<std::int64_t>(h.count.load(), most));
-  if (parts == 1 || inside_pool) return function(context, begin, end);
+  if (most == 1 || inside_pool) return function(context, begin, end);
+  const int count = count_now(h);
+  const int parts = static_cast<int>(std::min<std::int64_t>(count, most));
+  if (parts == 1) return function(context, begin, end);
   std::unique_lock lock(h.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return function(context, begin, end);
-  if (!h.pool) h.pool = std::make_unique<Pool>(h.count.load() - 1);
+  if (!h.pool || h.pool->size() != count) h.pool = std::make_unique<Pool>(count - 1);
   h.pool->run({function, context, begin, end, std::min(parts, h.pool->size())});
 }
 

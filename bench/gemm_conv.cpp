@@ -189,6 +189,13 @@ void all(const Options& options) {
   conv(options, 64, 256, 8, 512, 3, 2, 1);
   conv(options, 64, 512, 4, 512, 3, 1, 1);
   conv(options, 8, 64, 56, 64, 3, 1, 1);  // and on large ones
+  conv(options, 8, 64, 56, 128, 3, 2, 1);
+  conv(options, 8, 128, 28, 128, 3, 1, 1);
+  conv(options, 8, 128, 28, 256, 3, 2, 1);
+  conv(options, 8, 256, 14, 256, 3, 1, 1);
+  conv(options, 8, 256, 14, 512, 3, 2, 1);
+  conv(options, 8, 512, 7, 512, 3, 1, 1);
+  conv(options, 8, 1, 224, 64, 7, 2, 3);
   conv(options, 8, 3, 224, 64, 7, 2, 3);
   conv(options, 8, 256, 14, 1024, 1, 1, 0);
   conv(options, 8, 128, 28, 128, 3, 1, 1, 128);  // depthwise

@@ -4,13 +4,21 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace isobit::cli {
 namespace {
 
 thread_local StepCost* watched = nullptr;
 thread_local int depth = 0;
+
+// Of the outermost operator under way: inputs can be read when it begins only, outputs when it ends.
+struct Inputs {
+  std::vector<std::int64_t> x, w, stride, pad, dilation;
+};
+thread_local Inputs inputs;
 
 // (tap, output) pairs of an axis that fall inside.
 double inside(std::int64_t outputs, std::int64_t inputs, std::int64_t taps, std::int64_t stride, std::int64_t pad,
@@ -30,35 +38,40 @@ void add_product(double gflop) {
   watched->forward_gflop += gflop;
 }
 
-// aten::conv2d(input, weight, bias, stride, padding, dilation, groups)
-void add_convolution(c10::ArrayRef<const c10::IValue> in, const at::Tensor& out) {
-  if (in.size() < 6 || !in[0].isTensor()) return;  // this torch records no inputs here
-  const at::Tensor x = in[0].toTensor(), w = in[1].toTensor();
-  const auto stride = in[3].toIntVector(), pad = in[4].toIntVector(), dilation = in[5].toIntVector();
-  const auto axis = [&](int a) {
-    const auto i = static_cast<std::size_t>(a);
-    return inside(out.size(2 + a), x.size(2 + a), w.size(2 + a), stride[i], pad[i], dilation[i]);
-  };
-  add_product(2e-9 * axis(0) * axis(1) * static_cast<double>(x.size(0) * w.size(0) * w.size(1)));
+// aten::conv2d(input, weight, bias, stride, padding, dilation, groups); addmm(bias, input, weight)
+void read_inputs(const at::RecordFunction& function) {
+  const std::string name = function.name();
+  const auto in = function.inputs();
+  inputs = {};
+  if (name == "aten::conv2d" && in.size() >= 6) {
+    inputs = {in[0].toTensor().sizes().vec(), in[1].toTensor().sizes().vec(), in[3].toIntVector(), in[4].toIntVector(),
+              in[5].toIntVector()};
+  }
+  if (name == "aten::addmm" && in.size() >= 3) inputs.w = in[2].toTensor().sizes().vec();
+  if (name == "aten::linear" && in.size() >= 2) inputs.w = in[1].toTensor().sizes().vec();
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) {
-  ++depth;
+void add_convolution(const at::Tensor& out) {
+  const auto& [x, w, stride, pad, dilation] = inputs;
+  const auto axis = [&](std::size_t a) {
+    return inside(out.size(static_cast<std::int64_t>(2 + a)), x[2 + a], w[2 + a], stride[a], pad[a], dilation[a]);
+  };
+  add_product(2e-9 * axis(0) * axis(1) * static_cast<double>(x[0] * w[0] * w[1]));
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+  if (depth++ == 0 && watched != nullptr) read_inputs(function);
   return nullptr;
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext*) {
   if (--depth > 0 || watched == nullptr) return;
   const std::string name = function.name();
-  const auto in = function.inputs();
   for (const c10::IValue& output : function.outputs()) {
     if (!output.isTensor()) continue;
     const at::Tensor& out = output.toTensor();
-    if (name == "aten::conv2d") return add_convolution(in, out);
-    if (name == "aten::addmm" || name == "aten::linear") {
-      const at::Tensor weight = in[name == "aten::linear" ? 1 : 2].toTensor();
-      return add_product(2e-9 * static_cast<double>(out.size(0)) * static_cast<double>(weight.numel()));
-    }
+    if (!inputs.x.empty()) return add_convolution(out);
+    if (!inputs.w.empty()) return add_product(2e-9 * static_cast<double>(out.size(0) * inputs.w[0] * inputs.w[1]));
     const bool is_view = name == "aten::t" || name == "aten::flatten" || name == "aten::view" || name == "aten::reshape";
     if (!is_view) watched->output_gbytes += 1e-9 * static_cast<double>(out.nbytes());
   }

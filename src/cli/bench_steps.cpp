@@ -36,7 +36,7 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, in
           return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls);
         });
       },
-      rounds, 30.0);
+      rounds, 150.0);
   return row;
 }
 

@@ -11,6 +11,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 constexpr std::int64_t kSlabFloats = 80 * 1024;  // images per slab: what stays in the L2 cache
+constexpr std::int64_t kLargeSlabFloats = 1024 * 1024;
 constexpr std::int64_t kPackFrom = 2048;         // output positions from which packing weights pays
 constexpr std::int64_t kPackChannels = 16;
 constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
@@ -18,8 +19,18 @@ constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside 
 ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-ISOBIT_INLINE std::int64_t images_per_slab(const Slab& slab, std::int64_t images) {
-  return at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
+// As many as stay in the cache; more where that leaves fewer lanes empty (positions: of an image, or of a phase of it),
+// for then a few large panels cost more than pixels from further away.
+std::int64_t images_per_slab(const Slab& slab, std::int64_t images, std::int64_t positions) {
+  const auto panels = [&](std::int64_t n) { return column_panels(n * positions); };
+  const std::int64_t near = at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
+  const std::int64_t most = at_least(near, at_most(images, kLargeSlabFloats / at_least(1, slab.image)));
+  std::int64_t best = near, fewest = images / near * panels(near) + panels(images % near);
+  for (std::int64_t n = near + 1; n <= most; ++n) {
+    const std::int64_t all = images / n * panels(n) + panels(images % n);
+    if (all < fewest) best = n, fewest = all;
+  }
+  return best;
 }
 
 void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
@@ -208,7 +219,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
                [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
                    std::int64_t tile1) {
                  Workspace own;
-                 const std::int64_t step = images_per_slab(slab, images);
+                 const std::int64_t step = images_per_slab(slab, images, out_h * out_w);
                  float* pixels = own.floats(step * slab.image);
                  GatheredProduct p;
                  p.rows = co, p.terms = terms, p.offsets = offsets;
@@ -375,7 +386,8 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
                [&](std::int64_t group, std::int64_t first, std::int64_t images, std::int64_t tile0,
                    std::int64_t tile1) {
                  Workspace own;
-                 const std::int64_t step = images_per_slab(slab, images);
+                 const std::int64_t step =
+                     images_per_slab(slab, images, at_least(1, s.h * s.w / (phases_h * phases_w)));
                  float* pixels = own.floats(step * slab.image);
                  for (std::int64_t n = first; n < first + images; n += step) {
                    const std::int64_t count = at_most(step, first + images - n);

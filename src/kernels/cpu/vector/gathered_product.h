@@ -118,36 +118,57 @@ void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, s
   }
 }
 
+constexpr std::int64_t kPanelsAtOnce = 4;  // share a row tile's weights while those are in the L1 cache
+
+// One leaf of row tiles [tile0, tile1) times `panels` panels of pixels. done(q, first row, rows, tile) receives finished tiles.
+template <class Done>
+void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::int64_t panels, const float* pixels,
+                     std::int64_t panel_stride, std::int64_t leaf, std::int64_t leaves, std::int64_t tile0, std::int64_t tile1,
+                     float* partial, std::int64_t level_stride, Done done) {
+  using contract::kLeaf;
+  alignas(64) float tile[kTileSize];
+  const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
+  for (std::int64_t t = tile0; t < tile1; ++t) {
+    const std::int64_t rows = p.rows - t * kTileRows < kTileRows ? p.rows - t * kTileRows : kTileRows;
+    const float* row[kTileRows];
+    for (std::int64_t r = 0; r < rows && p.weights == nullptr; ++r)
+      row[r] = p.plain_weights + (t * kTileRows + r) * p.weight_row;
+    for (std::int64_t q = 0; q < panels; ++q) {
+      const float* b = pixels + q * panel_stride;
+      if (p.weights == nullptr) {
+        gathered_tile_function(rows, pieces[q].lanes)(row, p.weight_offsets + k0, b, terms, tile);
+      } else {
+        tile_function(rows, pieces[q].lanes)(p.weights + (t * p.terms + k0) * kTileRows, b, terms, tile, kTileColumns);
+      }
+      if (add_leaf(tile, partial + ((t - tile0) * panels + q) * kTileSize, level_stride, leaf, leaves))
+        done(q, t * kTileRows, rows, tile);
+    }
+  }
+}
+
 // Row tiles [tile0, tile1) for `images` images of the slab, on the calling thread.
 void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
                      std::int64_t tile1) {
   using contract::kLeaf;
   Workspace workspace;
-  TileBlock block;
-  block.leaves = p.terms > kLeaf ? (p.terms + kLeaf - 1) / kLeaf : 1;
-  block.rows = (tile1 * kTileRows < p.rows ? tile1 * kTileRows : p.rows) - tile0 * kTileRows;
-  block.level_stride = (tile1 - tile0) * kTileSize;
-  block.partial = workspace.floats(tree_levels(block.leaves) * block.level_stride);
-  block.a_tile_stride = p.terms * kTileRows;
-  float* panel = workspace.floats(kTileColumns * (p.terms < kLeaf ? p.terms : kLeaf));
-  block.b = panel;
+  const std::int64_t leaves = p.terms > kLeaf ? (p.terms + kLeaf - 1) / kLeaf : 1;
+  const std::int64_t level_stride = (tile1 - tile0) * kPanelsAtOnce * kTileSize;
+  float* partial = workspace.floats(tree_levels(leaves) * level_stride);
+  const std::int64_t panel_stride = kTileColumns * (p.terms < kLeaf ? p.terms : kLeaf) + 64;  // packing spills a little
+  float* pixels = workspace.floats(kPanelsAtOnce * panel_stride);
+  PanelPieces pieces[kPanelsAtOnce];
   const std::int64_t positions = images * p.height * p.width;
-  for (std::int64_t first = 0; first < positions; first += kTileColumns) {
-    const PanelPieces pieces = panel_pieces(p, first, positions);
-    block.columns = pieces.lanes;
-    for (block.leaf = 0; block.leaf < block.leaves; ++block.leaf) {
-      const std::int64_t k0 = block.leaf * kLeaf;
-      block.terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
-      if (p.weights != nullptr) {
-        block.a = p.weights + (tile0 * p.terms + k0) * kTileRows;
-      } else {
-        block.in_place = p.plain_weights + tile0 * kTileRows * p.weight_row;
-        block.in_place_row = p.weight_row, block.in_place_offsets = p.weight_offsets + k0;
-      }
-      pack_pixels(pieces, slab, p.offsets + k0, block.terms, panel);
-      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t, std::int64_t, float* tile) {
-        store_runs(p, pieces.runs, pieces.run_count, tile0 * kTileRows + r, rows, kTileColumns, tile);
-      });
+  for (std::int64_t first = 0; first < positions; first += kPanelsAtOnce * kTileColumns) {
+    std::int64_t panels = 0;
+    for (; panels < kPanelsAtOnce && first + panels * kTileColumns < positions; ++panels)
+      pieces[panels] = panel_pieces(p, first + panels * kTileColumns, positions);
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+      const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
+      for (std::int64_t q = 0; q < panels; ++q) pack_pixels(pieces[q], slab, p.offsets + k0, terms, pixels + q * panel_stride);
+      multiply_panels(p, pieces, panels, pixels, panel_stride, leaf, leaves, tile0, tile1, partial, level_stride,
+                      [&](std::int64_t q, std::int64_t first_row, std::int64_t rows, float* tile) {
+                        store_runs(p, pieces[q].runs, pieces[q].run_count, first_row, rows, kTileColumns, tile);
+                      });
     }
   }
 }

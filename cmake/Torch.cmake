@@ -2,7 +2,17 @@
 #
 # Torch's own CMake package asks for the CUDA toolkit as soon as the wheel is a CUDA build; isobit needs
 # none of torch's CUDA headers, so headers and libraries are named here directly.
-# Which wheel: -DISOBIT_TORCH_DIR=<site-packages>/torch, else the repository's .venv.
+# Which wheel: -DISOBIT_TORCH_DIR=<site-packages>/torch, else the repository's .venv; where pip builds the Python
+# package, that of its environment.
+if(NOT ISOBIT_TORCH_DIR AND SKBUILD)
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -E ${PROJECT_SOURCE_DIR}/python/find_torch.py
+                  OUTPUT_VARIABLE ISOBIT_TORCH_DIR ERROR_VARIABLE problem RESULT_VARIABLE result
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR ${problem})
+  endif()
+endif()
 if(NOT ISOBIT_TORCH_DIR)
   file(GLOB candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   list(LENGTH candidates count)
@@ -18,4 +28,9 @@ target_include_directories(torch_wheel SYSTEM INTERFACE
   ${ISOBIT_TORCH_DIR}/include ${ISOBIT_TORCH_DIR}/include/torch/csrc/api/include)
 target_link_directories(torch_wheel INTERFACE ${ISOBIT_TORCH_DIR}/lib)
 target_link_libraries(torch_wheel INTERFACE torch torch_cpu c10)
-target_link_options(torch_wheel INTERFACE -Wl,-rpath,${ISOBIT_TORCH_DIR}/lib -Wl,--no-as-needed)
+target_link_options(torch_wheel INTERFACE -Wl,--no-as-needed)
+if(NOT SKBUILD)  # what is to be installed elsewhere has no paths of this machine
+  target_link_options(torch_wheel INTERFACE -Wl,-rpath,${ISOBIT_TORCH_DIR}/lib)
+endif()
+file(STRINGS ${ISOBIT_TORCH_DIR}/version.py torch_version REGEX "^__version__ = ")
+string(REGEX REPLACE "^__version__ = '([0-9.]+).*" "\\1" ISOBIT_TORCH_VERSION ${torch_version})

@@ -33,7 +33,7 @@ def build(folder, log, jobs):
                f"-DCMAKE_CUDA_ARCHITECTURES={major}{minor}"]
     run(["cmake", "-S", ROOT, "-B", folder, *options], log)
     run(["ninja", "-C", folder, "-j", jobs, "isobit_torch"], log)
-    return folder / "src" / "extension" / "libisobit_torch.so"
+    return folder / "python" / "isobit" / "libisobit_torch.so"
 
 
 def commit():

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/api/include/torch/version.h>
 
 #include <cstring>
 #include <exception>
@@ -44,7 +43,8 @@ const char* reported(Function&& function) {
 }
 
 std::mutex mutex;
-std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>> switches;
+// Never destroyed: a process may end with the switch on, when torch's own tables are gone already.
+auto& switches = *new std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>>;
 
 thread_local std::vector<std::unique_ptr<isobit::aten::ModuleScope>> scopes;
 
@@ -132,8 +132,6 @@ const char* isobit_leave_module() {
 const char* isobit_begin_step(std::int64_t step) {
   return reported([step] { isobit::aten::begin_step(step); });
 }
-
-const char* isobit_torch_version() { return TORCH_VERSION; }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
 

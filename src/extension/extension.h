@@ -23,7 +23,7 @@ void isobit_threads_from_torch();
 //
 // What the engine does before a backward from these tensors (aten/graph_check.h).
 const char* isobit_check_graph(void* const* roots, std::int64_t count);
-// 32 hexadecimal digits and a zero (trace/tensor_fingerprint.h). CPU tensors of float32, int64, uint8.
+// 32 hexadecimal digits and a zero (trace/tensor_fingerprint.h). CPU tensors of float32, int64, uint8, bool.
 const char* isobit_fingerprint(void* tensor, char* hex);
 const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex);
 
@@ -32,8 +32,6 @@ const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();
 const char* isobit_begin_step(std::int64_t step);
 
-// The torch this was built against, "2.13.0": another one's tensors are not to be given here.
-const char* isobit_torch_version();
 // "isobit-0.1"
 const char* isobit_contract_version();
 // Devices with kernels in this build and a driver on this machine; 0 without.

@@ -10,6 +10,7 @@ const char* dtype_name(const at::Tensor& tensor) {
     case at::kFloat: return "float32";
     case at::kLong: return "int64";
     case at::kByte: return "uint8";
+    case at::kBool: return "bool";
     default: throw std::invalid_argument(std::string("no fingerprint is defined for tensors of ") + toString(tensor.scalar_type()));
   }
 }
@@ -21,6 +22,9 @@ kernels::Fingerprint fingerprint(const at::Tensor& tensor) {
   if (dense.scalar_type() == at::kFloat) sums = kernels::element_sums(dense.const_data_ptr<float>(), 0, dense.numel());
   if (dense.scalar_type() == at::kLong) sums = kernels::element_sums(dense.const_data_ptr<std::int64_t>(), 0, dense.numel());
   if (dense.scalar_type() == at::kByte) sums = kernels::element_sums(dense.const_data_ptr<std::uint8_t>(), 0, dense.numel());
+  if (dense.scalar_type() == at::kBool) {
+    sums = kernels::element_sums(static_cast<const std::uint8_t*>(dense.const_data_ptr()), 0, dense.numel());
+  }
   return kernels::close_tensor(sums, dtype, dense.sizes().data(), static_cast<int>(dense.dim()));
 }
 

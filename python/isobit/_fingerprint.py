@@ -1,0 +1,44 @@
+"""Fingerprints of tensors and lists of them (docs/contract.md, section 9)."""
+
+from collections.abc import Mapping
+
+import torch
+
+from isobit import _library
+
+
+def fingerprint(value):
+    """The fingerprint of a tensor, a state dict, a module, or a list of tensors: "isobit-0.1:3f8c...".
+
+    Of logical values: strides and the device do not matter, and NaN is NaN. A state dict counts as the list of its
+    named tensors, whatever their order, a module as its state dict: `isobit run` prints the same for the same
+    weights. The tensors of a list are named "0", "1", ... Tensors of float32, int64, uint8 and bool; TypeError for
+    anything else. Works with the switch on or off.
+    """
+    if isinstance(value, torch.Tensor):
+        digits = _library.fingerprint(_plain(value))
+    else:
+        names, tensors = _list_of(value)
+        digits = _library.fingerprint_list(names, tensors)
+    return f"{_library.contract_version}:{digits}"
+
+
+def _list_of(value):
+    if isinstance(value, torch.nn.Module):
+        value = value.state_dict()
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, (list, tuple)):
+        pairs = [(str(place), tensor) for place, tensor in enumerate(value)]
+    else:
+        raise TypeError(f"isobit.fingerprint takes a tensor, a state dict, a module or a list, got {type(value).__name__}")
+    for name, tensor in pairs:
+        if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"isobit.fingerprint: {name!r} is no named tensor but {type(tensor).__name__}")
+    return [name for name, _ in pairs], [_plain(tensor) for _, tensor in pairs]
+
+
+def _plain(tensor):
+    if tensor.layout != torch.strided:
+        raise TypeError(f"isobit.fingerprint takes dense tensors, got {tensor.layout}")
+    return tensor.detach().cpu()

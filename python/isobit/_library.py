@@ -1,0 +1,109 @@
+"""libisobit_torch.so: its C functions (src/extension/extension.h), loaded beside the torch that it was built for."""
+
+import ctypes
+import pathlib
+
+import torch
+
+from isobit._built import torch_version
+
+PATH = pathlib.Path(__file__).with_name("libisobit_torch.so")
+
+
+def _load():
+    present = torch.__version__.split("+")[0]
+    if present != torch_version:
+        raise ImportError(f"isobit was built for torch {torch_version}, but torch {present} is installed: install that "
+                          "torch, or build isobit again beside this one (pip install --force-reinstall <isobit's sources>)")
+    try:
+        return ctypes.CDLL(str(PATH))
+    except OSError as error:
+        raise ImportError(f"isobit's library does not load: {error}") from error
+
+
+_library = _load()
+# The same library; its functions are called with the interpreter's lock held, which is faster where they are short.
+_brief = ctypes.PyDLL(str(PATH))
+
+_POINTER, _COUNT, _TEXT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+
+
+def _declare(library, name, *arguments, result=_TEXT):
+    function = getattr(library, f"isobit_{name}")
+    function.argtypes = arguments
+    function.restype = result
+    return function
+
+
+_enable = _declare(_library, "enable")
+_disable = _declare(_library, "disable")
+_set_isa = _declare(_library, "set_isa", _TEXT)
+_isa = _declare(_library, "isa")
+_is_on = _declare(_brief, "is_on", result=ctypes.c_int)
+_check_graph = _declare(_library, "check_graph", ctypes.POINTER(_POINTER), _COUNT)
+_fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
+_fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
+_enter_module = _declare(_brief, "enter_module", _TEXT)
+_leave_module = _declare(_brief, "leave_module")
+_begin_step = _declare(_brief, "begin_step", _COUNT)
+
+contract_version = _declare(_library, "contract_version")().decode()
+_declare(_library, "threads_from_torch", result=None)()
+
+
+def _raise(message, kind=RuntimeError):
+    if message is not None:
+        raise kind(message.decode())
+
+
+def enable():
+    _raise(_enable())
+
+
+def disable():
+    _raise(_disable())
+
+
+def is_on():
+    return _is_on() != 0
+
+
+def set_isa(name):
+    _raise(_set_isa(name.encode()), ValueError)
+
+
+def isa():
+    return _isa().decode()
+
+
+def _pointers(tensors):
+    return (_POINTER * len(tensors))(*[tensor._cdata for tensor in tensors])
+
+
+def check_graph(tensors):
+    _raise(_check_graph(_pointers(tensors), len(tensors)))
+
+
+def fingerprint(tensor):
+    digits = ctypes.create_string_buffer(33)
+    _raise(_fingerprint(tensor._cdata, digits), TypeError)
+    return digits.value.decode()
+
+
+def fingerprint_list(names, tensors):
+    digits = ctypes.create_string_buffer(33)
+    texts = (_TEXT * len(names))(*[name.encode() for name in names])
+    _raise(_fingerprint_list(_pointers(tensors), texts, len(tensors), digits), TypeError)
+    return digits.value.decode()
+
+
+def enter_module(name):
+    _raise(_enter_module(name.encode()))
+
+
+def leave_module():
+    _raise(_leave_module())
+
+
+def begin_step(step):
+    _raise(_begin_step(step))

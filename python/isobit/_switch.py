@@ -1,0 +1,82 @@
+"""The switch: enable, disable, enabled; counted, and one for the whole process."""
+
+import contextlib
+import random
+import sys
+import threading
+
+import torch
+
+from isobit import _hooks, _library, _workers
+
+ISAS = ("auto", "reference", "avx2", "avx512", "lanes16")
+
+_lock = threading.RLock()
+_depth = 0
+
+
+def enable(isa="auto"):
+    """From here PyTorch computes by the contract in every thread of the process, and refuses what it does not cover.
+
+    isa: which kernels run, "auto", "avx512", "avx2" or "reference"; it changes no bit. Calls are counted: as many
+    disable() bring stock PyTorch back. Within another enable, isa is "auto" or what is in force already. Call it while
+    no other thread runs operators.
+    """
+    global _depth
+    if isa not in ISAS:
+        raise ValueError(f"unknown isa {isa!r}: one of {', '.join(ISAS)}")
+    with _lock:
+        if _depth == 0:
+            _library.set_isa(isa)
+        elif isa not in ("auto", _library.isa()):
+            raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
+        _library.enable()
+        _depth += 1
+        if _depth == 1:
+            _hooks.install()
+            _workers.install(_library.isa())
+
+
+def disable():
+    """Undoes one enable(). RuntimeError where there was none."""
+    global _depth
+    with _lock:
+        if _depth == 0:
+            raise RuntimeError("isobit.disable() without isobit.enable()")
+        _depth -= 1
+        if _depth == 0:
+            _workers.remove()
+            _hooks.remove()
+        _library.disable()
+
+
+@contextlib.contextmanager
+def enabled(isa="auto"):
+    """enable() within a block, or within a function that it decorates."""
+    enable(isa)
+    try:
+        yield
+    finally:
+        disable()
+
+
+def is_enabled():
+    """Whether PyTorch computes by the contract now."""
+    return _library.is_on()
+
+
+def isa():
+    """The instruction set of the kernels: "avx512", "avx2", "lanes16" or "reference"."""
+    return _library.isa()
+
+
+def seed(number):
+    """Seeds the generators of PyTorch, Python's random and, where it is loaded, NumPy (number modulo 2^32).
+
+    DataLoader workers get seeds of their own from PyTorch's generator, for all three.
+    """
+    torch.manual_seed(number)
+    random.seed(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(number % 2**32)

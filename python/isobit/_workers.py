@@ -1,0 +1,28 @@
+"""DataLoader workers compute as the process that made them, forked or spawned.
+
+A forked worker inherits the switch with the process's memory; a spawned one turns it on before anything else.
+PyTorch itself seeds its own, Python's and NumPy's generators in each worker, from a number that it draws (under the
+switch by the contract) when an iteration begins.
+"""
+
+import functools
+
+from torch.utils.data._utils import worker
+
+_stock_loop = worker._worker_loop
+
+
+def install(isa):
+    worker._worker_loop = functools.partial(worker_loop, isa)
+
+
+def remove():
+    worker._worker_loop = _stock_loop
+
+
+def worker_loop(isa, *arguments, **keywords):
+    from isobit import _switch
+
+    if not _switch.is_enabled():
+        _switch.enable(isa)
+    return _stock_loop(*arguments, **keywords)

@@ -61,7 +61,7 @@ void split_images(const Conv2dShape& s, std::int64_t units, std::int64_t tiles, 
   const std::int64_t tile_pieces =
       at_most(tiles, (threads + image_pieces * s.groups - 1) / (image_pieces * s.groups));
   const std::int64_t total = s.groups * image_pieces * tile_pieces;
-  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, total, at_least(1, total / threads), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t tile = t % tile_pieces, piece = t / tile_pieces % image_pieces;
       const std::int64_t n0 = units * piece / image_pieces,
@@ -472,7 +472,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const bool combine = cut.ranges > 1 || w.skipping;
   float* results = combine ? workspace.floats(s.groups * cut.ranges * w.tile_floats()) : nullptr;
   const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
-  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, total, at_least(1, total / threads), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces,
                          piece = i % cut.tile_pieces;

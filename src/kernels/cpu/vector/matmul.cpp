@@ -209,7 +209,7 @@ void matmul(const MatmulProblem& problem) {
   const Grid grid =
       exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
   const std::int64_t per_member = grid.rows * grid.columns, total = problem.batch * per_member;
-  parallel_for(0, total, (total + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, total, total > threads ? total / threads : 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const Product p = member(problem, t / per_member);
       multiply_piece(exchange ? transposed(p) : p, grid, t % per_member);

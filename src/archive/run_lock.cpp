@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -146,14 +147,24 @@ bool create_exclusively(const fs::path& path, const std::string& content) {
   return created;
 }
 
-// Moves the stale lock aside; puts it back if it turns out to be another one, taken in between.
-void drop_stale(const fs::path& path, const std::string& seen) {
-  const fs::path aside = path.parent_path() / (".tmp-" + random_suffix());
-  if (::rename(path.c_str(), aside.c_str()) != 0) return;  // another process was faster
-  if (read_lock(aside) != seen) {
-    [[maybe_unused]] const int ignored = ::link(aside.c_str(), path.c_str());
+// Puts `content` in the place of the stale lock `seen`. Only who created the marker named after `seen` may do so, and the
+// replacement is one rename: nobody finds the place empty meanwhile, and a slow process that saw the same stale lock
+// finds another one under its marker. A marker whose owner died is itself a stale lock.
+bool take_over(const fs::path& path, const std::string& seen, const std::string& content) {
+  const fs::path marker = path.string() + fmt::format(".{:016x}", std::hash<std::string>()(seen));
+  if (!create_exclusively(marker, content)) {
+    const auto other = read_lock(marker);
+    if (!other || !is_stale(*other) || !take_over(marker, *other, content)) return false;
   }
-  ::unlink(aside.c_str());
+  bool taken = false;
+  if (read_lock(path) == seen) {
+    const fs::path temporary = path.parent_path() / (".tmp-" + random_suffix());
+    write_file(temporary, content);
+    taken = ::rename(temporary.c_str(), path.c_str()) == 0;
+    if (!taken) ::unlink(temporary.c_str());
+  }
+  ::unlink(marker.c_str());
+  return taken;
 }
 
 [[noreturn]] void throw_held(const fs::path& runs, const std::string& id, const fs::path& lock,
@@ -190,7 +201,7 @@ RunLock RunLock::acquire(const fs::path& runs, const std::string& id) {
     const auto other = read_lock(path);
     if (!other) continue;  // released meanwhile
     if (!is_stale(*other)) throw_held(runs, id, path, *other);
-    drop_stale(path, *other);
+    if (take_over(path, *other, content)) return {path, content};
   }
   throw UserError(path.string(), "can not be taken: others take and release it all the time",
                   "try again later");

@@ -38,7 +38,7 @@ aten::transpose_copy.int aten::unbind_copy.int aten::unsqueeze_copy aten::view_c
 aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten::ones_like aten::new_ones aten::full
 aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
 aten::arange.start_step aten::arange.out aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
-aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag
+aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf aten::where.ScalarOther aten::where.Scalar
 )";
 
 // Element-wise arithmetic and comparisons under other names or with a scalar.
@@ -83,7 +83,22 @@ aten::relu6 aten::relu6_
 aten::var aten::var.dim aten::var.out aten::std aten::std.dim aten::std.out aten::var_mean aten::var_mean.dim
 aten::softmax.int aten::log_softmax.int
 aten::special_softmax aten::special_log_softmax aten::cross_entropy_loss aten::nll_loss aten::nll_loss_nd
-aten::l1_loss
+aten::l1_loss aten::binary_cross_entropy_with_logits aten::kl_div
+aten::soft_margin_loss aten::soft_margin_loss.out aten::soft_margin_loss_backward
+aten::soft_margin_loss_backward.grad_input aten::hinge_embedding_loss aten::margin_ranking_loss
+aten::cosine_embedding_loss aten::cosine_similarity aten::triplet_margin_loss aten::pairwise_distance
+aten::poisson_nll_loss aten::nll_loss2d aten::nll_loss2d.out
+aten::layer_norm aten::group_norm aten::instance_norm aten::rms_norm aten::_fused_rms_norm
+aten::celu aten::celu_ aten::selu aten::selu_ aten::log_sigmoid aten::log_sigmoid.out aten::prelu aten::rrelu
+aten::rrelu_ aten::rrelu_with_noise_backward aten::xlogy.Scalar_Self aten::xlogy.Scalar_Other
+aten::xlogy_.Scalar_Other aten::xlogy.OutScalar_Self aten::xlogy.OutScalar_Other aten::special_xlogy
+aten::special_xlogy.self_scalar aten::special_xlogy.other_scalar
+aten::embedding_bag aten::embedding_bag.padding_idx
+aten::multilabel_margin_loss aten::multilabel_margin_loss.out aten::ctc_loss.IntList aten::ctc_loss.Tensor
+aten::logsumexp aten::logsumexp.out aten::special_logsumexp aten::cumprod_backward aten::embedding_backward
+aten::alpha_dropout aten::alpha_dropout_ aten::feature_dropout aten::feature_dropout_ aten::feature_alpha_dropout
+aten::feature_alpha_dropout_
+aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math aten::_safe_softmax aten::einsum
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.
@@ -103,7 +118,10 @@ aten::_foreach_addcmul.Scalar aten::_foreach_addcmul.ScalarList aten::_foreach_a
 aten::_foreach_addcmul_.Scalar aten::_foreach_addcmul_.ScalarList aten::_foreach_addcmul_.Tensor
 aten::_foreach_addcdiv.Scalar aten::_foreach_addcdiv.ScalarList aten::_foreach_addcdiv.Tensor
 aten::_foreach_addcdiv_.Scalar aten::_foreach_addcdiv_.ScalarList aten::_foreach_addcdiv_.Tensor
-aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.Scalar aten::_foreach_lerp_.ScalarList
+aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.Scalar aten::_foreach_lerp_.ScalarList aten::_foreach_maximum.List aten::_foreach_maximum_.List
+aten::_foreach_minimum.List aten::_foreach_minimum_.List aten::_foreach_clamp_max.Scalar aten::_foreach_clamp_max_.Scalar
+aten::_foreach_clamp_min.Scalar aten::_foreach_clamp_min_.Scalar aten::_foreach_pow.Scalar aten::_foreach_pow_.Scalar
+aten::_foreach_pow.ScalarList aten::_foreach_pow_.ScalarList
 )";
 
 }  // namespace

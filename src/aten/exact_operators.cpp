@@ -96,8 +96,8 @@ aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out 
 aten::threshold.out aten::threshold_
 )", "stock's floating-point arithmetic is not passed on a GPU"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
-aten::prod aten::prod.dim_int aten::prod.int_out aten::cumsum aten::cumsum.out aten::cumsum_ aten::cumprod
-aten::cumprod.out aten::cumprod_ aten::aminmax.out aten::clamp.Tensor aten::clamp.Tensor_out aten::clamp_.Tensor
+aten::prod aten::prod.dim_int aten::prod.int_out
+aten::aminmax.out
 aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor aten::bitwise_or.Tensor
 aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor aten::bitwise_xor.Tensor_out
 aten::bitwise_xor_.Tensor aten::bitwise_not aten::bitwise_not.out aten::bitwise_not_ aten::bitwise_left_shift.Tensor
@@ -106,8 +106,8 @@ aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor aten::__l
 aten::__ilshift__.Scalar aten::__ilshift__.Tensor aten::__rshift__.Scalar aten::__rshift__.Tensor
 aten::__irshift__.Scalar aten::__irshift__.Tensor
 aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace
-aten::bincount aten::arange.start_out aten::scatter_add aten::scatter_add.out aten::scatter_add_ aten::index_add
-aten::index_add.out aten::index_add_ aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
+aten::bincount aten::arange.start_out
+aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
 aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
 aten::unique_consecutive aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
@@ -123,8 +123,8 @@ aten::_unique aten::_unique2 aten::unique_dim
 aten::scatter.value aten::scatter.value_out aten::scatter_.value aten::scatter.src aten::scatter.src_out
 aten::scatter_.src
 )"},
-    {ExactRule::places, "writes by index, accumulating integers only", R"(
-aten::_index_put_impl_ aten::index_copy aten::index_copy.out aten::index_copy_
+    {ExactRule::places, "writes by index", R"(
+aten::index_copy aten::index_copy.out aten::index_copy_
 )", "which of two writes to one place wins is not known to be as on the CPU"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable

@@ -1,7 +1,9 @@
 #include "aten/operator_switch.h"
 
+#include <ATen/Context.h>
 #include <torch/library.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,31 @@ class SilentHandler : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+// Attention takes its composition of certified operators: the fused kernels would be refused.
+class ComposedAttention {
+ public:
+  ComposedAttention() : context_(at::globalContext()) {
+    before_ = {context_.userEnabledFlashSDP(), context_.userEnabledMemEfficientSDP(), context_.userEnabledCuDNNSDP(),
+               context_.userEnabledMathSDP()};
+    set({false, false, false, true});
+  }
+  ~ComposedAttention() { set(before_); }
+  ComposedAttention(const ComposedAttention&) = delete;
+  ComposedAttention& operator=(const ComposedAttention&) = delete;
+
+ private:
+  using Choices = std::array<bool, 4>;
+  void set(const Choices& choices) {
+    context_.setSDPUseFlash(choices[0]);
+    context_.setSDPUseMemEfficient(choices[1]);
+    context_.setSDPUseCuDNN(choices[2]);
+    context_.setSDPUseMath(choices[3]);
+  }
+
+  at::Context& context_;
+  Choices before_;
+};
+
 struct Installed {
   Installed()
       : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__),
@@ -32,6 +59,7 @@ struct Installed {
     guard = std::make_unique<Guard>();
   }
 
+  ComposedAttention attention;
   torch::Library library, device_library, device_autograd_library;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };

@@ -9,6 +9,7 @@ const std::vector<Case>& kernel_cases() {
     add_reduce_cases(all);
     add_function_cases(all);
     add_training_cases(all);
+    add_network_cases(all);
     return all;
   }();
   return cases;

@@ -25,5 +25,6 @@ void add_dense_cases(std::vector<Case>& cases);      // matmul, conv2d
 void add_reduce_cases(std::vector<Case>& cases);     // sums, moments, batch norm, losses, pools
 void add_function_cases(std::vector<Case>& cases);   // pointwise, softmax, random
 void add_training_cases(std::vector<Case>& cases);   // optimizers, exact sums, order plans, host scalars
+void add_network_cases(std::vector<Case>& cases);    // group norm, activations with parameters, additions by index, scans
 
 }  // namespace isobit::golden

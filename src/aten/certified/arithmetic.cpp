@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
+#include <ATen/ops/clamp_cpu_dispatch.h>
 #include <ATen/ops/maximum_cpu_dispatch.h>
 #include <ATen/ops/minimum_cpu_dispatch.h>
 #include <ATen/ops/pow_cpu_dispatch.h>
@@ -187,6 +188,37 @@ Tensor& minimum_out(const Tensor& a, const Tensor& b, Tensor& out) {
   return pointwise_out<2>("aten::minimum", out, {a, b}, apply<Binary::minimum>);
 }
 
+// ---- clamp with tensors: the larger of x and low, then the smaller of that and high
+
+using Limit = std::optional<Tensor>;
+
+bool given(const Limit& limit) { return limit && limit->defined(); }
+bool exact_limits(const Tensor& x, const Limit& low, const Limit& high) {
+  return is_integral(x) && !(given(low) && !is_integral(*low)) && !(given(high) && !is_integral(*high));
+}
+Tensor clamp_tensor(const Tensor& x, const Limit& low, const Limit& high) {
+  if (exact_limits(x, low, high)) return at::cpu::clamp(x, low, high);
+  TORCH_CHECK(given(low) || given(high), "aten::clamp: at least one of min and max must be given");
+  const Tensor raised = given(low) ? isobit::aten::maximum(x, *low) : x;
+  return given(high) ? isobit::aten::minimum(raised, *high) : raised;
+}
+Tensor& clamp_tensor_out(const Tensor& x, const Limit& low, const Limit& high, Tensor& out) {
+  if (exact_limits(x, low, high)) return at::cpu::clamp_out(out, x, low, high);
+  require_float("aten::clamp", out);
+  copy_out(out, clamp_tensor(x, low, high));
+  return out;
+}
+Tensor& clamp_tensor_(Tensor& x, const Limit& low, const Limit& high) {
+  if (exact_limits(x, low, high)) return at::cpu::clamp_(x, low, high);
+  return x.copy_(clamp_tensor(x, low, high));
+}
+Tensor clamp_min_tensor(const Tensor& x, const Tensor& low) { return clamp_tensor(x, low, {}); }
+Tensor& clamp_min_tensor_out(const Tensor& x, const Tensor& low, Tensor& out) { return clamp_tensor_out(x, low, {}, out); }
+Tensor& clamp_min_tensor_(Tensor& x, const Tensor& low) { return clamp_tensor_(x, low, {}); }
+Tensor clamp_max_tensor(const Tensor& x, const Tensor& high) { return clamp_tensor(x, {}, high); }
+Tensor& clamp_max_tensor_out(const Tensor& x, const Tensor& high, Tensor& out) { return clamp_tensor_out(x, {}, high, out); }
+Tensor& clamp_max_tensor_(Tensor& x, const Tensor& high) { return clamp_tensor_(x, {}, high); }
+
 // Gradients: (dy, x or y) and out=.
 constexpr std::string_view gradient_name(Binary op) {
   switch (op) {
@@ -294,6 +326,15 @@ std::vector<Entry> arithmetic_operators() {
       certify<pow_out, kElementwiseNoIntegers>("aten::pow", "Tensor_Tensor_out", power),
       certify<pow_, kElementwiseNoIntegers>("aten::pow_", "Tensor", power),
       certify<maximum, kElementwiseOrStock>("aten::maximum", "", extremum),
+      certify<clamp_tensor, kElementwiseOrStock>("aten::clamp", "Tensor", extremum),
+      certify<clamp_tensor_out, kElementwiseOrStock>("aten::clamp", "Tensor_out", extremum),
+      certify<clamp_tensor_, kElementwiseOrStock>("aten::clamp_", "Tensor", extremum),
+      certify<clamp_min_tensor, kElementwiseOrStock>("aten::clamp_min", "Tensor", extremum),
+      certify<clamp_min_tensor_out, kElementwiseOrStock>("aten::clamp_min", "Tensor_out", extremum),
+      certify<clamp_min_tensor_, kElementwiseOrStock>("aten::clamp_min_", "Tensor", extremum),
+      certify<clamp_max_tensor, kElementwiseOrStock>("aten::clamp_max", "Tensor", extremum),
+      certify<clamp_max_tensor_out, kElementwiseOrStock>("aten::clamp_max", "Tensor_out", extremum),
+      certify<clamp_max_tensor_, kElementwiseOrStock>("aten::clamp_max_", "Tensor", extremum),
       certify<maximum_out, kElementwiseOrStock>("aten::maximum", "out", extremum),
       certify<minimum, kElementwiseOrStock>("aten::minimum", "", extremum),
       certify<minimum_out, kElementwiseOrStock>("aten::minimum", "out", extremum),

@@ -50,5 +50,12 @@ std::vector<Entry> reduce_operators();
 std::vector<Entry> extremum_operators();
 std::vector<Entry> pooling_operators();
 std::vector<Entry> normalization_operators();
+std::vector<Entry> group_normalization_operators();
+std::vector<Entry> activation_operators();
+std::vector<Entry> loss_term_operators();
+std::vector<Entry> indexing_operators();
+std::vector<Entry> index_put_operators();
+std::vector<Entry> optimizer_operators();
+std::vector<Entry> ctc_operators();
 
 }  // namespace isobit::aten

@@ -69,6 +69,40 @@ void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n)
   active_table().invstd_of(variance, eps, invstd, n);
 }
 
+void group_norm(const GroupNormForward& problem) {
+  const FloatEnvironment environment;
+  active_table().group_norm(problem);
+}
+void group_norm_backward(const GroupNormBackward& problem) {
+  const FloatEnvironment environment;
+  active_table().group_norm_backward(problem);
+}
+
+void unary_with(UnaryWith op, const Parameters& parameters, const float* x, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().unary_with(op, parameters, x, y, n);
+}
+void binary_with(BinaryWith op, const Parameters& parameters, const float* u, const float* v, float* y,
+                 std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().binary_with(op, parameters, u, v, y, n);
+}
+void ternary_with(TernaryWith op, const Parameters& parameters, const float* u, const float* v, const float* w,
+                  float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().ternary_with(op, parameters, u, v, w, y, n);
+}
+
+void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
+                 float alpha, const float* source, float* destination) {
+  const FloatEnvironment environment;
+  active_table().indexed_add(occurrences, outer, source_rows, inner, alpha, source, destination);
+}
+void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().cumulative(op, outer, size, inner, x, y);
+}
+
 void softmax(const SoftmaxShape& shape, const float* x, float* y) {
   const FloatEnvironment environment;
   active_table().softmax(shape, x, y);

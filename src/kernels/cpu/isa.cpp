@@ -14,10 +14,12 @@ namespace {
   space::fill_conv2d(t);           \
   space::fill_reduce(t);           \
   space::fill_batch_norm(t);       \
+  space::fill_group_norm(t);       \
   space::fill_softmax(t);          \
   space::fill_loss(t);             \
   space::fill_pool2d(t);           \
   space::fill_pointwise(t);        \
+  space::fill_activation(t);       \
   space::fill_random(t);           \
   space::fill_optimizer(t);        \
   space::fill_exact_sum(t);        \
@@ -27,6 +29,7 @@ KernelTable make_table(Isa isa) {
   KernelTable t;
   ISOBIT_FILL_ALL(reference, t);
   reference::fill_elementwise(t);
+  reference::fill_indexed(t);
   switch (isa) {
     case Isa::reference:
       break;

@@ -6,11 +6,14 @@
 // outputs.
 #pragma once
 
+#include "kernels/activation.h"
 #include "kernels/batch_norm.h"
 #include "kernels/conv2d.h"
 #include "kernels/elementwise.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
+#include "kernels/group_norm.h"
+#include "kernels/indexed.h"
 #include "kernels/isa.h"
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
@@ -43,6 +46,9 @@ struct KernelTable {
   decltype(&kernels::batch_norm_backward) batch_norm_backward = nullptr;
   decltype(&kernels::invstd_of) invstd_of = nullptr;
 
+  decltype(&kernels::group_norm) group_norm = nullptr;
+  decltype(&kernels::group_norm_backward) group_norm_backward = nullptr;
+
   decltype(&kernels::softmax) softmax = nullptr;
   decltype(&kernels::log_softmax) log_softmax = nullptr;
   decltype(&kernels::softmax_backward) softmax_backward = nullptr;
@@ -71,6 +77,13 @@ struct KernelTable {
   decltype(&kernels::hardtanh_backward) hardtanh_backward = nullptr;
   decltype(&kernels::leaky_relu) leaky_relu = nullptr;
   decltype(&kernels::leaky_relu_backward) leaky_relu_backward = nullptr;
+
+  decltype(&kernels::unary_with) unary_with = nullptr;
+  decltype(&kernels::binary_with) binary_with = nullptr;
+  decltype(&kernels::ternary_with) ternary_with = nullptr;
+
+  decltype(&kernels::indexed_add) indexed_add = nullptr;
+  decltype(&kernels::cumulative) cumulative = nullptr;
 
   decltype(&kernels::exact_binary) exact_binary = nullptr;
   decltype(&kernels::exact_unary) exact_unary = nullptr;
@@ -104,10 +117,12 @@ struct KernelTable {
   void fill_conv2d(KernelTable& t);     \
   void fill_reduce(KernelTable& t);     \
   void fill_batch_norm(KernelTable& t); \
+  void fill_group_norm(KernelTable& t); \
   void fill_softmax(KernelTable& t);    \
   void fill_loss(KernelTable& t);       \
   void fill_pool2d(KernelTable& t);     \
   void fill_pointwise(KernelTable& t);  \
+  void fill_activation(KernelTable& t); \
   void fill_random(KernelTable& t);     \
   void fill_optimizer(KernelTable& t);  \
   void fill_exact_sum(KernelTable& t);  \
@@ -115,6 +130,7 @@ struct KernelTable {
 namespace reference {
 ISOBIT_DECLARE_FILLS
 void fill_elementwise(KernelTable& t);  // no vector build: the CPU's own come from stock
+void fill_indexed(KernelTable& t);      // nor here: every host uses the reference's
 }
 namespace avx2 { ISOBIT_DECLARE_FILLS }
 namespace avx512 { ISOBIT_DECLARE_FILLS }

@@ -9,6 +9,7 @@
 #include "contract/scalar_ops.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/row_moments.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/threads.h"
 
@@ -76,18 +77,6 @@ void for_each_channel(const ChannelShape& s, Function function) {
     const ChannelScratch scratch(s);
     for (std::int64_t c = begin; c < end; ++c) function(c, scratch);
   });
-}
-
-contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
-  const float sum =
-      leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
-  const float mean = sum / static_cast<float>(n);
-  const FloatLanes center(mean);
-  const float m2 = leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
-    const FloatLanes d = keep(fetch(p + i, part) - center, part);
-    return fma(d, d, t);
-  });
-  return {n, mean, m2};
 }
 
 contract::Moments moments_of(const Channel& x) {

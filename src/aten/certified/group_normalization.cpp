@@ -1,0 +1,121 @@
+// Layer and group normalisation (contract, section 4; formulas in kernels/group_norm.h). nn.LayerNorm and nn.GroupNorm
+// reach these; nn.InstanceNorm is batch normalisation.
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/tensors.h"
+#include "kernels/group_norm.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using kernels::GroupShape;
+using Optional = std::optional<Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+constexpr const char* kLayer = "aten::native_layer_norm";
+constexpr const char* kLayerBackward = "aten::native_layer_norm_backward";
+constexpr const char* kGroup = "aten::native_group_norm";
+constexpr const char* kGroupBackward = "aten::native_group_norm_backward";
+
+// Contiguous, `count` values; undefined where absent.
+Tensor values_of(const char* op, const Optional& tensor, std::int64_t count) {
+  if (!tensor || !tensor->defined()) return {};
+  require_float(op, *tensor);
+  TORCH_CHECK(tensor->numel() == count, op, ": ", count, " values expected, got sizes ", tensor->sizes());
+  return contiguous(*tensor);
+}
+const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
+float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
+
+Three forward(const char* op, const GroupShape& shape, const Tensor& input, const Optional& weight, const Optional& bias,
+              double eps, at::IntArrayRef statistics) {
+  require_float(op, input);
+  const Tensor x = contiguous(input), w = values_of(op, weight, shape.c), b = values_of(op, bias, shape.c);
+  const Three results{new_tensor(x.sizes()), new_tensor(statistics), new_tensor(statistics)};
+  const auto& [y, mean, invstd] = results;
+  kernels::group_norm({.shape = shape, .x = read(x), .weight = read(w), .bias = read(b), .y = write(y),
+                       .mean = write(mean), .invstd = write(invstd), .eps = eps});
+  return results;
+}
+
+Three backward(const char* op, const GroupShape& shape, const Tensor& grad_output, const Tensor& input,
+               const Tensor& saved_mean, const Tensor& saved_invstd, const Optional& weight,
+               at::IntArrayRef weight_sizes, std::array<bool, 3> mask) {
+  require_float(op, {&grad_output, &input});
+  TORCH_CHECK(grad_output.numel() == input.numel(), op, ": grad_output has sizes ", grad_output.sizes(), ", input ",
+              input.sizes());
+  const Tensor x = contiguous(input), dy = contiguous(grad_output), w = values_of(op, weight, shape.c);
+  const Tensor mean = values_of(op, saved_mean, shape.rows()), invstd = values_of(op, saved_invstd, shape.rows());
+  Tensor dx, dweight, dbias;
+  if (mask[0]) dx = new_tensor(x.sizes());
+  if (mask[1]) dweight = new_tensor(weight_sizes);
+  if (mask[2]) dbias = new_tensor(weight_sizes);
+  kernels::group_norm_backward({.shape = shape, .x = read(x), .dy = read(dy), .weight = read(w), .mean = read(mean),
+                                .invstd = read(invstd), .dx = write(dx), .dweight = write(dweight),
+                                .dbias = write(dbias)});
+  return {dx, dweight, dbias};
+}
+
+// ---- layers: the last dimensions
+
+GroupShape layer_shape(const char* op, const Tensor& x, at::IntArrayRef normalized) {
+  const auto axis = x.dim() - static_cast<std::int64_t>(normalized.size());
+  TORCH_CHECK(!normalized.empty() && axis >= 0 && x.sizes().slice(static_cast<std::size_t>(axis)) == normalized, op,
+              ": normalized_shape ", normalized, " does not end the input's sizes ", x.sizes());
+  GroupShape shape;
+  shape.n = c10::multiply_integers(x.sizes().slice(0, static_cast<std::size_t>(axis)));
+  shape.c = c10::multiply_integers(normalized);
+  return shape;
+}
+
+Three layer_norm(const Tensor& x, at::IntArrayRef normalized, const Optional& weight, const Optional& bias, double eps) {
+  const GroupShape shape = layer_shape(kLayer, x, normalized);
+  at::DimVector statistics(x.sizes());
+  for (std::size_t d = statistics.size() - normalized.size(); d < statistics.size(); ++d) statistics[d] = 1;
+  return forward(kLayer, shape, x, weight, bias, eps, statistics);
+}
+Three layer_norm_backward(const Tensor& dy, const Tensor& x, at::IntArrayRef normalized, const Tensor& mean,
+                          const Tensor& invstd, const Optional& weight, const Optional& /*bias*/,
+                          std::array<bool, 3> mask) {
+  return backward(kLayerBackward, layer_shape(kLayerBackward, x, normalized), dy, x, mean, invstd, weight, normalized,
+                  mask);
+}
+
+// ---- groups of channels
+
+GroupShape group_shape(const char* op, const Tensor& x, std::int64_t n, std::int64_t c, std::int64_t inner,
+                       std::int64_t groups) {
+  TORCH_CHECK(groups > 0 && c % groups == 0 && x.numel() == n * c * inner, op, ": ", groups, " groups of ", c,
+              " channels, input ", x.sizes());
+  return {n, c, inner, groups};
+}
+
+Three group_norm(const Tensor& x, const Optional& weight, const Optional& bias, std::int64_t n, std::int64_t c,
+                 std::int64_t inner, std::int64_t groups, double eps) {
+  return forward(kGroup, group_shape(kGroup, x, n, c, inner, groups), x, weight, bias, eps, {n, groups});
+}
+Three group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& invstd,
+                          const Optional& weight, std::int64_t n, std::int64_t c, std::int64_t inner,
+                          std::int64_t groups, std::array<bool, 3> mask) {
+  return backward(kGroupBackward, group_shape(kGroupBackward, x, n, c, inner, groups), dy, x, mean, invstd, weight, {c},
+                  mask);
+}
+
+}  // namespace
+
+std::vector<Entry> group_normalization_operators() {
+  constexpr std::string_view moments = "4: leaf moments; y = fma(x - mean, weight * invstd, bias)";
+  constexpr std::string_view gradient = "4: sums of g = dy * weight and g * (x - mean); kernels/group_norm.h";
+  return {
+      certify<layer_norm>(kLayer, "", moments),
+      certify<layer_norm_backward>(kLayerBackward, "", gradient),
+      certify<group_norm>(kGroup, "", moments),
+      certify<group_norm_backward>(kGroupBackward, "", gradient),
+  };
+}
+
+}  // namespace isobit::aten

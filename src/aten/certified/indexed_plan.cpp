@@ -1,0 +1,90 @@
+#include "aten/certified/indexed_plan.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/WrapDimUtils.h>
+
+#include "aten/device_work.h"
+
+namespace isobit::aten {
+
+using at::Scalar;
+using at::Tensor;
+
+Tensor host_integers(std::int64_t n) { return Tensor(at::detail::empty_cpu({n}, at::kLong)); }
+Tensor on_host(const Tensor& index) { return contiguous(index.to(at::kCPU).to(at::kLong)); }
+
+// destination[k] for source row k; negative ones meet nothing.
+IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows) {
+  const std::int64_t* to = destinations.const_data_ptr<std::int64_t>();
+  const std::int64_t n = destinations.numel();
+  IndexedPlan plan{host_integers(rows + 1), {}};
+  std::int64_t* const begin = plan.begin.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t r = 0; r <= rows; ++r) begin[r] = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (to[k] >= 0) ++begin[to[k] + 1];
+  }
+  for (std::int64_t r = 0; r < rows; ++r) begin[r + 1] += begin[r];
+  plan.order = host_integers(begin[rows]);
+  std::int64_t* const order = plan.order.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < n; ++k) {  // moves every begin[r] to the row's end
+    if (to[k] >= 0) order[begin[to[k]]++] = k;
+  }
+  for (std::int64_t r = rows; r > 0; --r) begin[r] = begin[r - 1];
+  begin[0] = 0;
+  return plan_of_lists(plan.begin, plan.order);
+}
+
+IndexedPlan plan_of_lists(const Tensor& begin, const Tensor& order) {
+  const c10::Device* const device = working_device();
+  if (device == nullptr) return {begin, order};
+  return {begin.to(*device), order.to(*device)};
+}
+
+void check_index(const char* op, const Tensor& index, std::int64_t rows) {
+  const std::int64_t* values = index.const_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < index.numel(); ++k) {
+    TORCH_CHECK_INDEX(values[k] >= 0 && values[k] < rows, op, ": index ", values[k], " is out of bounds for ", rows,
+                      " rows");
+  }
+}
+
+void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+              const Scalar& alpha) {
+  require_float(op, {&self, &source});
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  const Tensor host = on_host(index).flatten();
+  at::DimVector sizes = self.dim() == 0 ? at::DimVector{1} : at::DimVector(self.sizes());
+  const std::int64_t rows = sizes[dim];
+  check_index(op, host, rows);
+  sizes[dim] = host.numel();
+  TORCH_CHECK(source.dim() == self.dim() ? source.numel() == c10::multiply_integers(sizes) : source.numel() == 1, op,
+              ": source has sizes ", source.sizes(), " where ", at::IntArrayRef(sizes), " are indexed");
+  std::int64_t outer = 1, inner = 1;
+  for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
+  for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
+  const Tensor from = contiguous(source);
+  const IndexedPlan plan = plan_of(host, rows);
+  kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, to_float(alpha), from.const_data_ptr<float>(),
+                       self.mutable_data_ptr<float>());
+}
+Tensor fresh_copy(const Tensor& self) {
+  const Tensor copy = new_tensor(self.sizes());
+  return copy.copy_(self);
+}
+
+Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std::int64_t rows, std::int64_t padding,
+                     bool scale_by_frequency) {
+  check_index(op, index, rows);
+  const std::int64_t width = index.numel() == 0 ? dy.size(-1) : dy.numel() / index.numel();
+  const Tensor dweight = new_tensor({rows, width});
+  dweight.zero_();
+  const Tensor met = padding < 0 ? index : index.masked_fill(index.eq(padding), -1);
+  const IndexedPlan plan = plan_of(met, rows);
+  kernels::indexed_add(plan.occurrences(), 1, index.numel(), width, 1.0f, dy.const_data_ptr<float>(),
+                       dweight.mutable_data_ptr<float>());
+  if (!scale_by_frequency) return dweight;
+  const Tensor counts = plan.begin.narrow(0, 1, rows).sub(plan.begin.narrow(0, 0, rows)).clamp_min(1);
+  return dweight.div_(counts.to(at::kFloat).unsqueeze(1));
+}
+
+}  // namespace isobit::aten

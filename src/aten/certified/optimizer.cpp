@@ -1,0 +1,171 @@
+// The fused optimizer steps (contract, section 8): the single-tensor sequence, tensor after tensor.
+//
+// SGD and Adam are one pass each (kernels/optimizer.h); amsgrad and Adagrad are composed of certified operators. Loss
+// scaling (grad_scale, found_inf) is refused: it belongs to 16-bit training.
+#include "kernels/optimizer.h"
+
+#include <ATen/ops/maximum.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/tensors.h"
+#include "aten/refusal.h"
+#include "contract/host_scalars.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using at::TensorList;
+using Optional = std::optional<Tensor>;
+
+void check_lists(const char* op, std::initializer_list<TensorList> lists, const Optional& scale, const Optional& found) {
+  if ((scale && scale->defined()) || (found && found->defined())) {
+    refuse(op, "does not take scaled losses", "train in float32 without GradScaler");
+  }
+  for (const TensorList& list : lists) {
+    TORCH_CHECK(list.size() == lists.begin()->size(), op, ": lists of ", lists.begin()->size(), " and ", list.size(),
+                " tensors");
+    for (const Tensor& tensor : list) require_float(op, tensor);
+  }
+}
+
+// Calls step(data...) on arrays in which the same elements have the same places, and copies back where that took copies.
+// The first `written` of the tensors are written.
+template <std::size_t N, class Step>
+void in_same_order(std::array<Tensor, N> tensors, std::size_t written, const Step& step) {
+  bool alike = tensors[0].is_non_overlapping_and_dense();
+  for (const Tensor& t : tensors) alike &= t.sizes() == tensors[0].sizes() && t.strides() == tensors[0].strides();
+  std::array<Tensor, N> used = tensors;
+  std::array<float*, N> data{};
+  for (std::size_t i = 0; i < N; ++i) {
+    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(), "optimizer step: sizes ", tensors[0].sizes(), " and ",
+                tensors[i].sizes());
+    if (!alike) used[i] = tensors[i].contiguous();
+    data[i] = static_cast<float*>(used[i].data_ptr());
+  }
+  step(data, tensors[0].numel());
+  for (std::size_t i = 0; i < written; ++i) {
+    if (!used[i].is_same(tensors[i])) tensors[i].copy_(used[i]);
+  }
+}
+
+// ---- SGD
+
+void sgd(TensorList parameters, TensorList gradients, TensorList buffers, double weight_decay, double momentum,
+         double lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const Optional& scale,
+         const Optional& found) {
+  constexpr const char* op = "aten::_fused_sgd_";
+  check_lists(op, {parameters, gradients}, scale, found);
+  if (momentum != 0) check_lists(op, {parameters, buffers}, {}, {});
+  const kernels::SgdOptions options{lr, momentum, dampening, weight_decay, nesterov};
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
+    if (momentum != 0) {
+      in_same_order<3>({parameters[i], buffers[i], gradient}, 2, [&](const auto& data, std::int64_t n) {
+        kernels::sgd_step(options, is_first_step, data[0], data[2], data[1], n);
+      });
+    } else {
+      in_same_order<2>({parameters[i], gradient}, 1, [&](const auto& data, std::int64_t n) {
+        kernels::sgd_step(options, is_first_step, data[0], data[1], nullptr, n);
+      });
+    }
+  }
+}
+void sgd_tensor_lr(TensorList parameters, TensorList gradients, TensorList buffers, double weight_decay, double momentum,
+                   const Tensor& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+                   const Optional& scale, const Optional& found) {
+  sgd(parameters, gradients, buffers, weight_decay, momentum, lr.item<double>(), dampening, nesterov, maximize,
+      is_first_step, scale, found);
+}
+
+// ---- Adam, AdamW
+
+// The single-tensor sequence with the running maximum of the squares.
+void amsgrad_step(const kernels::AdamOptions& o, std::int64_t step, const Tensor& parameter, Tensor gradient,
+                  const Tensor& average, const Tensor& square, const Tensor& largest) {
+  if (o.weight_decay != 0) {
+    if (o.decoupled) {
+      parameter.mul_(1 - o.lr * o.weight_decay);
+    } else {
+      gradient = gradient.add(parameter, o.weight_decay);
+    }
+  }
+  average.lerp_(gradient, 1 - o.beta1);
+  square.mul_(o.beta2).addcmul_(gradient, gradient, 1 - o.beta2);
+  largest.copy_(at::maximum(largest, square));
+  const double correction1 = 1 - contract::power_rounded(o.beta1, static_cast<std::uint64_t>(step));
+  const double correction2 = 1 - contract::power_rounded(o.beta2, static_cast<std::uint64_t>(step));
+  const Tensor denominator = largest.sqrt().div_(std::sqrt(correction2)).add_(o.eps);
+  parameter.addcdiv_(average, denominator, -(o.lr / correction1));
+}
+
+template <bool decoupled>
+void adam(TensorList parameters, TensorList gradients, TensorList averages, TensorList squares, TensorList largest,
+          TensorList steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
+          bool maximize, const Optional& scale, const Optional& found) {
+  constexpr const char* op = decoupled ? "aten::_fused_adamw_" : "aten::_fused_adam_";
+  check_lists(op, {parameters, gradients, averages, squares, steps}, scale, found);
+  if (amsgrad) check_lists(op, {parameters, largest}, {}, {});
+  const kernels::AdamOptions options{lr, beta1, beta2, eps, weight_decay, decoupled};
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
+    const auto step = static_cast<std::int64_t>(steps[i].item<double>());
+    if (amsgrad) {
+      amsgrad_step(options, step, parameters[i], gradient, averages[i], squares[i], largest[i]);
+      continue;
+    }
+    in_same_order<4>({parameters[i], averages[i], squares[i], gradient}, 3, [&](const auto& data, std::int64_t n) {
+      kernels::adam_step(options, step, data[0], data[3], data[1], data[2], n);
+    });
+  }
+}
+template <bool decoupled>
+void adam_tensor_lr(TensorList parameters, TensorList gradients, TensorList averages, TensorList squares,
+                    TensorList largest, TensorList steps, const Tensor& lr, double beta1, double beta2,
+                    double weight_decay, double eps, bool amsgrad, bool maximize, const Optional& scale,
+                    const Optional& found) {
+  adam<decoupled>(parameters, gradients, averages, squares, largest, steps, lr.item<double>(), beta1, beta2,
+                  weight_decay, eps, amsgrad, maximize, scale, found);
+}
+
+// ---- Adagrad
+
+void adagrad(TensorList parameters, TensorList gradients, TensorList sums, TensorList steps, double lr, double lr_decay,
+             double weight_decay, double eps, bool maximize, const Optional& scale, const Optional& found) {
+  check_lists("aten::_fused_adagrad_", {parameters, gradients, sums, steps}, scale, found);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
+    if (weight_decay != 0) gradient = gradient.add(parameters[i], weight_decay);
+    const double rate = lr / (1 + (steps[i].item<double>() - 1) * lr_decay);
+    sums[i].addcmul_(gradient, gradient, 1.0);
+    parameters[i].addcdiv_(gradient, sums[i].sqrt().add_(eps), -rate);
+  }
+}
+void adagrad_tensor_lr(TensorList parameters, TensorList gradients, TensorList sums, TensorList steps, const Tensor& lr,
+                       double lr_decay, double weight_decay, double eps, bool maximize, const Optional& scale,
+                       const Optional& found) {
+  adagrad(parameters, gradients, sums, steps, lr.item<double>(), lr_decay, weight_decay, eps, maximize, scale, found);
+}
+
+}  // namespace
+
+std::vector<Entry> optimizer_operators() {
+  constexpr std::string_view section = "8: the single-tensor sequence";
+  return {
+      certify<sgd>("aten::_fused_sgd_", "", section),
+      certify<sgd_tensor_lr>("aten::_fused_sgd_", "tensor_lr", section),
+      certify<adam<false>>("aten::_fused_adam_", "", section),
+      certify<adam_tensor_lr<false>>("aten::_fused_adam_", "tensor_lr", section),
+      certify<adam<true>>("aten::_fused_adamw_", "", section),
+      certify<adam_tensor_lr<true>>("aten::_fused_adamw_", "tensor_lr", section),
+      certify<adagrad>("aten::_fused_adagrad_", "", section),
+      certify<adagrad_tensor_lr>("aten::_fused_adagrad_", "tensor_lr", section),
+  };
+}
+
+}  // namespace isobit::aten

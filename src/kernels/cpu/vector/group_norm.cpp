@@ -1,0 +1,185 @@
+// Group and layer normalisation over the lane count.
+//
+// A row lies in one piece, so its leaves are loads; its channels' factors vary along it (inner = 1) or by segments. The
+// channels' gradients: with inner = 1 and one group a register holds channels, else a leaf is gathered first.
+#include "kernels/group_norm.h"
+
+#include "contract/scalar_ops.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/row_moments.h"
+#include "kernels/cpu/workspace.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+using contract::kLeaf;
+constexpr std::int64_t kWorthAThread = 16384;  // elements
+
+std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+std::int64_t grain(std::int64_t elements) { return kWorthAThread / (elements + 1) + 1; }
+
+// function(i, Whole or Part, first channel of these elements) over a row's elements: each register's channels lie side by
+// side (inner = 1: lane l has channel c + l) or are one (else).
+template <class Function>
+ISOBIT_INLINE void along_row(const GroupShape& s, std::int64_t r, Function function) {
+  const std::int64_t first = r % s.groups * s.group_channels();
+  if (s.inner == 1) {
+    for_each_register(s.per_row(), [&](std::int64_t i, auto part) { function(i, part, first + i); });
+    return;
+  }
+  for (std::int64_t c = 0; c < s.group_channels(); ++c) {
+    for_each_register(s.inner,
+                      [&](std::int64_t i, auto part) { function(c * s.inner + i, part, first + c); });
+  }
+}
+
+// The channels' values there.
+template <class Extent>
+ISOBIT_INLINE FloatLanes of_channels(const GroupShape& s, const float* values, std::int64_t c, Extent part) {
+  return s.inner == 1 ? fetch(values + c, part) : FloatLanes(values[c]);
+}
+
+void normalise_row(const GroupNormForward& p, std::int64_t r) {
+  const std::int64_t count = p.shape.per_row();
+  const float* const x = p.x + r * count;
+  float* const y = p.y + r * count;
+  const contract::Moments moments = row_moments(x, count);
+  const float variance = count > 0 ? moments.m2 / static_cast<float>(count) : 0.0f;
+  const float invstd = 1.0f / contract::sqrt(variance + static_cast<float>(p.eps));
+  p.mean[r] = moments.mean;
+  p.invstd[r] = invstd;
+  const FloatLanes center(moments.mean), inverse(invstd);
+  along_row(p.shape, r, [&](std::int64_t i, auto part, std::int64_t c) {
+    const FloatLanes s = p.weight ? of_channels(p.shape, p.weight, c, part) * inverse : inverse;
+    const FloatLanes shift = p.bias ? of_channels(p.shape, p.bias, c, part) : FloatLanes(0.0f);
+    put(y + i, fma(fetch(x + i, part) - center, s, shift), part);
+  });
+}
+
+void group_norm(const GroupNormForward& p) {
+  parallel_for(0, p.shape.rows(), grain(p.shape.per_row()), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) normalise_row(p, r);
+  });
+}
+
+// g: scratch for a row.
+void input_gradient(const GroupNormBackward& p, std::int64_t r, float* scratch) {
+  const std::int64_t count = p.shape.per_row();
+  const float *const x = p.x + r * count, *const dy = p.dy + r * count;
+  const float* g = dy;
+  if (p.weight) {
+    along_row(p.shape, r, [&](std::int64_t i, auto part, std::int64_t c) {
+      put(scratch + i, fetch(dy + i, part) * of_channels(p.shape, p.weight, c, part), part);
+    });
+    g = scratch;
+  }
+  const FloatLanes center(p.mean[r]);
+  contract::PairwiseTreeOf<float> sums, dots;
+  for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
+    const float *const x_leaf = x + begin, *const g_leaf = g + begin;
+    const TwoSums leaf = leaf_two_sums(
+        smaller(kLeaf, count - begin), [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
+          const FloatLanes gradient = fetch(g_leaf + i, part);
+          sum = sum + gradient;
+          dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);
+        });
+    sums.add(leaf.first);
+    dots.add(leaf.second);
+  }
+  const float n = static_cast<float>(count), invstd = p.invstd[r];
+  const FloatLanes a((sums.result() + 0.0f) / n), k((dots.result() + 0.0f) * invstd * invstd / n), inverse(invstd);
+  float* const dx = p.dx + r * count;
+  for_each_register(count, [&](std::int64_t i, auto part) {
+    put(dx + i, fma(-(fetch(x + i, part) - center), k, fetch(g + i, part) - a) * inverse, part);
+  });
+}
+
+// ---- gradients of weight and bias
+
+// inner = 1, one group: a register of channels, rows in leaves.
+template <class Extent>
+void column_gradients(const GroupNormBackward& p, std::int64_t c, Extent part) {
+  const std::int64_t stride = p.shape.c;
+  contract::PairwiseTreeOf<FloatLanes> sums, dots;
+  for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, p.shape.n - begin);
+    FloatLanes sum[1], dot[1];
+    const auto add = [&](FloatLanes t, std::int64_t r, int) {
+      return t + fetch(p.dy + (begin + r) * stride + c, part);
+    };
+    const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
+      const std::int64_t row = begin + r, at = row * stride + c;
+      const FloatLanes normal = (fetch(p.x + at, part) - FloatLanes(p.mean[row])) * FloatLanes(p.invstd[row]);
+      return fma(fetch(p.dy + at, part), normal, t);
+    };
+    if (p.dbias) column_leaf<1>(n, 0.0f, add, Plus{}, sum), sums.add(sum[0]);
+    if (p.dweight) column_leaf<1>(n, 0.0f, add_product, Plus{}, dot), dots.add(dot[0]);
+  }
+  const FloatLanes zero(0.0f);
+  if (p.dbias) put(p.dbias + c, (p.shape.n > 0 ? sums.result() : zero) + zero, part);
+  if (p.dweight) put(p.dweight + c, (p.shape.n > 0 ? dots.result() : zero) + zero, part);
+}
+
+// Any shape: the leaf's dy and normalised x are gathered.
+void channel_gradients(const GroupNormBackward& p, std::int64_t c) {
+  const GroupShape& s = p.shape;
+  const std::int64_t group = c / s.group_channels(), count = s.n * s.inner;
+  contract::PairwiseTreeOf<float> sums, dots;
+  float dy[kLeaf + kLanes], normal[kLeaf + kLanes];
+  for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, count - begin);
+    std::int64_t sample = begin / s.inner, at = begin % s.inner;
+    for (std::int64_t done = 0; done < n; ++sample, at = 0) {
+      const std::int64_t length = smaller(n - done, s.inner - at), from = (sample * s.c + c) * s.inner + at;
+      const FloatLanes mean(p.mean[sample * s.groups + group]), inverse(p.invstd[sample * s.groups + group]);
+      for_each_register(length, [&](std::int64_t i, auto part) {
+        store(dy + done + i, fetch(p.dy + from + i, part));
+        store(normal + done + i, (fetch(p.x + from + i, part) - mean) * inverse);
+      });
+      done += length;
+    }
+    const TwoSums leaf = leaf_two_sums(n, [&](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
+      const FloatLanes gradient = fetch(dy + i, part);
+      sum = sum + gradient;
+      dot = fma(gradient, fetch(normal + i, part), dot);
+    });
+    sums.add(leaf.first);
+    dots.add(leaf.second);
+  }
+  if (p.dbias) p.dbias[c] = sums.result() + 0.0f;
+  if (p.dweight) p.dweight[c] = dots.result() + 0.0f;
+}
+
+void group_norm_backward(const GroupNormBackward& p) {
+  const GroupShape& s = p.shape;
+  if (p.dx) {
+    parallel_for(0, s.rows(), grain(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
+      Workspace workspace;
+      float* const scratch = p.weight ? workspace.floats(s.per_row()) : nullptr;
+      for (std::int64_t r = begin; r < end; ++r) input_gradient(p, r, scratch);
+    });
+  }
+  if (!p.dweight && !p.dbias) return;
+  if (s.inner == 1 && s.groups == 1) {
+    parallel_for(0, (s.c + kLanes - 1) / kLanes, grain(s.n * kLanes), [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t first = begin * kLanes;
+      for_each_register(smaller(end * kLanes, s.c) - first,
+                        [&](std::int64_t i, auto part) { column_gradients(p, first + i, part); });
+    });
+  } else {
+    parallel_for(0, s.c, grain(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) channel_gradients(p, c);
+    });
+  }
+}
+
+}  // namespace
+
+void fill_group_norm(KernelTable& t) {
+  t.group_norm = group_norm;
+  t.group_norm_backward = group_norm_backward;
+}
+
+}  // namespace isobit::kernels::ISOBIT_ISA

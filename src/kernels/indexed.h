@@ -1,0 +1,31 @@
+// Additions by index and running sums: operators whose order is the source's own (contract, section 4).
+//
+// Thread-safe; uses the pool.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::kernels {
+
+// Which source rows go to which destination row: those of row r are order[begin[r]] .. order[begin[r + 1] - 1],
+// ascending. On a device both arrays lie there.
+struct Occurrences {
+  std::int64_t rows = 0;
+  const std::int64_t* begin = nullptr;  // [rows + 1]
+  const std::int64_t* order = nullptr;  // [begin[rows]]
+};
+
+// destination [outer, rows, inner], source [outer, source_rows, inner]: where destination row r occurs,
+// destination = destination + s (alpha 1), else fma(alpha, s, destination), s the sum of its occurrences: leaves of 512,
+// each a chain of additions from +0, and the pairwise tree. Other rows are not touched.
+void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
+                 float alpha, const float* source, float* destination);
+
+enum class Cumulative {
+  sum,      // t = +0; y[k] = t = t + x[k]
+  product,  // t = 1; y[k] = t = t * x[k]
+};
+// Along the middle of [outer, size, inner]; y may be x.
+void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y);
+
+}  // namespace isobit::kernels

@@ -1,0 +1,113 @@
+// The losses of torch.nn beside those of softmax_loss_test.cpp.
+#include <cmath>
+
+#include "operator_cases.h"
+
+namespace isobit::test {
+namespace {
+
+constexpr std::int64_t kReductions[] = {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum};
+
+using Loss = std::function<Tensor(const Tensors&, std::int64_t)>;
+void check_reductions(const std::string& name, const Tensors& inputs, const Loss& loss) {
+  for (const std::int64_t reduction : kReductions) {
+    check({name + " " + std::to_string(reduction), inputs, [=](const Tensors& t) { return loss(t, reduction); }, 2e-5});
+  }
+}
+
+TEST(LossTerms, ValuesGradientsThreadsStridesAndStockBack) {
+  at::manual_seed(90);
+  const Tensor x = at::randn({12, 7}), y = at::randn({12, 7}), p = at::rand({12, 7}).mul(0.9).add(0.05);
+  const Tensor q = at::rand({12, 7}), signs = at::where(y > 0, at::ones({12, 7}), at::full({12, 7}, -1.0f));
+  check_reductions("l1", {x, y}, [](const Tensors& t, auto r) { return at::l1_loss(t[0], t[1], r); });
+  check_reductions("smooth l1", {x, y}, [](const Tensors& t, auto r) { return at::smooth_l1_loss(t[0], t[1], r, 0.7); });
+  check_reductions("huber", {x, y}, [](const Tensors& t, auto r) { return at::huber_loss(t[0], t[1], r, 0.7); });
+  check_reductions("bce", {p, q, at::rand({7})},
+                   [](const Tensors& t, auto r) { return at::binary_cross_entropy(t[0], t[1].detach(), t[2].detach(), r); });
+  check_reductions("bce with logits", {x, q, at::rand({7}), at::rand({7})}, [](const Tensors& t, auto r) {
+    return at::binary_cross_entropy_with_logits(t[0], t[1].detach(), t[2].detach(), t[3].detach(), r);
+  });
+  check_reductions("kl", {x, q}, [](const Tensors& t, auto r) { return at::kl_div(t[0], t[1], r); });
+  check_reductions("kl of logarithms", {x, y}, [](const Tensors& t, auto r) { return at::kl_div(t[0], t[1], r, true); });
+  check_reductions("soft margin", {x, signs},
+                   [](const Tensors& t, auto r) { return at::soft_margin_loss(t[0], t[1].detach(), r); });
+  check_reductions("hinge embedding", {x, signs},
+                   [](const Tensors& t, auto r) { return at::hinge_embedding_loss(t[0], t[1].detach(), 1.0, r); });
+  check_reductions("margin ranking", {x, y, signs},
+                   [](const Tensors& t, auto r) { return at::margin_ranking_loss(t[0], t[1], t[2].detach(), 0.2, r); });
+  check_reductions("cosine embedding", {x, y, signs}, [](const Tensors& t, auto r) {
+    return at::cosine_embedding_loss(t[0], t[1], t[2].detach().select(1, 0), 0.1, r);
+  });
+  check_reductions("triplet margin", {x, y, at::randn({12, 7})}, [](const Tensors& t, auto r) {
+    return at::triplet_margin_loss(t[0], t[1], t[2], 1.0, 2, 1e-6, true, r);
+  });
+  check_reductions("poisson", {x, q},
+                   [](const Tensors& t, auto r) { return at::poisson_nll_loss(t[0], t[1].detach(), true, false, 1e-8, r); });
+  check_reductions("dice", {x, q}, [](const Tensors& t, auto) {
+    const Tensor s = t[0].sigmoid();
+    return ((s * t[1]).sum(1) * 2 + 1) / (s.sum(1) + t[1].sum(1) + 1);
+  });
+}
+
+TEST(LossTerms, ClassTargets) {
+  at::manual_seed(91);
+  const Tensor classes = at::arange(12).mul(5).remainder(7), image = at::arange(40).mul(3).remainder(4).view({2, 4, 5});
+  const auto there = [](const Tensor& t, const Tensors& like) { return t.to(like[0].device()); };
+  for (const int power : {1, 2}) {
+    check_reductions("multi margin " + std::to_string(power), {at::randn({12, 7}), at::rand({7})},
+                     [=](const Tensors& t, auto r) {
+                       return at::multi_margin_loss(t[0], there(classes, t), power, 0.8, t[1].detach(), r);
+                     });
+  }
+  check_reductions("nll of images", {at::randn({2, 4, 4, 5}), at::rand({4})}, [=](const Tensors& t, auto r) {
+    return at::nll_loss2d(t[0], there(image, t), t[1].detach(), r, 2);
+  });
+  check_reductions("cross entropy of images", {at::randn({2, 4, 4, 5})},
+                   [=](const Tensors& t, auto r) { return at::cross_entropy_loss(t[0], there(image, t), {}, r); });
+}
+
+// Lengths that differ, a target that repeats a class, an empty one.
+TEST(LossTerms, ConnectionistTemporalClassification) {
+  at::manual_seed(93);
+  const Tensor padded = at::tensor({1, 2, 2, 4, 3, 3, 3, 1, 0, 0, 0, 0}, at::kLong).view({3, 4});
+  const std::vector<std::int64_t> steps{12, 9, 3}, lengths{4, 3, 0};
+  const auto loss = [=](const Tensors& t, const Tensor& targets, auto r) {
+    return at::ctc_loss(t[0].log_softmax(2), targets.to(t[0].device()), steps, lengths, 0, r, true);
+  };
+  check_reductions("ctc", {at::randn({12, 3, 6})}, [=](const Tensors& t, auto r) { return loss(t, padded, r); });
+  const Tensor joined = at::tensor({1, 2, 2, 4, 3, 3, 3}, at::kLong);
+  check_reductions("ctc of joined targets", {at::randn({12, 3, 6})},
+                   [=](const Tensors& t, auto r) { return loss(t, joined, r); });
+  // Three steps can not hold two equal labels and another.
+  const aten::OperatorSwitch on;
+  const Tensor x = at::randn({3, 1, 4}).log_softmax(2), impossible = at::tensor({1, 1, 2}, at::kLong);
+  EXPECT_TRUE(std::isinf(at::ctc_loss(x, impossible, {3}, {3}, 0, at::Reduction::Sum).item<float>()));
+  EXPECT_EQ(at::ctc_loss(x, impossible, {3}, {3}, 0, at::Reduction::Sum, true).item<float>(), 0.0f);
+}
+
+TEST(LossTerms, MultilabelTargets) {
+  at::manual_seed(94);
+  const Tensor targets = at::tensor({3, 0, -1, 1, 1, -1, 0, 0, 0, 0, 4, 3, 2, 1, 0}, at::kLong).view({3, 5});
+  check_reductions("multilabel margin", {at::randn({3, 5})}, [=](const Tensors& t, auto r) {
+    return at::multilabel_margin_loss(t[0], targets.to(t[0].device()), r);
+  });
+}
+
+TEST(LossTerms, ImagesHaveTheBitsOfTheirRows) {
+  at::manual_seed(92);
+  const Tensor x = at::randn({2, 4, 4, 5}), target = at::arange(40).mul(3).remainder(4).view({2, 4, 5});
+  const aten::OperatorSwitch on;
+  const Tensor rows = x.permute({0, 2, 3, 1}).reshape({40, 4});
+  EXPECT_TRUE(same_bits(at::nll_loss2d(x, target), at::nll_loss(rows, target.flatten())));
+}
+
+TEST(LossTerms, Refuses) {
+  const Tensor x = at::full({4}, 1.5);
+  const aten::OperatorSwitch on;
+  expect_throws([&] { at::binary_cross_entropy(x, x); }, "between 0 and 1");
+  expect_throws([&] { at::huber_loss(x, x, at::Reduction::Mean, 0.0); }, "delta");
+  expect_throws([&] { at::smooth_l1_loss(x.to(at::kDouble), x); }, "Double");
+}
+
+}  // namespace
+}  // namespace isobit::test

@@ -1,0 +1,154 @@
+// Additions by index and running sums: every implementation's bits, the contract's order written plainly, wrong orders
+// seen.
+#include "kernels/indexed.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "contract/platform.h"
+#include "kernels/sweep.h"
+
+namespace isobit::kernels {
+namespace {
+
+using namespace isobit::kernels::testing;
+using Floats = std::vector<float>;
+using Integers = std::vector<std::int64_t>;
+
+struct Problem {
+  std::int64_t outer, rows, source_rows, inner;
+  float alpha;
+  Integers index, begin, order;
+  Floats source, destination;
+};
+
+Problem problem(std::int64_t outer, std::int64_t rows, std::int64_t source_rows, std::int64_t inner, float alpha,
+                bool hostile) {
+  Problem p{outer, rows, source_rows, inner, alpha, {}, Integers(static_cast<std::size_t>(rows) + 1), {}, {}, {}};
+  std::mt19937 engine(static_cast<unsigned>(rows * 7 + source_rows));
+  for (std::int64_t k = 0; k < source_rows; ++k) {
+    // Row 0 is met by most, so that it takes several leaves; some rows by none.
+    const std::int64_t row = static_cast<std::int64_t>(engine()) % rows;
+    p.index.push_back(engine() % 3 == 0 ? row : 0);
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t k = 0; k < source_rows; ++k) {
+      if (p.index[static_cast<std::size_t>(k)] == r) p.order.push_back(k);
+    }
+    p.begin[static_cast<std::size_t>(r) + 1] = static_cast<std::int64_t>(p.order.size());
+  }
+  const auto floats = [&](std::int64_t n, unsigned seed) {
+    return hostile ? hostile_floats(n, seed, seed % 2 == 0) : wide_floats(n, seed);
+  };
+  p.source = floats(outer * source_rows * inner, static_cast<unsigned>(source_rows + inner));
+  p.destination = floats(outer * rows * inner, 9);
+  return p;
+}
+
+Floats run(const Problem& p) {
+  Floats y = p.destination;
+  indexed_add({p.rows, p.begin.data(), p.order.data()}, p.outer, p.source_rows, p.inner, p.alpha, p.source.data(),
+              y.data());
+  return y;
+}
+
+float tree(const Floats& leaves, std::size_t first, std::size_t count) {
+  if (count == 0) return 0.0f;
+  if (count == 1) return leaves[first];
+  std::size_t p = 1;
+  while (2 * p < count) p *= 2;
+  return tree(leaves, first, p) + tree(leaves, first + p, count - p);
+}
+
+// The contract's sentence; `leaf` elements a leaf.
+Floats plainly(const Problem& p, std::size_t leaf = contract::kLeaf) {
+  Floats y = p.destination;
+  for (std::int64_t at = 0; at < p.outer * p.rows * p.inner; ++at) {
+    const std::int64_t o = at / (p.rows * p.inner), r = at / p.inner % p.rows, i = at % p.inner;
+    Floats leaves;
+    std::size_t met = 0;
+    for (std::int64_t k = 0; k < p.source_rows; ++k) {
+      if (p.index[static_cast<std::size_t>(k)] != r) continue;
+      if (met++ % leaf == 0) leaves.push_back(0.0f);
+      leaves.back() += p.source[static_cast<std::size_t>((o * p.source_rows + k) * p.inner + i)];
+    }
+    if (met == 0) continue;
+    float& to = y[static_cast<std::size_t>(at)];
+    const float sum = tree(leaves, 0, leaves.size());
+    to = p.alpha == 1.0f ? to + sum : std::fma(p.alpha, sum, to);
+  }
+  return y;
+}
+
+TEST(IndexedAdd, EveryImplementationGivesTheReferencesBits) {
+  struct Shape {
+    std::int64_t outer, rows, source_rows, inner;
+  };
+  for (const Shape& s : {Shape{1, 1, 0, 3}, Shape{1, 5, 1, 1}, Shape{2, 7, 40, 33}, Shape{3, 4, 1100, 5},
+                         Shape{1, 3, 3000, 17}, Shape{1, 600, 900, 1}, Shape{0, 3, 4, 5}, Shape{2, 3, 4, 0}}) {
+    for (const bool hostile : {false, true}) {
+      for (const float alpha : {1.0f, -0.3f}) {
+        const Problem p = problem(s.outer, s.rows, s.source_rows, s.inner, alpha, hostile);
+        const std::string what = std::to_string(s.source_rows) + " to " + std::to_string(s.rows);
+        EXPECT_TRUE(same_bits(by_reference([&] { return run(p); }), plainly(p))) << what;
+        expect_reference_bits([&] { return run(p); }, what);
+      }
+    }
+  }
+}
+
+TEST(IndexedAdd, AWrongOrderIsSeen) {
+  const Problem p = problem(1, 3, 3000, 17, 1.0f, false);
+  EXPECT_FALSE(same_bits(run(p), plainly(p, 256)));
+}
+
+TEST(IndexedAdd, RowsThatDoNotOccurAreLeftAlone) {
+  Problem p = problem(1, 3, 4, 2, 1.0f, false);
+  p.index = {2, 2, 0, 2}, p.begin = {0, 1, 1, 4}, p.order = {2, 0, 1, 3};
+  p.destination = {1, 1, -0.0f, NAN, 1, 1};
+  const Floats y = run(p);
+  EXPECT_TRUE(same(y[2], -0.0f));
+  EXPECT_TRUE(std::isnan(y[3]));
+}
+
+Floats scanned(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const Floats& x, bool in_place) {
+  Floats y = in_place ? x : Floats(x.size(), 7);
+  cumulative(op, outer, size, inner, in_place ? y.data() : x.data(), y.data());
+  return y;
+}
+
+TEST(Cumulative, EveryImplementationGivesTheChainsBits) {
+  for (const auto& [outer, size, inner] :
+       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1}, {3, 0, 2}, {1, 1000, 1}, {9, 31, 1}, {5, 33, 1},
+        {2, 40, 17}, {3, 7, 300}, {300, 5, 1}}) {
+    for (const bool hostile : {false, true}) {
+      const auto seed = static_cast<unsigned>(size + inner);
+      const std::int64_t n = outer * size * inner;
+      const Floats x = hostile ? hostile_floats(n, seed, true) : normal_floats(n, seed);
+      for (const Cumulative op : {Cumulative::sum, Cumulative::product}) {
+        Floats expected(x.size());
+        for (std::int64_t line = 0; line < outer * inner; ++line) {
+          float t = op == Cumulative::sum ? 0.0f : 1.0f;
+          for (std::int64_t k = 0; k < size; ++k) {
+            const auto at = static_cast<std::size_t>((line / inner * size + k) * inner + line % inner);
+            t = op == Cumulative::sum ? t + x[at] : t * x[at];
+            expected[at] = t;
+          }
+        }
+        for (const bool in_place : {false, true}) {
+          const std::string what = std::to_string(outer) + " x " + std::to_string(size) + " x " + std::to_string(inner);
+          EXPECT_TRUE(same_bits(by_reference([&] { return scanned(op, outer, size, inner, x, in_place); }), expected))
+              << what;
+          expect_reference_bits([&] { return scanned(op, outer, size, inner, x, in_place); }, what);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isobit::kernels

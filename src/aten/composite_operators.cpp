@@ -38,7 +38,8 @@ aten::transpose_copy.int aten::unbind_copy.int aten::unsqueeze_copy aten::view_c
 aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten::ones_like aten::new_ones aten::full
 aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
 aten::arange.start_step aten::arange.out aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
-aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf aten::where.ScalarOther aten::where.Scalar
+aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf
+aten::where.ScalarOther aten::where.Scalar
 )";
 
 // Element-wise arithmetic and comparisons under other names or with a scalar.
@@ -118,8 +119,10 @@ aten::_foreach_addcmul.Scalar aten::_foreach_addcmul.ScalarList aten::_foreach_a
 aten::_foreach_addcmul_.Scalar aten::_foreach_addcmul_.ScalarList aten::_foreach_addcmul_.Tensor
 aten::_foreach_addcdiv.Scalar aten::_foreach_addcdiv.ScalarList aten::_foreach_addcdiv.Tensor
 aten::_foreach_addcdiv_.Scalar aten::_foreach_addcdiv_.ScalarList aten::_foreach_addcdiv_.Tensor
-aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.Scalar aten::_foreach_lerp_.ScalarList aten::_foreach_maximum.List aten::_foreach_maximum_.List
-aten::_foreach_minimum.List aten::_foreach_minimum_.List aten::_foreach_clamp_max.Scalar aten::_foreach_clamp_max_.Scalar
+aten::_foreach_lerp.Scalar aten::_foreach_lerp.ScalarList aten::_foreach_lerp_.Scalar
+aten::_foreach_lerp_.ScalarList aten::_foreach_maximum.List aten::_foreach_maximum_.List
+aten::_foreach_minimum.List aten::_foreach_minimum_.List aten::_foreach_clamp_max.Scalar
+aten::_foreach_clamp_max_.Scalar
 aten::_foreach_clamp_min.Scalar aten::_foreach_clamp_min_.Scalar aten::_foreach_pow.Scalar aten::_foreach_pow_.Scalar
 aten::_foreach_pow.ScalarList aten::_foreach_pow_.ScalarList
 )";

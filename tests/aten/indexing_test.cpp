@@ -38,7 +38,8 @@ TEST(Indexing, ValuesGradientsThreadsStridesAndStockBack) {
 // The gradient of x[index] sums what met one place.
 TEST(Indexing, GradientsOfIndexing) {
   at::manual_seed(103);
-  const Tensor x = at::randn({9, 6, 5}), rows = places(20, 9), columns = places(20, 6), last = places(20, 5), mask = at::randn({9, 6}).gt(0);
+  const Tensor x = at::randn({9, 6, 5}), mask = at::randn({9, 6}).gt(0);
+  const Tensor rows = places(20, 9), columns = places(20, 6), last = places(20, 5);
   const auto on = [](const Tensor& index, const Tensors& t) { return index.to(t[0].device()); };
   using at::indexing::Slice;
   const Case cases[] = {

@@ -120,7 +120,8 @@ std::tuple<Tensor, Tensor> forward(const Tensor& log_probs, const Tensor& target
   }
   const Tensor alpha = s.time > 0 ? at::stack(alphas, 1) : at::zeros({s.n, 0, s.size}, s.x.options());
   if (s.time == 0) {
-    return {at::where(s.last.eq(0), at::zeros({s.n}, s.x.options()), at::full({s.n}, -kMinusInfinity, s.x.options())), alpha};
+    const Tensor zero = at::zeros({s.n}, s.x.options());
+    return {at::where(s.last.eq(0), zero, at::full({s.n}, -kMinusInfinity, s.x.options())), alpha};
   }
   const Tensor end = alpha.gather(1, s.steps.sub(1).clamp_min(0).view({s.n, 1, 1}).expand({s.n, 1, s.size})).squeeze(1);
   const Tensor blank_end = end.gather(1, s.last.unsqueeze(1)).squeeze(1);

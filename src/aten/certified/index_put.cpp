@@ -131,9 +131,12 @@ Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tens
   const Tensor indices = on_host(given_indices), offsets = on_host(given_offsets);
   check_index(kBag, indices, weight.size(0));
   const std::int64_t n = indices.numel(), bags = offsets.numel() - (includes_last ? 1 : 0);
-  const Tensor bag = host_integers(n), begin = host_integers(bags + 1), order = host_integers(n), size = host_integers(bags);
-  const std::int64_t *const at = offsets.const_data_ptr<std::int64_t>(), *const index = indices.const_data_ptr<std::int64_t>();
-  std::int64_t *const to = order.mutable_data_ptr<std::int64_t>(), *const start = begin.mutable_data_ptr<std::int64_t>();
+  const Tensor bag = host_integers(n), size = host_integers(bags);
+  const Tensor begin = host_integers(bags + 1), order = host_integers(n);
+  const std::int64_t* const at = offsets.const_data_ptr<std::int64_t>();
+  const std::int64_t* const index = indices.const_data_ptr<std::int64_t>();
+  std::int64_t* const to = order.mutable_data_ptr<std::int64_t>();
+  std::int64_t* const start = begin.mutable_data_ptr<std::int64_t>();
   start[0] = 0;
   for (std::int64_t b = 0; b < bags; ++b) {
     const std::int64_t end = b + 1 < offsets.numel() ? at[b + 1] : n;

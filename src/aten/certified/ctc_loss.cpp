@@ -178,7 +178,7 @@ Tensor backward_of_tensors(const Tensor& dy, const Tensor& log_probs, const Tens
                   zero_infinity);
 }
 
-// Asked on devices only.
+// Stock asks whether another kernel takes over.
 bool by_cudnn(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, std::int64_t) { return false; }
 bool by_cudnn_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t) { return false; }
 
@@ -192,8 +192,8 @@ std::vector<Entry> ctc_operators() {
       certify<forward_of_tensors, kHostLengths>(kForward, "Tensor", chain),
       certify<backward>(kBackward, "", chain),
       certify<backward_of_tensors, kHostLengths>(kBackward, "Tensor", chain),
-      certify_on_device<by_cudnn>("aten::_use_cudnn_ctc_loss", "", "8: never; the formula is ours"),
-      certify_on_device<by_cudnn_of_tensors>("aten::_use_cudnn_ctc_loss", "Tensor", "8: never; the formula is ours"),
+      certify<by_cudnn>("aten::_use_cudnn_ctc_loss", "", "8: never; the formula is ours"),
+      certify<by_cudnn_of_tensors, kHostLengths>("aten::_use_cudnn_ctc_loss", "Tensor", "8: never; the formula is ours"),
   };
 }
 

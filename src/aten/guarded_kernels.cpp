@@ -139,25 +139,6 @@ void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
   refuse(full_name(op), "takes float32, float64, integers and bool only", "convert the tensors first");
 }
 
-// Stock's parallel writes leave it open which of two duplicates wins; its deterministic mode does not.
-class DeterministicWrites {
- public:
-  DeterministicWrites()
-      : before_(at::globalContext().deterministicAlgorithms()),
-        warn_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(true, false);
-  }
-  ~DeterministicWrites() {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(false, warn_before_);
-  }
-  DeterministicWrites(const DeterministicWrites&) = delete;
-  DeterministicWrites& operator=(const DeterministicWrites&) = delete;
-
- private:
-  bool before_;
-  bool warn_before_;
-};
-
 // Whether an index names a place twice along a dimension. Looked up on the host.
 bool repeats(const at::Tensor& index, std::int64_t dim) {
   if (index.dim() == 0 || index.size(dim) < 2) return false;
@@ -173,14 +154,6 @@ void check_device_places(const OperatorHandle& op, const Arguments& arguments) {
   refuse(full_name(op), "writes each place once only on a GPU, and the index repeats one", "compute this part on the CPU");
 }
 
-void check_places(const OperatorHandle& op, const Arguments& arguments) {
-  const IValue* accumulate = arguments.find("accumulate");
-  if (accumulate == nullptr || !accumulate->toBool()) return;
-  const at::Tensor& target = arguments.at(0).toTensor();
-  if (!is_float(target.scalar_type())) return;
-  refuse(full_name(op), "accumulates integers only", "index without repeating a place (accumulate=False)");
-}
-
 template <ExactRule rule>
 void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const Arguments arguments(op, *stack);
@@ -194,7 +167,6 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
     if (IValue* stable = arguments.find("stable")) *stable = true;
   }
   if constexpr (rule == ExactRule::places) {
-    check_places(op, arguments);
     std::optional<DeterministicWrites> writes;  // not on devices, where the mode takes another way
     if (arguments.at(0).toTensor().is_cuda()) {
       check_device_places(op, arguments);

@@ -16,6 +16,7 @@
 #include "kernels/conv2d.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
+#include "kernels/indexed.h"
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
@@ -179,10 +180,21 @@ Results integers() {
   return r;
 }
 
+Results scans() {
+  Results r;
+  const Floats x = wide_floats(3 * 70, 1);
+  Floats y(x.size());
+  for (const Cumulative op : {Cumulative::sum, Cumulative::product}) {
+    cumulative(op, 3, 70, 1, x.data(), y.data());
+    r.add(y);
+  }
+  return r;
+}
+
 const std::map<std::string, std::function<Results()>> kFamilies = {
     {"products", products},     {"convolutions", convolutions}, {"reductions", reductions},
     {"batch_norms", batch_norms}, {"softmaxes", softmaxes},     {"losses", losses},
-    {"integers", integers}};
+    {"integers", integers},     {"scans", scans}};
 
 // ---- leaving waits out -----------------------------------------------------------------------------------
 

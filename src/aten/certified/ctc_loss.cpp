@@ -179,21 +179,26 @@ Tensor backward_of_tensors(const Tensor& dy, const Tensor& log_probs, const Tens
 }
 
 // Stock asks whether another kernel takes over.
-bool by_cudnn(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, std::int64_t) { return false; }
-bool by_cudnn_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t) { return false; }
+template <int library>
+bool by(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, std::int64_t) { return false; }
+template <int library>
+bool by_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t) { return false; }
 
 }  // namespace
 
 std::vector<Entry> ctc_operators() {
   constexpr std::string_view chain = "8: log(e^a + e^b + e^c) from their largest, step after step";
+  constexpr std::string_view never = "8: never, the formula is ours";
   constexpr DeviceRules kHostLengths{DeviceIntegers::ours, true};
   return {
       certify<forward>(kForward, "", chain),
       certify<forward_of_tensors, kHostLengths>(kForward, "Tensor", chain),
       certify<backward>(kBackward, "", chain),
       certify<backward_of_tensors, kHostLengths>(kBackward, "Tensor", chain),
-      certify<by_cudnn>("aten::_use_cudnn_ctc_loss", "", "8: never; the formula is ours"),
-      certify<by_cudnn_of_tensors, kHostLengths>("aten::_use_cudnn_ctc_loss", "Tensor", "8: never; the formula is ours"),
+      certify<by<0>>("aten::_use_cudnn_ctc_loss", "", never),
+      certify<by_of_tensors<0>, kHostLengths>("aten::_use_cudnn_ctc_loss", "Tensor", never),
+      certify<by<1>>("aten::_use_miopen_ctc_loss", "", never),
+      certify<by_of_tensors<1>, kHostLengths>("aten::_use_miopen_ctc_loss", "Tensor", never),
   };
 }
 

@@ -1,6 +1,5 @@
 // index_put_: writes are stock's, in order; sums of floats are additions by index (contract, section 4), which the
 // gradient of x[index] asks for. Bags of embeddings, sums and means.
-#include <ATen/Context.h>
 #include <ATen/ops/_index_put_impl_native.h>
 #include <ATen/ops/arange.h>
 
@@ -9,6 +8,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/indexed_plan.h"
+#include "aten/deterministic_writes.h"
 #include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
@@ -79,24 +79,6 @@ void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
                        result.mutable_data_ptr<float>());
   self.copy_(result);
 }
-
-// Of duplicates the last in order wins, which stock leaves to its threads unless told otherwise.
-class DeterministicWrites {
- public:
-  DeterministicWrites()
-      : before_(at::globalContext().deterministicAlgorithms()),
-        warn_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(true, false);
-  }
-  ~DeterministicWrites() {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(false, warn_before_);
-  }
-  DeterministicWrites(const DeterministicWrites&) = delete;
-  DeterministicWrites& operator=(const DeterministicWrites&) = delete;
-
- private:
-  bool before_, warn_before_;
-};
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
   const bool sums_floats = accumulates && !is_integral(self);

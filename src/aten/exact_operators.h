@@ -18,7 +18,7 @@ enum class ExactRule {
   converts,  // copies that may change the type: float to integer only where the integer type holds the value
   rounds,    // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
   integers,  // integers and bool only: no floating tensor, dtype or scalar takes part
-  places,    // writes by index: no accumulation of floats; duplicates are resolved in ascending order
+  places,    // writes by index: duplicates are resolved in ascending order
   sorts,     // sorts, made stable
 };
 

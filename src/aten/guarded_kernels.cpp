@@ -11,6 +11,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/sort.h>
 
+#include "aten/deterministic_writes.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 

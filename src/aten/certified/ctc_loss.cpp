@@ -189,16 +189,16 @@ bool by_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, s
 std::vector<Entry> ctc_operators() {
   constexpr std::string_view chain = "8: log(e^a + e^b + e^c) from their largest, step after step";
   constexpr std::string_view never = "8: never, the formula is ours";
-  constexpr DeviceRules kHostLengths{DeviceIntegers::ours, true};
+  constexpr DeviceRules kHostTargets{DeviceIntegers::ours, false, false, true};
   return {
-      certify<forward>(kForward, "", chain),
-      certify<forward_of_tensors, kHostLengths>(kForward, "Tensor", chain),
-      certify<backward>(kBackward, "", chain),
-      certify<backward_of_tensors, kHostLengths>(kBackward, "Tensor", chain),
-      certify<by<0>>("aten::_use_cudnn_ctc_loss", "", never),
-      certify<by_of_tensors<0>, kHostLengths>("aten::_use_cudnn_ctc_loss", "Tensor", never),
-      certify<by<1>>("aten::_use_miopen_ctc_loss", "", never),
-      certify<by_of_tensors<1>, kHostLengths>("aten::_use_miopen_ctc_loss", "Tensor", never),
+      certify<forward, kHostTargets>(kForward, "", chain),
+      certify<forward_of_tensors, kHostTargets>(kForward, "Tensor", chain),
+      certify<backward, kHostTargets>(kBackward, "", chain),
+      certify<backward_of_tensors, kHostTargets>(kBackward, "Tensor", chain),
+      certify<by<0>, kHostTargets>("aten::_use_cudnn_ctc_loss", "", never),
+      certify<by_of_tensors<0>, kHostTargets>("aten::_use_cudnn_ctc_loss", "Tensor", never),
+      certify<by<1>, kHostTargets>("aten::_use_miopen_ctc_loss", "", never),
+      certify<by_of_tensors<1>, kHostTargets>("aten::_use_miopen_ctc_loss", "Tensor", never),
   };
 }
 

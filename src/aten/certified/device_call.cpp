@@ -23,7 +23,8 @@ std::string argument_name(const StockKernel& stock, int place) {
 void DeviceArguments::check_tensor(const at::Tensor& tensor, bool writable, bool is_out) {
   if (!tensor.defined()) return;
   const bool host_scalar = !writable && tensor.device().is_cpu() && tensor.dim() == 0;
-  if (tensor.device() != *device_ && !(host_scalar && rules_.host_scalars)) {
+  const bool from_host = rules_.host_tensors && !writable && tensor.device().is_cpu();
+  if (tensor.device() != *device_ && !from_host && !(host_scalar && rules_.host_scalars)) {
     refuse(full_name(stock_),
            "takes tensors of one device: " + argument_name(stock_, place_) + " is on " + tensor.device().str() + ", " +
                argument_name(stock_, device_place_) + " on " + device_->str(),

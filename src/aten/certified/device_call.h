@@ -28,6 +28,7 @@ struct DeviceRules {
   DeviceIntegers integers = DeviceIntegers::ours;
   bool host_scalars = false;  // tensors of no dimension may be on the CPU, as in element-wise operators
   bool out_decides = false;   // a floating `out` makes integers floats
+  bool host_tensors = false;  // tensors of any size may be on the CPU; the function brings them
 };
 inline constexpr DeviceRules kElementwise{DeviceIntegers::ours, true};
 inline constexpr DeviceRules kElementwiseOrStock{DeviceIntegers::stock, true};

@@ -1,4 +1,4 @@
-// isobit bench ops | step | profile | memory: stock PyTorch against isobit, interleaved in one process.
+// isobit bench ops | step | profile | memory | recording: stock PyTorch against isobit, interleaved in one process.
 #include "cli/bench.h"
 
 #include <fmt/format.h>
@@ -94,10 +94,26 @@ int memory(const Arguments& arguments) {
   return 0;
 }
 
+int recording(const Arguments& arguments) {
+  const auto rows = bench_recording(arguments.options);
+  nlohmann::json all = nlohmann::json::array();
+  if (!arguments.json) fmt::print("{:20} {:>3} {:>9} {:>10} {:>11} {:>9} {:>9}\n", "recording", "thr", "isa", "without ms", "recorded ms", "share %", "spread %");
+  for (const RecordingRow& row : rows) {
+    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"plain_ms", row.plain_ms},
+                   {"recorded_ms", row.recorded_ms}, {"share", row.share}, {"spread", row.spread}});
+    if (arguments.json) continue;
+    fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms, row.recorded_ms,
+               100 * row.share, 100 * row.spread);
+  }
+  if (arguments.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
 int bench(Arguments& arguments) {
   check(arguments);
   if (arguments.what == "profile") return profile(arguments);
   if (arguments.what == "memory") return memory(arguments);
+  if (arguments.what == "recording") return recording(arguments);
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
@@ -117,12 +133,12 @@ int bench(Arguments& arguments) {
 
 Action declare(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps), profile (operators of a step) or memory (peak of a few steps)")
+  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps), profile (operators of a step), memory (peak of a few steps) or recording (what a record costs)")
       ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"ops", "step", "profile", "memory"}));
+      ->check(CLI::IsMember({"ops", "step", "profile", "memory", "recording"}));
   app.add_option("--models", arguments->options.models,
-                 "step, profile, memory: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
+                 "step, profile, memory, recording: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
       ->delimiter(',')
       ->check(CLI::IsMember({"mlp", "lenet5", "resnet18-32", "resnet18-224"}))
       ->capture_default_str();

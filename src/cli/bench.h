@@ -43,6 +43,15 @@ struct MemoryRow {
   double stock_mib = 0, isobit_mib = 0;
 };
 
+// Time per training step of the trainer without and with a record (loss and batch digest every step, weights every 20).
+struct RecordingRow {
+  std::string model;
+  int threads = 1;
+  std::string isa;
+  double plain_ms = 0, recorded_ms = 0, share = 0, spread = 0;  // share: recorded / plain - 1; spread: of the rounds'
+};
+
+std::vector<RecordingRow> bench_recording(const BenchOptions& options);
 std::vector<MemoryRow> bench_memory(const BenchOptions& options);
 std::vector<ProfileRow> bench_profile(const BenchOptions& options);
 std::vector<BenchRow> bench_operators(const BenchOptions& options);

@@ -34,6 +34,18 @@ class ThreadCountScope {
   int before_;
 };
 
+// While it lives, parallel_for on this thread runs inline: for work beside a thread that needs the pool.
+class InlineScope {
+ public:
+  InlineScope();
+  ~InlineScope();
+  InlineScope(const InlineScope&) = delete;
+  InlineScope& operator=(const InlineScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 namespace detail {
 using RangeFunction = void (*)(void* context, std::int64_t begin, std::int64_t end);
 void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest, RangeFunction function,

@@ -5,11 +5,29 @@
 #include <utility>
 
 #include "contract/order_plan.h"
+#include "kernels/threads.h"
 
 namespace isobit::train {
+namespace {
 
-BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker)
-    : experiment_(experiment), data_(data), timetable_(timetable), maker_(maker) {
+kernels::Fingerprint digest_of(const PreparedStep& batch, const float* images, const std::int64_t* labels, const Dataset& data) {
+  const auto count = static_cast<std::int64_t>(batch.samples.size());
+  const std::int64_t shape[] = {count, 1, data.height, data.width};
+  kernels::ListFingerprint list;
+  const auto add = [&](const char* name, const char* type, int dimensions, const kernels::Fingerprint& sums) {
+    list.add(name, type, shape, dimensions, kernels::close_tensor(sums, type, shape, dimensions));
+  };
+  add("images", "float32", 4, kernels::element_sums(images, 0, count * data.height * data.width));
+  add("labels", "int64", 1, kernels::element_sums(labels, 0, count));
+  add("samples", "int64", 1, kernels::element_sums(batch.samples.data(), 0, count));
+  return list.result();
+}
+
+}  // namespace
+
+BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker,
+                             bool digests)
+    : experiment_(experiment), data_(data), timetable_(timetable), maker_(maker), digests_(digests) {
   for (Slot& slot : slots_) {
     slot.images = at::empty({experiment.batch, 1, data.height, data.width}, at::kFloat);
     slot.labels = at::empty({experiment.batch}, at::kLong);
@@ -38,10 +56,12 @@ void BatchPreparer::fill(Slot& slot, std::int64_t step) const {
     label[i] = data_.labels[static_cast<std::size_t>(sample)];
     maker_.augmented(sample, place.epoch, image + i * data_.height * data_.width);
   }
+  if (digests_) slot.prepared.digest = digest_of(slot.prepared, image, label, data_);
   slot.prepared.step = step;
 }
 
 void BatchPreparer::work() {
+  const kernels::InlineScope beside_the_network;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || wanted_ != 0; });

@@ -2,7 +2,8 @@
 //
 // What a step sees is a function of the experiment, the data and the step's number, so preparing ahead changes no bit.
 // A step asked for out of turn (after a restore) is prepared on the spot. One caller's thread; the object's thread touches
-// no tensors, only the memory it was given, and takes no part in the kernels' pool.
+// no tensors, only the memory it was given, and takes no part in the kernels' pool. The digest of what the network will
+// see is taken there too, from the memory that the network reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/fingerprint.h"
 #include "train/dataset.h"
 #include "train/experiment.h"
 #include "train/schedule.h"
@@ -26,12 +28,14 @@ struct PreparedStep {
   at::Tensor images;                  // [count, 1, height, width], augmented
   at::Tensor labels;                  // [count], int64
   std::vector<std::int64_t> samples;  // [count], numbers in the data set
+  kernels::Fingerprint digest;        // of the list (images, labels, samples); contract, section 9
 };
 
 class BatchPreparer {
  public:
   // References must outlive the object.
-  BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker);
+  BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker,
+                bool digests = true);
   ~BatchPreparer();
   BatchPreparer(const BatchPreparer&) = delete;
   BatchPreparer& operator=(const BatchPreparer&) = delete;
@@ -55,6 +59,7 @@ class BatchPreparer {
   const Dataset& data_;
   const Timetable& timetable_;
   const BatchMaker& maker_;
+  bool digests_;
   Slot slots_[2];
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -30,10 +30,8 @@ Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const s
     report.result = trainer.step();
     report.seconds = seconds_since(start);
     const StepPlace place = report.result.place;
-    if (timetable.fingerprint_after(place.step)) {
-      report.weights = trainer.weights_fingerprint();
-      report.optimizer = trainer.optimizer_fingerprint();
-    }
+    if (timetable.fingerprint_after(place.step)) report.weights = trainer.weights_fingerprint();
+    if (listener.wants_optimizer(timetable, place.step)) report.optimizer = trainer.optimizer_fingerprint();
     listener.on_step(report);
     if (place.last_of_epoch || place.step == timetable.steps()) listener.on_metrics(metrics_of(trainer, place));
     const bool interrupted = stop && place.step < last;

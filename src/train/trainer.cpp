@@ -55,25 +55,10 @@ std::int64_t count_correct(const at::Tensor& logits, const at::Tensor& labels) {
   return correct;
 }
 
-// Sums of the elements' fingerprints of what the network saw in a step, grain by grain in any order.
-struct BatchDigest {
-  kernels::Fingerprint images, labels, samples;
-
-  [[nodiscard]] kernels::Fingerprint close(std::int64_t count, std::int64_t height, std::int64_t width) const {
-    const std::int64_t image_shape[] = {count, 1, height, width};
-    kernels::ListFingerprint list;
-    list.add("images", "float32", image_shape, 4, kernels::close_tensor(images, "float32", image_shape, 4));
-    list.add("labels", "int64", image_shape, 1, kernels::close_tensor(labels, "int64", image_shape, 1));
-    list.add("samples", "int64", image_shape, 1, kernels::close_tensor(samples, "int64", image_shape, 1));
-    return list.result();
-  }
-};
-
 }  // namespace
 
 // What the grains of a step leave behind.
 struct Trainer::GrainSums {
-  BatchDigest digest;
   std::int64_t correct = 0;
   float loss = 0;                                     // of the grain computed last: mean if alone, else sum
   std::vector<std::vector<BatchStatistics>> statistics;  // by grain index; values cloned
@@ -86,7 +71,7 @@ Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execu
       timetable_(experiment, data.train.count),
       train_batches_(experiment, data.train),
       test_batches_(experiment, data.test),
-      preparer_(experiment_, data_.train, timetable_, train_batches_),
+      preparer_(experiment_, data_.train, timetable_, train_batches_, execution.batch_digests),
       model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed),
                         execution.device)),
       parameters_(model_->parameters()),
@@ -107,12 +92,6 @@ void Trainer::compute_grain(const StepPlace& place, const PreparedStep& batch, c
   seed_default_generator(key_of(experiment_, Purpose::grain, place.step, grain.index));
   const at::Tensor images = batch.images.narrow(0, grain.first, grain.count);
   const at::Tensor labels = batch.labels.narrow(0, grain.first, grain.count);
-  const std::int64_t first_pixel = grain.first * data_.train.height * data_.train.width;
-  BatchDigest& digest = sums.digest;
-  digest.images = merge(digest.images, kernels::element_sums(images.const_data_ptr<float>(), first_pixel, images.numel()));
-  digest.labels = merge(digest.labels, kernels::element_sums(labels.const_data_ptr<std::int64_t>(), grain.first, grain.count));
-  digest.samples = merge(digest.samples, kernels::element_sums(batch.samples.data() + grain.first, grain.first, grain.count));
-
   for (auto& [name, tensor] : parameters_) tensor.mutable_grad() = at::Tensor();
   const at::Tensor logits = model_->forward(images.to(execution_.device));
   const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
@@ -224,7 +203,7 @@ StepResult Trainer::step() {
   result.lr = timetable_.learning_rate(place.step);
   result.loss = sums.loss;
   result.correct = sums.correct;
-  result.batch_digest = sums.digest.close(place.count, data_.train.height, data_.train.width);
+  result.batch_digest = batch.digest;
   {
     const aten::DeviceWork work(execution_.device);
     optimizer_.step(place.step, result.lr, gradients_);

@@ -37,6 +37,7 @@ enum class GrainOrder { ascending, shuffled };
 struct Execution {
   GrainOrder grain_order = GrainOrder::ascending;
   c10::Device device = c10::kCPU;  // a CUDA device needs kernels::device_backend()
+  bool batch_digests = true;       // false: StepResult::batch_digest is zero, for measuring what digests cost
 };
 
 // A gradient or loss became infinite or NaN; weights, buffers and optimizer are as before the step.

@@ -37,6 +37,11 @@ class Comparer : public Listener {
     for (const archive::CheckpointEntry& entry : record.checkpoints()) checkpoints_[entry.step] = entry;
   }
 
+  // Records of earlier versions have it with every fingerprint of the weights.
+  [[nodiscard]] bool wants_optimizer(const Timetable& timetable, std::int64_t step) const override {
+    const auto found = steps_.find(step);
+    return Listener::wants_optimizer(timetable, step) || (found != steps_.end() && !found->second.optimizer.empty());
+  }
   void on_step(const StepReport& report) override {
     step_ = report.result.place.step;
     if (step_ >= first_) compare_step(step_line(report));

@@ -113,6 +113,27 @@ TEST(FloatEnvironment, PoolThreadsKeepSubnormals) {
   EXPECT_EQ(ieee, (std::vector<int>{1, 1, 1}));
 }
 
+TEST(Threads, InlineScopeKeepsItsThreadOutOfThePool) {
+  const ThreadCountScope scope(3);
+  const auto parts = [] {
+    std::atomic<int> ranges{0};
+    parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) { ++ranges; });
+    return ranges.load();
+  };
+  {
+    const InlineScope beside;
+    EXPECT_EQ(parts(), 1);
+    {
+      const InlineScope nested;
+    }
+    EXPECT_EQ(parts(), 1);
+    int elsewhere = 0;
+    std::thread([&] { elsewhere = parts(); }).join();
+    EXPECT_EQ(elsewhere, 3);
+  }
+  EXPECT_EQ(parts(), 3);
+}
+
 thread_local int asked_for = 1;
 
 TEST(Threads, ASourceGovernsEachCaller) {

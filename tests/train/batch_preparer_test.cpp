@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/tensor.h>
+
 #include <cstring>
 
 #include "contract/order_plan.h"
+#include "trace/tensor_fingerprint.h"
 #include "train/synthetic_data.h"
 
 namespace isobit::train {
@@ -48,6 +51,8 @@ TEST(BatchPreparer, GivesEachStepsSamplesInAnyOrderOfSteps) {
       EXPECT_EQ(prepared.labels.const_data_ptr<std::int64_t>()[i], data.train.labels[static_cast<std::size_t>(sample)]);
       EXPECT_EQ(std::memcmp(prepared.images.const_data_ptr<float>() + i * 144, expected, sizeof expected), 0) << step << ", " << i;
     }
+    const at::Tensor samples = at::tensor(prepared.samples, at::kLong);
+    EXPECT_EQ(prepared.digest, trace::fingerprint({{"images", prepared.images}, {"labels", prepared.labels}, {"samples", samples}})) << step;
   }
 }
 

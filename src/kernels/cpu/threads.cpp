@@ -215,6 +215,9 @@ void set_thread_count(int count) {
   if (h.pool && h.pool->size() != count) h.pool.reset();
 }
 
+InlineScope::InlineScope() : before_(std::exchange(inside_pool, true)) {}
+InlineScope::~InlineScope() { inside_pool = before_; }
+
 namespace detail {
 
 void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest, RangeFunction function,

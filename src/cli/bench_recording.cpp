@@ -1,0 +1,105 @@
+// What a record costs: the trainer's steps without and with it, interleaved. Reading and augmenting are in both.
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "aten/operator_switch.h"
+#include "archive/run_writer.h"
+#include "cli/bench.h"
+#include "cli/bench_workload.h"
+#include "contract/philox.h"
+#include "train/recording.h"
+
+namespace isobit::cli {
+namespace {
+
+constexpr int kFingerprintEvery = 20;  // the experiment's default; a round is a multiple of it
+
+class ScratchRuns {
+ public:
+  ScratchRuns() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "isobit-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", pattern, std::error_code(errno, std::generic_category()));
+    path_ = pattern;
+  }
+  ~ScratchRuns() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchRuns(const ScratchRuns&) = delete;
+  ScratchRuns& operator=(const ScratchRuns&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+train::DataSets random_images(const Workload& work) {
+  train::Dataset data{work.batch * 16, work.size, work.size, {}, {}};
+  for (std::int64_t i = 0; i < data.count; ++i) data.labels.push_back(static_cast<std::uint8_t>(i % 10));
+  const std::int64_t pixels = data.count * work.size * work.size;
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    data.pixels.push_back(static_cast<std::uint8_t>(contract::random_word(1, static_cast<std::uint64_t>(i))));
+  }
+  train::Dataset test = data;
+  test.count = 1;  // evaluated once per epoch at the most; never within the rounds
+  return {std::move(data), std::move(test)};
+}
+
+train::Experiment experiment_of(const Workload& work, bool recorded) {
+  train::Experiment experiment;
+  experiment.batch = work.batch;
+  experiment.epochs = 1 << 20;  // more than any number of rounds
+  experiment.model = work.model;
+  experiment.optimizer.lr = 1e-4;
+  experiment.optimizer.momentum = 0.9;
+  experiment.augment = {2, true};
+  experiment.evaluate.every = 0;
+  experiment.checkpoint.every = 1 << 30;
+  experiment.fingerprint.every = recorded ? kFingerprintEvery : 0;
+  return experiment;
+}
+
+struct Unrecorded : train::Listener {
+  [[nodiscard]] bool wants_optimizer(const train::Timetable&, std::int64_t) const override { return false; }
+  void on_step(const train::StepReport&) override {}
+  void on_metrics(const train::MetricsReport&) override {}
+  void on_checkpoint(const train::Trainer&) override {}
+};
+
+RecordingRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds) {
+  const ScratchRuns runs;
+  const train::DataSets data = random_images(work);
+  const train::Experiment with = experiment_of(work, true), without = experiment_of(work, false);
+  train::Execution no_digests;
+  no_digests.batch_digests = false;
+  train::Trainer recorded(with, data), plain(without, data, no_digests);
+  archive::RunWriter writer = archive::RunWriter::create(runs.path(), {"bench", train::to_toml(with), "{}", "{}"});
+  train::Recorder recorder(writer, with);
+  Unrecorded nothing;
+  const std::atomic<bool> stop{false};
+  const auto per_step = [&](train::Trainer& trainer, train::Listener& listener, int steps) {
+    return on_isobit(threads, [&] {
+      return milliseconds([&] { train::execute(trainer, trainer.steps_done() + steps, listener, stop); }, 1) / steps;
+    });
+  };
+  BenchRow row;
+  // measure() counts calls; a call here is a cycle of steps between two fingerprints.
+  measure(
+      row, [&](int calls) { return kFingerprintEvery * per_step(plain, nothing, calls * kFingerprintEvery); },
+      [&](int calls) { return kFingerprintEvery * per_step(recorded, recorder, calls * kFingerprintEvery); }, rounds, 150.0);
+  return {work.name, threads, isa, row.stock_ms / kFingerprintEvery, row.isobit_ms / kFingerprintEvery, row.ratio - 1, row.spread};
+}
+
+}  // namespace
+
+std::vector<RecordingRow> bench_recording(const BenchOptions& options) {
+  std::vector<RecordingRow> rows;
+  for (const std::string& name : options.models) {
+    for_each_setting(options, [&](int threads, const std::string& isa) { rows.push_back(bench_one(workload(name), threads, isa, options.rounds)); });
+  }
+  return rows;
+}
+
+}  // namespace isobit::cli

@@ -7,7 +7,7 @@ import threading
 
 import torch
 
-from isobit import _hooks, _library, _workers
+from isobit import _hooks, _library, _optimizers, _workers
 
 ISAS = ("auto", "reference", "avx2", "avx512", "lanes16")
 
@@ -34,6 +34,7 @@ def enable(isa="auto"):
         _depth += 1
         if _depth == 1:
             _hooks.install()
+            _optimizers.install()
             _workers.install(_library.isa())
 
 
@@ -46,6 +47,7 @@ def disable():
         _depth -= 1
         if _depth == 0:
             _workers.remove()
+            _optimizers.remove()
             _hooks.remove()
         _library.disable()
 

@@ -1,5 +1,7 @@
 #include "aten/device_composites.h"
 
+#include "aten/tensordot.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -22,7 +24,7 @@ namespace {
 using at::Tensor;
 using Optional = std::optional<Tensor>;
 
-constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_"};
+constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_", kTensordot};
 
 // Undefined where the input stays as it is.
 Tensor dropout_factors(const Tensor& x, double p, bool train) {

@@ -55,6 +55,15 @@ TEST(Matmul, ValuesGradientsThreadsStridesAndStockBack) {
       {"matmul, broadcast batch",
        {at::randn({3, 1, 8, 20}), at::randn({2, 20, 6})},
        [](const Tensors& x) { return at::matmul(x[0], x[1]); }},
+      {"tensordot",
+       {at::randn({3, 8, 20}), at::randn({20, 3, 6})},
+       [](const Tensors& x) { return at::tensordot(x[0], x[1], {0, -1}, {1, 0}); }},
+      {"tensordot over everything (stock's way depends on strides)",
+       {at::randn({30, 40}), at::randn({30, 40})},
+       [](const Tensors& x) { return at::tensordot(x[0], x[1], {0, 1}, {0, 1}); }},
+      {"tensordot with a single entry",
+       {at::randn({5, 1}), at::randn({7, 4})},
+       [](const Tensors& x) { return at::tensordot(x[0], x[1], {1}, {0}); }},
   };
   for (const Case& c : cases) check(c);
 }

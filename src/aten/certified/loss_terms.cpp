@@ -142,6 +142,9 @@ Tensor& nll2d_backward_out(const Tensor& dy, const Tensor& x, const Tensor& targ
   return give("aten::nll_loss2d_backward", dx, nll2d_backward(dy, x, target, weight, reduction, ignore_index, total));
 }
 
+// One row of scores, or a single score, as a matrix.
+Tensor as_rows(const Tensor& x) { return x.dim() == 2 ? x : x.reshape({1, x.numel()}); }
+
 // ---- multi margin: for i other than the target t, max(0, margin - x[t] + x[i])^p * weight[t] / classes, summed over i
 
 struct Margins {
@@ -151,8 +154,8 @@ Margins margins(const char* op, const Tensor& given_x, const Tensor& given_targe
                 const Optional& weight) {
   require_float(op, given_x);
   TORCH_CHECK(p.toDouble() == 1 || p.toDouble() == 2, op, ": p is 1 or 2");
-  TORCH_CHECK(given_x.dim() == 1 || given_x.dim() == 2, op, ": [n, classes] expected, got ", given_x.sizes());
-  const Tensor x = given_x.dim() == 2 ? given_x : given_x.unsqueeze(0);
+  TORCH_CHECK(given_x.dim() <= 2, op, ": [n, classes] expected, got ", given_x.sizes());
+  const Tensor x = as_rows(given_x);
   TORCH_CHECK(given_target.numel() == x.size(0), op, ": one target per row expected, got ", given_target.sizes());
   const Tensor index = given_target.reshape({-1, 1});
   const Tensor z = x.sub(x.gather(1, index)).add(margin).clamp_min(0).scatter(1, index, 0.0);
@@ -164,7 +167,7 @@ Tensor multi_margin(const Tensor& x, const Tensor& target, const Scalar& p, cons
   Tensor terms = p.toDouble() == 2 ? m.z.square() : m.z;
   if (m.weight.defined()) terms = terms.mul(m.weight);
   const Tensor losses = terms.sum(1).div(static_cast<double>(terms.size(1)));
-  return reduced(x.dim() == 1 ? losses.squeeze(0) : losses, reduction);
+  return reduced(x.dim() < 2 ? losses.squeeze(0) : losses, reduction);
 }
 Tensor& multi_margin_out(const Tensor& x, const Tensor& target, const Scalar& p, const Scalar& margin,
                          const Optional& weight, std::int64_t reduction, Tensor& out) {
@@ -195,11 +198,11 @@ struct Labels {
 };
 Labels labels(const char* op, const Tensor& given_x, const Tensor& given_target) {
   require_float(op, given_x);
-  TORCH_CHECK(given_x.sizes() == given_target.sizes() && (given_x.dim() == 1 || given_x.dim() == 2), op,
+  TORCH_CHECK(given_x.sizes() == given_target.sizes() && given_x.dim() <= 2, op,
               ": [n, classes] and targets of the same sizes expected, got ", given_x.sizes(), " and ",
               given_target.sizes());
   Labels l;
-  l.x = given_x.dim() == 2 ? given_x : given_x.unsqueeze(0);
+  l.x = as_rows(given_x);
   const Tensor target = given_target.view(l.x.sizes());
   const Tensor valid = target.ge(0).to(at::kLong).cumprod(1);
   l.index = target.mul(valid);
@@ -212,7 +215,7 @@ Labels labels(const char* op, const Tensor& given_x, const Tensor& given_target)
 std::tuple<Tensor, Tensor> multilabel(const Tensor& x, const Tensor& target, std::int64_t reduction) {
   const Labels l = labels("aten::multilabel_margin_loss_forward", x, target);
   const Tensor losses = l.hinge.sum(2).sum(1).div(static_cast<double>(l.x.size(1)));
-  return {reduced(x.dim() == 1 ? losses.squeeze(0) : losses, reduction), l.is_target.view(target.sizes())};
+  return {reduced(x.dim() < 2 ? losses.squeeze(0) : losses, reduction), l.is_target.view(target.sizes())};
 }
 std::tuple<Tensor&, Tensor&> multilabel_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out,
                                             Tensor& is_target) {

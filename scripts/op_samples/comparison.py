@@ -2,7 +2,7 @@
 
 The bound, for each element y with exact value v (stock PyTorch in float64 on the same binary32 numbers):
 
-    |y - v| <= 2^-18 |v| + 8 E(v) + 2^-22 S
+    |y - v| <= 2^-18 |v| + 8 E(v) + 2^-19 S
 
 E(v): the largest error of stock's float32 among the elements that are at most twice as large as v, so an operator that
 loses digits by its nature (a difference, a steep function) is not asked for more than twice stock's three bits;
@@ -103,7 +103,7 @@ def _bound(s, v, finite, elementwise):
     order = numpy.argsort(size, kind="stable")
     largest = numpy.maximum.accumulate(error[order])
     last = numpy.searchsorted(size[order], 2 * size, side="right") - 1
-    return 2.0**-18 * size + 8 * largest[last] + (0 if elementwise else 2.0**-22 * float(size.max()))
+    return 2.0**-18 * size + 8 * largest[last] + (0 if elementwise else 2.0**-19 * float(size.max()))
 
 
 def _first(wrong, y, s, v):

@@ -9,6 +9,7 @@
 #include "archive/user_error.h"
 #include "aten/classification.h"
 #include "cli/command.h"
+#include "cli/ops_coverage.h"
 #include "contract/platform.h"
 
 namespace isobit::cli {
@@ -21,8 +22,8 @@ constexpr std::array kClasses = {OperatorClass::certified, OperatorClass::exact,
                                  OperatorClass::refused};
 
 struct OpsOptions {
-  std::string search, kind;
-  bool json = false;
+  std::string search, kind, samples;
+  bool json = false, coverage = false;
 };
 
 void check_class(const std::string& kind) {
@@ -83,12 +84,24 @@ void print_text(const std::vector<OperatorInfo>& operators) {
   fmt::print("\n");
 }
 
+void print_coverage(const OpsOptions& options) {
+  const nlohmann::ordered_json coverage = coverage_json(aten::classify_all(), options.samples);
+  fmt::print("{}", options.json ? coverage.dump(2) + "\n" : coverage_text(coverage));
+}
+
 Action declare(CLI::App& app) {
   auto options = std::make_shared<OpsOptions>();
   app.add_option("--search", options->search, "only operators whose name contains this");
   app.add_option("--class", options->kind, "only one class: certified, exact, composite or refused");
   app.add_flag("--json", options->json, "as JSON");
+  CLI::Option* coverage = app.add_flag("--coverage", options->coverage, "counts by class and family instead of a list");
+  app.add_option("--samples", options->samples, "with --coverage: what scripts/op-samples --out wrote")->needs(coverage);
+  coverage->excludes("--search")->excludes("--class");
   return [options] {
+    if (options->coverage) {
+      print_coverage(*options);
+      return 0;
+    }
     check_class(options->kind);
     const std::vector<OperatorInfo> operators = select(*options);
     options->json ? print_json(operators) : print_text(operators);
@@ -98,7 +111,7 @@ Action declare(CLI::App& app) {
 
 const CommandRegistration registration({.name = "ops",
                                         .summary = "List PyTorch's operators: certified, exact, composite or refused",
-                                        .example = "isobit ops --search conv\n  isobit ops --class certified --json",
+                                        .example = "isobit ops --search conv\n  isobit ops --class certified --json\n  isobit ops --coverage",
                                         .rank = 50,
                                         .declare = declare});
 

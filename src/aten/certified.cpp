@@ -14,7 +14,7 @@ std::vector<Entry> all_entries() {
                        &rounding_operators, &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
                        &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
                        &activation_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
-                       &optimizer_operators, &ctc_operators}) {
+                       &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }
@@ -46,6 +46,12 @@ const std::vector<CertifiedOperator>& certified_operators() {
 void register_certified(torch::Library& library) {
   for (const Entry& entry : entries()) {
     if (entry.cpu_kernel != nullptr) library.impl(full_name(entry.op).c_str(), entry.cpu_kernel());
+  }
+}
+
+void register_certified_autograd(torch::Library& library) {
+  for (const Entry& entry : entries()) {
+    if (entry.autograd_kernel != nullptr) library.impl(full_name(entry.op).c_str(), entry.autograd_kernel());
   }
 }
 

@@ -29,5 +29,7 @@ struct CertifiedOperator {
 // kind IMPL for namespace aten and DispatchKey::CPU, or CUDA.
 void register_certified(torch::Library& library);
 void register_certified_on_device(torch::Library& library);
+// The few that stand before autograd: DispatchKey::AutogradCPU, or AutogradCUDA.
+void register_certified_autograd(torch::Library& library);
 
 }  // namespace isobit::aten

@@ -39,7 +39,8 @@ aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten:
 aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
 aten::arange.start_step aten::arange.out aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
 aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf
-aten::where.ScalarOther aten::where.Scalar
+aten::where.ScalarOther aten::where.Scalar aten::_pack_padded_sequence aten::_pack_padded_sequence_backward
+aten::_pad_packed_sequence
 )";
 
 // Element-wise arithmetic and comparisons under other names or with a scalar.

@@ -50,13 +50,15 @@ class ComposedAttention {
 struct Installed {
   Installed()
       : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__),
-        device_library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__),
         autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__),
+        device_library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__),
         device_autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__) {
     SilentHandler silent;
     const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
     register_certified(library);
+    register_certified_autograd(autograd_library);
     register_certified_on_device(device_library);
+    register_certified_autograd(device_autograd_library);
     register_device_composites(device_library, device_autograd_library);
     for (torch::Library* each : {&library, &autograd_library, &device_library, &device_autograd_library}) {
       register_tensordot(*each);
@@ -65,7 +67,7 @@ struct Installed {
   }
 
   ComposedAttention attention;
-  torch::Library library, device_library, autograd_library, device_autograd_library;
+  torch::Library library, autograd_library, device_library, device_autograd_library;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };
 

@@ -74,11 +74,10 @@ template <class T>
   return ::testing::AssertionSuccess();
 }
 
-// Calls check(where) under every implementation but the reference, each with 1, 2, 3 and 8 threads, under the
-// reference with 3, and under the emulated device with its threads in three orders; `where` says which, for
-// messages.
+// Calls check(where) under every implementation of the host but the reference, each with 1, 2, 3 and 8 threads, and under
+// the reference with 3; `where` says which, for messages.
 template <class Check>
-void for_each_implementation(Check check) {
+void for_each_host_implementation(Check check) {
   for (const Isa isa : available_isas()) {
     const IsaScope isa_scope(isa);
     for (const int threads : {1, 2, 3, 8}) {
@@ -87,6 +86,11 @@ void for_each_implementation(Check check) {
       check(std::string(name(isa)) + ", " + std::to_string(threads) + " threads");
     }
   }
+}
+// And under the emulated device with its threads in three orders.
+template <class Check>
+void for_each_implementation(Check check) {
+  for_each_host_implementation(check);
 #ifdef ISOBIT_EMULATED_CUDA
   using emulated::ThreadOrder;
   for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled}) {

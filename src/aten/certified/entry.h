@@ -15,6 +15,7 @@ struct Entry {
   torch::CppFunction (*cpu_kernel)();     // nullptr: stock's is exact there
   torch::CppFunction (*device_kernel)();
   StockKernel* stock;  // to be filled with what the device kernel replaces
+  torch::CppFunction (*autograd_kernel)() = nullptr;  // where the operator is its own derivative formula, or a composition
 };
 
 // certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, within
@@ -26,6 +27,15 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
           [] { return torch::CppFunction(TORCH_FN(function)); },
           [] { return torch::CppFunction(TORCH_FN(Kernel::call)); },
           &Kernel::stock};
+}
+
+// An operator that PyTorch decides about before autograd: the function stands there too, and is differentiated by what it
+// calls.
+template <auto& function, DeviceRules rules = {}>
+Entry certify_layer(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<function, rules>(name, overload, section);
+  entry.autograd_kernel = [] { return torch::CppFunction(TORCH_FN(function)); };
+  return entry;
 }
 
 // Certified on devices only: on the CPU stock's kernel is one IEEE operation and stays.
@@ -57,5 +67,7 @@ std::vector<Entry> indexing_operators();
 std::vector<Entry> index_put_operators();
 std::vector<Entry> optimizer_operators();
 std::vector<Entry> ctc_operators();
+std::vector<Entry> recurrent_operators();
+std::vector<Entry> recurrent_cell_operators();
 
 }  // namespace isobit::aten

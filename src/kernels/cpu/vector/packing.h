@@ -7,6 +7,8 @@
 // so panels may be packed in any order; the source is read nowhere else.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/cpu/vector/gemm_microkernel.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -79,6 +81,11 @@ void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, s
       __builtin_prefetch(source + 8 * k_stride + 16);
       for (int l = 0; l < kWidth; l += kLanes) store(panel + l, load(source + l));
     }
+    return;
+  }
+  if (lanes >= kWidth) {
+    for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)
+      std::memcpy(panel, source, sizeof(float) * kWidth);
     return;
   }
   for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)

@@ -1,0 +1,48 @@
+#include "kernels/cpu/host_table.h"
+
+#include "kernels/device.h"
+
+namespace isobit::kernels {
+namespace {
+
+#define ISOBIT_FILL_ALL(space, t) space::fill_recurrent(t)
+
+HostTable make_host_table(Isa isa) {
+  HostTable t;
+  ISOBIT_FILL_ALL(reference, t);
+  switch (isa) {
+    case Isa::reference:
+      break;
+#ifdef ISOBIT_HAVE_X86_VECTORS
+    case Isa::avx2:
+      ISOBIT_FILL_ALL(avx2, t);
+      break;
+    case Isa::avx512:
+      ISOBIT_FILL_ALL(avx512, t);
+      break;
+    case Isa::lanes16:
+      ISOBIT_FILL_ALL(lanes16, t);
+      break;
+#else
+    default:
+      break;
+#endif
+  }
+  return t;
+}
+#undef ISOBIT_FILL_ALL
+
+}  // namespace
+
+const HostTable& host_table_of(Isa isa) {
+  static const HostTable tables[] = {make_host_table(Isa::reference), make_host_table(Isa::avx2),
+                                     make_host_table(Isa::avx512), make_host_table(Isa::lanes16)};
+  return tables[static_cast<int>(isa)];
+}
+
+const HostTable& active_host_table() {
+  if (in_device_scope()) throw DeviceError("this kernel exists on the host only");
+  return host_table_of(active_isa());
+}
+
+}  // namespace isobit::kernels

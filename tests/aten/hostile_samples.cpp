@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
 namespace isobit::test {
 namespace {
@@ -56,6 +57,8 @@ Tensor small_integers(at::IntArrayRef sizes, ScalarType type, std::int64_t below
 bool is_float(ScalarType type) { return c10::isFloatingType(type); }
 
 using Sizes = std::vector<std::int64_t>;
+
+Tensor integers(const Sizes& values) { return at::tensor(at::IntArrayRef(values)); }
 
 // Arguments that the general rules below get wrong, by operator without or with its overload.
 using Table = std::map<std::string, std::map<std::string, IValue>>;
@@ -133,6 +136,10 @@ const Table& special_arguments() {
       {"aten::ctc_loss.IntList", {{"input_lengths", Sizes{5, 4}}, {"target_lengths", Sizes{2, 1}}}},
       {"aten::einsum", {{"equation", "abij,abjk->abik"}}},
       {"aten::embedding_bag.padding_idx", {{"padding_idx", 3}, {"mode", 1}}},
+      {"aten::_pack_padded_sequence", {{"lengths", integers({4, 2, 2, 1})}, {"batch_first", true}}},
+      {"aten::_pack_padded_sequence_backward",
+       {{"batch_sizes", integers({4, 3, 1, 1})}, {"input_size", Sizes{4, 4, 5}}, {"batch_first", true}}},
+      {"aten::_pad_packed_sequence", {{"batch_sizes", integers({4, 3, 1, 1})}, {"padding_value", 0}, {"total_length", 6}}},
   };
   return table;
 }
@@ -174,6 +181,9 @@ const std::map<std::string, std::map<std::string, Sizes>>& special_sizes() {
       {"aten::_scaled_dot_product_attention_math", {{"value", {2, 4, 8, 8}}}},
       {"aten::ctc_loss", {{"log_probs", {5, 2, 4}}}},
       {"aten::embedding_bag", {{"weight", {10, 5}}}},
+      {"aten::_pack_padded_sequence", {{"input", {4, 4, 5}}}},
+      {"aten::_pack_padded_sequence_backward", {{"grad", {9, 5}}}},
+      {"aten::_pad_packed_sequence", {{"data", {9, 5}}}},
       {"aten::outer", {{"self", {5}}, {"vec2", {6}}}},
       {"aten::ger", {{"self", {5}}, {"vec2", {6}}}},
       {"aten::diag", {{"self", {5, 6}}}},
@@ -285,8 +295,10 @@ class Builder {
       indices.push_back(small_integers({9}, at::kLong, 4, 5));
       return indices;
     }
-    if (type.rfind("Tensor", 0) == 0) return tensor(argument, out_type);
-    if (const IValue* given = special(special_arguments(), full_, base_, name)) return *given;
+    const IValue* const given = special(special_arguments(), full_, base_, name);
+    const bool is_tensor = type.rfind("Tensor", 0) == 0;
+    if (given != nullptr && given->isTensor() == is_tensor) return *given;
+    if (is_tensor) return tensor(argument, out_type);
     if (argument.default_value()) return *argument.default_value();
     if (type == "int" || type == "SymInt") return 2;
     if (type == "int[]" || type == "SymInt[]") return int_list(argument);

@@ -94,6 +94,8 @@ def _after_step(_optimizer, _arguments, _keywords):
 
 # ---- graphs: recorded and run under the same setting of the switch
 
+backward_watchers = []  # called with the roots of each backward (isobit.record)
+
 
 class _CheckingEngine:
     """Stands for torch's engine: looks at the graph, then leaves the work to it."""
@@ -106,6 +108,8 @@ class _CheckingEngine:
             raise RuntimeError("isobit: a backward from a GradientEdge is not certified under "
                                f"{_library.contract_version}\n  do     give the tensor itself: its graph can be checked")
         _library.check_graph(roots)
+        for watcher in backward_watchers:
+            watcher(roots)
         return self._engine.run_backward(roots, *arguments, **keywords)
 
     def __getattr__(self, name):

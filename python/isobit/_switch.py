@@ -1,6 +1,8 @@
 """The switch: enable, disable, enabled; counted, and one for the whole process."""
 
 import contextlib
+import json
+import os
 import random
 import sys
 import threading
@@ -10,6 +12,9 @@ import torch
 from isobit import _hooks, _library, _optimizers, _workers
 
 ISAS = ("auto", "reference", "avx2", "avx512", "lanes16")
+
+# isobit verify runs a script again on an instruction set of its own choice, whatever the script says.
+_FORCED_ISA = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
 
 _lock = threading.RLock()
 _depth = 0
@@ -25,6 +30,7 @@ def enable(isa="auto"):
     global _depth
     if isa not in ISAS:
         raise ValueError(f"unknown isa {isa!r}: one of {', '.join(ISAS)}")
+    isa = _FORCED_ISA or isa
     with _lock:
         if _depth == 0:
             _library.set_isa(isa)

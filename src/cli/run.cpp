@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/environment.h"
+#include "archive/files.h"
 #include "archive/run_writer.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -14,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/execution_options.h"
 #include "cli/training_progress.h"
+#include "cli/verify_script.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "train/checkpoint_state.h"
@@ -65,6 +67,10 @@ Session resume(const RunOptions& options) {
   if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
     throw UserError(folder.string(), fmt::format("recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
                     "resume it with a program of its own version");
+  }
+  const auto experiment = folder / "experiment.toml";
+  if (std::filesystem::exists(experiment) && is_script(archive::read_file(experiment))) {
+    throw UserError(folder.string(), "is a Python program's record, which can not be resumed", "run the program again");
   }
   session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
   session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());

@@ -13,6 +13,7 @@
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
 #include "cli/usage.h"
+#include "cli/verify_script.h"
 #include "train/verification.h"
 
 namespace isobit::cli {
@@ -38,6 +39,19 @@ struct Judgement {
   std::optional<train::Verdict> verdict;  // nothing: an error came first
 };
 
+// A Python program's record is the Python package's to judge, with the options that it knows.
+void hand_over(const VerifyOptions& options, const std::filesystem::path& folder) {
+  if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
+    throw archive::UserError(folder.string(), "is a Python program's record, which is verified as a whole and on the CPU",
+                             "leave out --from, --to, --data and --device");
+  }
+  std::vector<std::string> words;
+  if (options.execution.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.execution.threads)});
+  if (options.execution.isa != "auto") words.insert(words.end(), {"--isa", options.execution.isa});
+  if (options.json) words.emplace_back("--json");
+  verify_script(folder, words);
+}
+
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
@@ -45,6 +59,7 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   so_far.folder = folder.string();
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
+  if (is_script(record.experiment())) hand_over(options, folder);
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
   if (options.to != 0) request.to = options.to;

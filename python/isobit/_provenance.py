@@ -1,0 +1,149 @@
+"""What ran: the script, its sources, the commit and what differs from it, the machine. No secrets, no home paths.
+
+Home directories become "~". Arguments whose name sounds like a secret lose their value. Of the environment's variables
+an allowlist is kept, the one of `src/archive/environment.cpp`.
+"""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+
+import torch
+
+from isobit import _library
+from isobit._built import __version__
+
+VARIABLES = ("ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "GOMP_CPU_AFFINITY",
+             "KMP_AFFINITY", "KMP_BLOCKTIME", "LANG", "LC_ALL", "MALLOC_ARENA_MAX", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
+             "MKL_NUM_THREADS", "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "ONEDNN_MAX_CPU_ISA",
+             "PYTHONHASHSEED", "SLURM_CPUS_PER_TASK", "SLURM_NNODES", "SLURM_NTASKS", "TZ")
+FEATURES = {"avx", "avx2", "fma", "avx512f", "avx512vl", "avx512dq", "avx512bw", "asimd", "vsx", "f16c", "bmi2"}
+SECRET = re.compile(r"(secret|token|passw|api[-_]?key|credential)", re.IGNORECASE)
+LEFT_OUT = "(left out)"
+LARGEST_PATCH = 16 << 20  # bytes
+
+
+def without_home(text):
+    home = os.path.expanduser("~").rstrip("/")
+    return re.sub(re.escape(home) + r"(?=/|$|\s|['\":])", "~", text) if home not in ("", "/") else text
+
+
+def without_secrets(arguments):
+    kept, hide = [], False
+    for argument in map(without_home, arguments):
+        name, equals, _ = argument.partition("=")
+        if hide:
+            kept.append(LEFT_OUT)
+        elif equals and SECRET.search(name):
+            kept.append(f"{name}={LEFT_OUT}")
+        else:
+            kept.append(argument)
+        hide = not hide and not equals and argument.startswith("-") and bool(SECRET.search(argument))
+    return kept
+
+
+def _git(folder, *arguments):
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def script_path():
+    """The program's file, or None in an interactive session."""
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    if path is None or getattr(main, "__spec__", None) is not None and main.__spec__.name == "isobit.__main__":
+        return None
+    path = pathlib.Path(path).resolve()
+    return path if path.is_file() else None
+
+
+def repository(folder):
+    root = _git(folder, "rev-parse", "--show-toplevel")
+    return pathlib.Path(root.decode().strip()).resolve() if root else None
+
+
+def local_sources(root):
+    """path within root -> text, of the modules loaded from there: the entry script and what it imported."""
+    outside = tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+    own = pathlib.Path(__file__).resolve().parent
+    found = {}
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if not isinstance(name, str) or not name.endswith(".py"):
+            continue
+        path = pathlib.Path(name).resolve()
+        if root in path.parents and own not in path.parents and not any(folder in path.parents for folder in outside):
+            try:
+                found[str(path.relative_to(root))] = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+    return dict(sorted(found.items()))
+
+
+def describe_script():
+    """(what experiment.toml says, root of the sources or None, patch or None)"""
+    path = script_path()
+    if path is None:
+        return {"file": "", "arguments": []}, None, None
+    top = repository(path.parent)
+    root = top or path.parent
+    here = pathlib.Path.cwd().resolve()
+    script = {"file": str(path.relative_to(root)), "arguments": without_secrets(sys.argv[1:]),
+              "folder": str(here.relative_to(root)) if here == root or root in here.parents else ""}
+    patch = None
+    commit = _git(top, "rev-parse", "HEAD") if top else None
+    if commit:
+        patch = _git(top, "diff", "--binary", "HEAD") or b""
+        if len(patch) > LARGEST_PATCH:
+            patch = f"# left out: {len(patch)} bytes\n".encode()
+        script |= {"commit": commit.decode().strip(), "dirty": bool(patch)}
+    return script, root, patch or None
+
+
+def toml(table, values, comment):
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    return f"# {comment}\n[{table}]\n" + "\n".join(lines) + "\n"
+
+
+def read_toml(text):
+    """What toml() wrote: a value per line in JSON's spelling, which is TOML's too."""
+    pairs = (line.split(" = ", 1) for line in text.splitlines() if " = " in line and not line.startswith("#"))
+    return {key: json.loads(value) for key, value in pairs}
+
+
+def _first_value(path, key):
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                name, separator, value = line.partition(":" if ":" in line else "=")
+                if separator and name.strip() == key:
+                    return value.strip().strip('"')
+    except OSError:
+        pass
+    return ""
+
+
+def environment():
+    flags = _first_value("/proc/cpuinfo", "flags").split()
+    versions = {name: getattr(sys.modules[name], "__version__", "") for name in ("numpy",) if name in sys.modules}
+    variables = {name: "(a path)" if "/" in os.environ[name] else os.environ[name] for name in VARIABLES if name in os.environ}
+    return {
+        "format": "isobit-environment-1",
+        "program": {"version": __version__, "code": "", "compiler": "", "build": "python package"},
+        "contract": _library.contract_version,
+        "hardware": {"architecture": platform.machine(), "cpu": _first_value("/proc/cpuinfo", "model name"),
+                     "features": [flag for flag in flags if flag in FEATURES], "cores": os.cpu_count(),
+                     "cores_allowed": len(os.sched_getaffinity(0)), "memory": _first_value("/proc/meminfo", "MemTotal")},
+        "libraries": {"system": _first_value("/etc/os-release", "PRETTY_NAME"),
+                      "kernel": f"{platform.system()} {platform.release()}", "libc": platform.libc_ver()[1],
+                      "python": platform.python_version(), **versions},
+        "run": {"threads": str(torch.get_num_threads()), "isa": _library.isa(), "torch": torch.__version__},
+        "variables": variables}

@@ -1,0 +1,221 @@
+"""A run's folder on disk, as `docs/formats/run.md` says: written so that any moment may be the last, sealed, read back.
+
+Errors of the file system are OSError; a record that is not what was sealed is DamagedRecord. One thread per object.
+"""
+
+import datetime
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import secrets
+import socket
+
+RUN_FORMAT, MANIFEST_FORMAT = "isobit-run-1", "isobit-manifest-1"
+LOGS = ("steps.jsonl", "metrics.jsonl", "timings.jsonl", "checkpoints.jsonl")
+
+
+class DamagedRecord(Exception):
+    """The record is not what was sealed, or not sealed at all."""
+
+
+def digest(content):
+    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def write_file(path, content):
+    """Whole or not at all, also after a power failure."""
+    temporary = path.with_name(f".tmp-{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path):
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def json_text(value):
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def number(value):
+    """binary64 as the C++ program spells it: infinities and NaN are texts."""
+    value = float(value)
+    if math.isnan(value) or math.isinf(value):
+        return json.dumps("nan" if math.isnan(value) else "inf" if value > 0 else "-inf")
+    text = repr(value)
+    if 1e15 <= abs(value) < 1e16:  # repr changes to an exponent one digit later
+        digits = text.removesuffix(".0").lstrip("-").rstrip("0")
+        text = ("-" if value < 0 else "") + digits[0] + ("." + digits[1:] if digits[1:] else "") + "e+15"
+    return text
+
+
+def line_of(pairs):
+    """One JSON object without blanks; the values are JSON already."""
+    return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in pairs) + "}\n"
+
+
+class Lock:
+    """Who writes the run now: RUNS/.locks/<id>, in the C++ program's form. New runs only: nobody else has the id."""
+
+    def __init__(self, runs, run_id):
+        folder = runs / ".locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / run_id
+        self._content = json_text({
+            "host": socket.gethostname(), "machine": _first_line("/etc/machine-id"),
+            "boot": _first_line("/proc/sys/kernel/random/boot_id"), "processes": _namespace(), "pid": os.getpid(),
+            "started": _start_of_this_process(), "token": secrets.token_hex(8)}).encode()
+        with open(self._path, "xb") as file:
+            file.write(self._content)
+
+    def release(self):
+        try:
+            if self._path.read_bytes() == self._content:
+                self._path.unlink()
+        except FileNotFoundError:
+            pass
+
+
+def _first_line(path):
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8").partition("\n")[0]
+    except OSError:
+        return ""
+
+
+def _namespace():
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _start_of_this_process():
+    fields = _first_line("/proc/self/stat").rpartition(")")[2].split()  # from field 3 on; field 22 is the start
+    return fields[19] if len(fields) > 19 else ""
+
+
+class RunFolder:
+    """Writes a new run's record."""
+
+    def __init__(self, runs, name, contract, files):
+        """files: name -> bytes; experiment.toml, environment.json and data.json among them."""
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.id = f"{now:%Y%m%d-%H%M%S}-{name}-{secrets.token_hex(4)}"
+        self._state = {"format": RUN_FORMAT, "id": self.id, "name": name, "contract": contract,
+                       "created": f"{now:%Y-%m-%dT%H:%M:%S.%f}Z", "state": "running", "steps": 0, "weights": "",
+                       "reason": "", "inputs": {path: digest(files[path]) for path in sorted(files)}}
+        runs = pathlib.Path(runs)
+        runs.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(runs, self.id)
+        self.path = runs / self.id
+        hidden = runs / f".tmp-{self.id}"
+        hidden.mkdir()
+        for path, content in files.items():
+            write_file(hidden / path, content)
+        for log in LOGS:
+            write_file(hidden / log, b"")
+        write_file(hidden / "state.json", json_text(self._state).encode())
+        os.rename(hidden, self.path)
+        _sync_folder(runs)
+        self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) for log in LOGS[:2]}
+
+    def append(self, log, line):
+        """One write for a line, so that it survives the process; a part of one is cut off again."""
+        content = line.encode()
+        before = os.fstat(self._logs[log]).st_size
+        written = 0
+        try:
+            written = os.write(self._logs[log], content)
+            if written != len(content):
+                raise OSError(f"{self.path / log}: only {written} of {len(content)} bytes could be written")
+        except OSError:
+            os.ftruncate(self._logs[log], before)
+            raise
+
+    def replace(self, name, content):
+        write_file(self.path / name, content)
+        self._state["inputs"][name] = digest(content)
+        self._say()
+
+    def finish(self, steps, weights):
+        self._close_logs()
+        self._say(state="finished", steps=steps, weights=weights)
+        files = {path.name: digest(path.read_bytes()) for path in self.path.iterdir()}
+        write_file(self.path / "manifest.json", manifest_text(self.id, files).encode())
+        self._lock.release()
+
+    def fail(self, steps, reason):
+        self._close_logs()
+        self._say(state="failed", steps=steps, reason=reason)
+        self._lock.release()
+
+    def _say(self, **changes):
+        self._state.update(changes)
+        write_file(self.path / "state.json", json_text(self._state).encode())
+
+    def _close_logs(self):
+        for file in self._logs.values():
+            os.fsync(file)
+            os.close(file)
+        self._logs = {}
+
+
+def manifest_text(run_id, files):
+    rows = ",\n".join(f'    {{"path": {json.dumps(path, ensure_ascii=False)}, "size": {files[path]["size"]}, '
+                      f'"sha256": "{files[path]["sha256"]}"}}' for path in sorted(files, key=str.encode))
+    text = (f'{{\n  "format": "{MANIFEST_FORMAT}",\n  "run": {json.dumps(run_id, ensure_ascii=False)},\n  "files": [\n'
+            f"{rows}\n  ],\n")
+    return text + f'  "digest": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n'
+
+
+def read_record(folder):
+    """name -> bytes of a sealed record's files; DamagedRecord unless every byte is what was sealed."""
+    folder = pathlib.Path(folder)
+    try:
+        text = (folder / "manifest.json").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DamagedRecord(f"{folder}: not finished, or no run's folder") from None
+    try:
+        manifest = json.loads(text)
+        expected = {row["path"]: {"size": row["size"], "sha256": row["sha256"]} for row in manifest["files"]}
+        run_id = manifest["run"]
+    except (ValueError, KeyError, TypeError):
+        raise DamagedRecord(f"{folder / 'manifest.json'}: no manifest of a run") from None
+    if manifest_text(run_id, expected) != text:
+        raise DamagedRecord(f"{folder / 'manifest.json'}: does not agree with its own digest")
+    present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()} - {"manifest.json"}
+    if present != set(expected):
+        raise DamagedRecord(f"{folder}: missing or added: {', '.join(sorted(present ^ set(expected)))}")
+    contents = {path: (folder / path).read_bytes() for path in expected}
+    for path, content in contents.items():
+        if digest(content) != expected[path]:
+            raise DamagedRecord(f"{folder / path}: other content than recorded")
+    return contents
+
+
+def find_run(runs, word):
+    """The folder that `word` means: a path, "last", an id or the beginning of exactly one."""
+    if "/" in word or word in (".", ".."):
+        return pathlib.Path(word)
+    runs = pathlib.Path(runs or os.environ.get("ISOBIT_RUNS") or "runs")
+    ids = sorted(path.name for path in runs.iterdir() if re.match(r"\d{8}-\d{6}-", path.name)) if runs.is_dir() else []
+    fitting = ids[-1:] if word == "last" else [name for name in ids if name.startswith(word)]
+    if len(fitting) != 1:
+        raise DamagedRecord(f"{word}: {len(fitting) or 'no'} such runs in {runs}")
+    return runs / fitting[0]

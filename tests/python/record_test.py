@@ -1,0 +1,196 @@
+"""isobit.record and isobit verify: what is recorded, that the C++ program reads it, and that a difference is found."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import isobit
+from isobit import _provenance, _record_files
+
+PROGRAM = os.environ.get("ISOBIT_PROGRAM", "")
+
+SCRIPT = """
+import random, sys
+import torch, isobit
+import parts
+
+with isobit.record("runs", every=2) as run:
+    isobit.seed(3)
+    model = parts.model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    loader = torch.utils.data.DataLoader(parts.data(), batch_size=8, shuffle=True, num_workers=parts.WORKERS)
+    for run.epoch in (1, 2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            run.log("test", accuracy=(model(x).argmax(1) == y).float().mean().item(), other=1e15)
+    END
+print(run.path)
+print(isobit.fingerprint(model))
+"""
+PARTS = """
+import torch
+WORKERS = 0
+
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.Dropout(0.2), torch.nn.Tanh(), torch.nn.Linear(9, 3))
+
+def data():
+    return torch.utils.data.TensorDataset(torch.randn(32, 6), torch.randint(3, (32,)))
+"""
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="isobit-record-")
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.write("train.py", SCRIPT.replace("END", "pass"))
+        self.write("parts.py", PARTS)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def call(self, *words, expect=0, **environment):
+        path = str(pathlib.Path(isobit.__file__).parents[1])
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": path, "ISOBIT_PYTHON": sys.executable,
+                                   "XDG_CACHE_HOME": str(self.folder / "cache"), **environment})
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout
+
+    def train(self, *arguments, **keywords):
+        return self.call(sys.executable, "train.py", *arguments, **keywords).splitlines()
+
+    def verify(self, *options, expect=0):
+        text = self.call(sys.executable, "-m", "isobit", "verify", "last", "--json", *options, expect=expect)
+        return json.loads(text)
+
+    def run_of(self, lines):
+        return _record_files.read_record(self.folder / lines[0])
+
+
+class Record(Folder):
+    def test_what_is_recorded(self):
+        lines = self.train(OMP_NUM_THREADS="1")
+        record = self.run_of(lines)
+        steps = [json.loads(line) for line in record["steps.jsonl"].splitlines()]
+        self.assertEqual([(step["step"], step["epoch"]) for step in steps], [(i, 1 + i // 5) for i in range(1, 9)])
+        self.assertEqual(["weights" in step for step in steps], [False, True] * 4)
+        self.assertEqual(len({step["batch"] for step in steps}), 8)
+        self.assertEqual(len({step["loss"] for step in steps}), 8)
+        state = json.loads(record["state.json"])
+        self.assertEqual((state["state"], state["steps"], state["weights"]), ("finished", 8, lines[1]))
+        self.assertEqual(set(json.loads(record["sources.json"])["files"]), {"train.py", "parts.py"})
+        self.assertEqual(len(record["metrics.jsonl"].splitlines()), 2)
+        again = self.run_of(self.train(OMP_NUM_THREADS="3"))
+        self.assertEqual(again["steps.jsonl"], record["steps.jsonl"])
+
+    def test_workers_give_the_same_record(self):
+        record = self.run_of(self.train())
+        self.write("parts.py", PARTS.replace("WORKERS = 0", "WORKERS = 2"))
+        self.assertEqual(self.run_of(self.train())["steps.jsonl"], record["steps.jsonl"])
+
+    def test_cpp_program_reads_it(self):
+        self.train()
+        shown = json.loads(self.call(PROGRAM, "show", "last", "--json"))
+        self.assertEqual((shown["state"], shown["steps"]), ("finished", 8))
+        self.assertTrue(shown["record"].startswith("sound: "))
+        self.assertEqual(shown["metrics"]["test"]["other"], 1e15)
+        self.assertIn("identical: 8 steps", self.call(PROGRAM, "verify", "last", "--isa", "reference", "--threads", "2"))
+        self.call(PROGRAM, "run", "--resume", "last", expect=2)
+        self.call(PROGRAM, "show", "last")
+
+    def test_killed_and_failed(self):
+        self.write("train.py", SCRIPT.replace("END", f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"))
+        self.train(expect=-signal.SIGKILL)
+        (run,) = json.loads(self.call(PROGRAM, "log", "--json"))
+        self.assertEqual((run["state"], run["steps"], run["weights"]), ("interrupted", 8, None))
+        self.assertEqual(self.verify(expect=2)["verdict"], "cannot-judge")
+        self.write("train.py", SCRIPT.replace("END", "raise ValueError('too bad')"))
+        self.train(expect=1)
+        run = json.loads(self.call(PROGRAM, "log", "--json"))[0]
+        self.assertEqual((run["state"], run["steps"], run["note"]), ("failed", 8, "ValueError: too bad"))
+
+    def test_running(self):
+        self.write("train.py", SCRIPT.replace("END", "import subprocess; print(subprocess.run([sys.argv[1], 'log', '--json'], "
+                                                     "capture_output=True, text=True).stdout, file=sys.stderr)"))
+        path = str(pathlib.Path(isobit.__file__).parents[1])
+        done = subprocess.run([sys.executable, "train.py", PROGRAM], cwd=self.folder, capture_output=True, text=True, check=True,
+                              env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(self.folder / "cache")})
+        self.assertEqual(json.loads(done.stderr[done.stderr.index("["):])[0]["state"], "running")
+
+    def test_no_secrets_no_home(self):
+        self.train("--api-key", "s3cret", "--token=s3cret", f"{self.folder}/data", "--wandb-password=s3cret", HOME=str(self.folder),
+                   OMP_PLACES="/s3cret", SECRET="s3cret")
+        (run,) = (path for path in (self.folder / "runs").iterdir() if path.name[0] == "2")
+        for file in run.iterdir():
+            text = file.read_text(encoding="utf-8")
+            self.assertNotIn("s3cret", text, file)
+            self.assertNotIn(str(self.folder), text, file)
+        self.assertIn('"~/data"', (run / "experiment.toml").read_text())
+        self.assertIn("arguments were left out", self.verify(expect=2)["message"])
+        self.assertEqual(self.verify("--", "x")["verdict"], "identical")
+
+    def test_one_at_a_time(self):
+        with tempfile.TemporaryDirectory() as folder, isobit.record(folder):
+            with self.assertRaises(RuntimeError), isobit.record(folder):
+                pass
+        with self.assertRaises(ValueError):
+            isobit.record(every=0)
+
+
+class Verify(Folder):
+    def git(self, *words):
+        self.call("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
+
+    def test_commit_and_dirty_patch(self):
+        self.git("init", "-q", ".")
+        self.git("add", "train.py", "parts.py")
+        self.git("commit", "-qm", "first")
+        self.write("parts.py", PARTS.replace("Linear(6, 9)", "Linear(6, 12)").replace("Linear(9, 3)", "Linear(12, 3)"))
+        record = self.run_of(self.train())
+        self.assertIn(b"+    return torch.nn.Sequential(torch.nn.Linear(6, 12)", record["dirty.patch"])
+        script = _provenance.read_toml(record["experiment.toml"].decode())
+        self.assertEqual((len(script["commit"]), script["dirty"]), (40, True))
+        self.git("checkout", "-q", "parts.py")
+        self.write("train.py", "raise SystemExit('not the recorded one')")
+        verdict = self.verify()
+        self.assertEqual((verdict["verdict"], verdict["to"]), ("identical", 8))
+
+    def test_difference_is_found(self):
+        self.write("train.py", SCRIPT.replace("END", "pass").replace("for run.epoch", "random.seed()\n    optimizer.param_groups[0]"
+                                                                   "['weight_decay'] = random.random()\n    for run.epoch"))
+        self.train()
+        verdict = self.verify(expect=1)
+        self.assertEqual((verdict["verdict"], verdict["difference"]["what"]), ("different", "loss"))
+        self.assertEqual(verdict["difference"]["step"], 2)
+
+    def test_damage_is_found(self):
+        lines = self.train()
+        for name in ("steps.jsonl", "sources.json", "state.json"):
+            path = self.folder / lines[0] / name
+            before = path.read_bytes()
+            path.write_bytes(before.replace(b"1", b"2", 1))
+            self.assertIn("other content than recorded", self.verify(expect=2)["message"])
+            path.write_bytes(before)
+        self.assertEqual(self.verify()["verdict"], "identical")
+
+    def test_data_beside_the_script(self):
+        self.write("train.py", SCRIPT.replace("END", "assert open('data.txt').read() == 'data'\n    open('made.txt', 'w')"))
+        self.write("data.txt", "data")
+        self.train()
+        (self.folder / "made.txt").unlink()
+        self.verify()
+        self.assertFalse((self.folder / "made.txt").exists(), "the copy's files stay in the copy")
+
+
+if __name__ == "__main__":
+    unittest.main()

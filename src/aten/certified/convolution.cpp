@@ -1,14 +1,12 @@
-// Convolutions (contract, section 3). conv2d, conv1d and their modules all reach aten::convolution, and their
-// backward aten::convolution_backward; one dimension is two with a height of one. Transposed and
-// three-dimensional convolutions are refused.
+// Convolutions, transposed ones too, of one to three dimensions (contract, section 3). conv1d, conv2d, conv3d,
+// conv_transpose and their modules all reach aten::convolution, and their backward aten::convolution_backward.
 #include <array>
 #include <optional>
 #include <tuple>
 
+#include "aten/certified/convolution_plan.h"
 #include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
 #include "aten/refusal.h"
-#include "kernels/conv2d.h"
 #include "kernels/reduce.h"
 
 namespace isobit::aten {
@@ -16,130 +14,143 @@ namespace {
 
 using at::IntArrayRef;
 using at::Tensor;
-using kernels::Conv2dShape;
 
 struct Options {
-  IntArrayRef stride, padding, dilation;
+  IntArrayRef stride, padding, dilation, output_padding;
   bool transposed = false;
   std::int64_t groups = 1;
 };
 
-// Value of the d-th of `rank` spatial dimensions (0 = height, 1 = width), given for all or once for all.
-std::int64_t along(IntArrayRef values, std::int64_t rank, std::int64_t d, std::int64_t absent) {
-  if (rank == 1) return d == 0 ? absent : values[0];
-  return values.size() == 1 ? values[0] : values[d];
+// One spatial dimension: the plain convolution's, whose output a transposed one's input is.
+struct Extent {
+  std::int64_t in = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
+};
+
+Extent extent_of(const char* op, const Tensor& x, const Tensor& weight, const Options& options, std::size_t d) {
+  const auto rank = static_cast<std::size_t>(weight.dim()) - 2;
+  const auto along = [&](IntArrayRef values, std::int64_t absent) {
+    if (values.empty()) return absent;
+    TORCH_CHECK(values.size() == 1 || values.size() == rank, op, ": ", rank, " values expected, got ", values);
+    return values.size() == 1 ? values[0] : values[d];
+  };
+  const auto dim = static_cast<std::int64_t>(d) + 2;
+  Extent e{x.size(dim), weight.size(dim), along(options.stride, 1), along(options.padding, 0), along(options.dilation, 1)};
+  TORCH_CHECK(e.stride > 0 && e.dilation > 0 && e.pad >= 0 && e.kernel > 0, op,
+              ": strides, dilations and kernel sizes must be positive, padding not negative");
+  const std::int64_t reach = e.dilation * (e.kernel - 1) + 1;
+  if (options.transposed) {
+    const std::int64_t more = along(options.output_padding, 0);
+    if (more >= e.stride && more < e.dilation) {
+      refuse(op, "is not certified with an output padding that is not smaller than the stride", "pad the result");
+    }
+    TORCH_CHECK(more >= 0 && more < e.stride, op, ": output padding must be smaller than stride or dilation");
+    e.in = (e.in - 1) * e.stride - 2 * e.pad + reach + more;
+    TORCH_CHECK(e.in > 0, op, ": the output of input ", x.sizes(), " and weight ", weight.sizes(), " would be empty");
+  } else {
+    TORCH_CHECK(e.in + 2 * e.pad >= reach, op, ": the kernel of weight ", weight.sizes(), " is larger than the padded input ",
+                x.sizes());
+  }
+  return e;
 }
 
-Conv2dShape shape_of(const char* op, const Tensor& x, const Tensor& weight, const Options& options) {
-  const std::int64_t rank = weight.dim() - 2;
-  if (options.transposed) refuse(op, "is not certified for transposed convolutions");
-  if (rank < 1 || rank > 2) refuse(op, "is certified for one and two spatial dimensions only");
+// Of the plain convolution; x is its input or, where transposed, its output.
+ConvolutionPlan plan_of(const char* op, const Tensor& x, const Tensor& weight, const Options& options) {
+  ConvolutionPlan p;
+  p.rank = weight.dim() - 2;
+  if (p.rank < 1 || p.rank > 3) refuse(op, "is certified for one to three spatial dimensions only");
   TORCH_CHECK(x.dim() == weight.dim(), op, ": input ", x.sizes(), " does not fit weight ", weight.sizes());
   require_float(op, {&x, &weight});
-  Conv2dShape shape;
-  shape.groups = options.groups;
-  shape.n = x.size(0), shape.ci = x.size(1), shape.co = weight.size(0);
-  shape.h = rank == 2 ? x.size(2) : 1, shape.w = x.size(rank + 1);
-  shape.kh = rank == 2 ? weight.size(2) : 1, shape.kw = weight.size(rank + 1);
-  shape.stride_h = along(options.stride, rank, 0, 1), shape.stride_w = along(options.stride, rank, 1, 1);
-  shape.pad_h = along(options.padding, rank, 0, 0), shape.pad_w = along(options.padding, rank, 1, 0);
-  shape.dilation_h = along(options.dilation, rank, 0, 1),
-  shape.dilation_w = along(options.dilation, rank, 1, 1);
-  TORCH_CHECK(shape.groups > 0 && shape.stride_h > 0 && shape.stride_w > 0 && shape.dilation_h > 0 &&
-                  shape.dilation_w > 0 && shape.pad_h >= 0 && shape.pad_w >= 0 && shape.kh > 0 &&
-                  shape.kw > 0,
-              op, ": groups, strides, dilations and kernel sizes must be positive, padding not negative");
-  TORCH_CHECK(shape.ci == weight.size(1) * shape.groups && shape.co % shape.groups == 0, op, ": input ",
-              x.sizes(), " does not fit weight ", weight.sizes(), " in ", shape.groups, " groups");
-  TORCH_CHECK(shape.h + 2 * shape.pad_h >= shape.dilation_h * (shape.kh - 1) + 1 &&
-                  shape.w + 2 * shape.pad_w >= shape.dilation_w * (shape.kw - 1) + 1,
-              op, ": the kernel of weight ", weight.sizes(), " is larger than the padded input ", x.sizes());
-  return shape;
-}
-
-at::DimVector output_sizes(const Conv2dShape& shape, std::int64_t rank) {
-  at::DimVector sizes{shape.n, shape.co};
-  if (rank == 2) sizes.push_back(shape.out_h());
-  sizes.push_back(shape.out_w());
-  return sizes;
+  TORCH_CHECK(options.groups > 0, op, ": groups must be positive");
+  kernels::Conv2dShape& s = p.plane;
+  s.groups = options.groups, s.n = x.size(0), s.co = weight.size(0), s.ci = weight.size(1) * s.groups;
+  TORCH_CHECK(x.size(1) == (options.transposed ? s.co : s.ci) && s.co % s.groups == 0, op, ": input ", x.sizes(),
+              " does not fit weight ", weight.sizes(), " in ", s.groups, " groups");
+  Extent e[3];
+  for (std::int64_t d = 0; d < p.rank; ++d) e[3 - p.rank + d] = extent_of(op, x, weight, options, static_cast<std::size_t>(d));
+  p.depth = e[0].in, p.kd = e[0].kernel, p.stride_d = e[0].stride, p.pad_d = e[0].pad, p.dilation_d = e[0].dilation;
+  s.h = e[1].in, s.kh = e[1].kernel, s.stride_h = e[1].stride, s.pad_h = e[1].pad, s.dilation_h = e[1].dilation;
+  s.w = e[2].in, s.kw = e[2].kernel, s.stride_w = e[2].stride, s.pad_w = e[2].pad, s.dilation_w = e[2].dilation;
+  return p;
 }
 
 Tensor forward(const char* op, const Tensor& input, const Tensor& kernel, const std::optional<Tensor>& bias,
                const Options& options) {
-  const Conv2dShape shape = shape_of(op, input, kernel, options);
+  const ConvolutionPlan plan = plan_of(op, input, kernel, options);
   const Tensor x = contiguous(input), weight = contiguous(kernel);
   Tensor b;
   if (bias && bias->defined()) {
     require_float(op, *bias);
-    TORCH_CHECK(bias->dim() == 1 && bias->size(0) == shape.co, op, ": bias ", bias->sizes(),
-                " does not fit weight ", kernel.sizes());
+    TORCH_CHECK(bias->dim() == 1 && bias->size(0) == (options.transposed ? plan.plane.ci : plan.plane.co), op, ": bias ",
+                bias->sizes(), " does not fit weight ", kernel.sizes());
     b = contiguous(*bias);
   }
-  return write_new(output_sizes(shape, kernel.dim() - 2), [&](float* y) {
-    kernels::conv2d_forward(shape, x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-                            b.defined() ? b.const_data_ptr<float>() : nullptr, y);
-  });
+  if (!options.transposed) return convolve(plan, x, weight, b);
+  Tensor y = input_gradient(plan, x, weight);
+  if (b.defined()) {
+    at::DimVector sizes(static_cast<std::size_t>(y.dim()), 1);
+    sizes[1] = b.size(0);
+    y.add_(b.view(sizes));
+  }
+  return y;
 }
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                   IntArrayRef /*output_padding*/, std::int64_t groups) {
-  return forward("aten::convolution", input, weight, bias, {stride, padding, dilation, transposed, groups});
+                   IntArrayRef output_padding, std::int64_t groups) {
+  return forward("aten::convolution", input, weight, bias, {stride, padding, dilation, output_padding, transposed, groups});
 }
 Tensor _convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                     IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                    IntArrayRef /*output_padding*/, std::int64_t groups, bool /*benchmark*/,
+                    IntArrayRef output_padding, std::int64_t groups, bool /*benchmark*/,
                     bool /*deterministic*/, bool /*cudnn_enabled*/, bool /*allow_tf32*/) {
-  return forward("aten::_convolution", input, weight, bias, {stride, padding, dilation, transposed, groups});
+  return forward("aten::_convolution", input, weight, bias, {stride, padding, dilation, output_padding, transposed, groups});
 }
 
-// Section 4 sum over (n, oh, ow).
-Tensor bias_gradient(const Conv2dShape& shape, const Tensor& dy) {
+// Section 4 sum over (n, od, oh, ow); dy contiguous.
+Tensor bias_gradient(const Tensor& dy) {
   kernels::ReduceShape reduce;
-  const std::int64_t plane = shape.out_h() * shape.out_w();
+  const std::int64_t channels = dy.size(1), plane = c10::multiply_integers(dy.sizes().slice(2));
   reduce.kept_rank = 1;
-  reduce.kept_size[0] = shape.co, reduce.kept_stride[0] = plane;
+  reduce.kept_size[0] = channels, reduce.kept_stride[0] = plane;
   reduce.reduced_rank = 2;
-  reduce.reduced_size[0] = shape.n, reduce.reduced_stride[0] = shape.co * plane;
+  reduce.reduced_size[0] = dy.size(0), reduce.reduced_stride[0] = channels * plane;
   reduce.reduced_size[1] = plane, reduce.reduced_stride[1] = 1;
-  return write_new({shape.co}, [&](float* out) { kernels::sum(reduce, dy.const_data_ptr<float>(), out); });
+  return write_new({channels}, [&](float* out) { kernels::sum(reduce, dy.const_data_ptr<float>(), out); });
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     const Tensor& grad_output, const Tensor& input, const Tensor& kernel,
     at::OptionalIntArrayRef /*bias_sizes*/, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-    bool transposed, IntArrayRef /*output_padding*/, std::int64_t groups, std::array<bool, 3> mask) {
+    bool transposed, IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> mask) {
   constexpr const char* op = "aten::convolution_backward";
-  const Conv2dShape shape = shape_of(op, input, kernel, {stride, padding, dilation, transposed, groups});
+  const ConvolutionPlan plan = plan_of(op, input, kernel, {stride, padding, dilation, output_padding, transposed, groups});
   require_float(op, grad_output);
-  TORCH_CHECK(grad_output.sizes() == IntArrayRef(output_sizes(shape, kernel.dim() - 2)), op,
-              ": grad_output has sizes ", grad_output.sizes(), ", not those of the output");
+  const at::DimVector expected = transposed ? plan.input_sizes() : plan.output_sizes();
+  TORCH_CHECK(grad_output.sizes() == IntArrayRef(expected), op, ": grad_output has sizes ", grad_output.sizes(),
+              ", not those of the output");
   const Tensor dy = contiguous(grad_output);
   Tensor dx, dweight, dbias;
   if (mask[0]) {
     const Tensor weight = contiguous(kernel);
-    dx = write_new(input.sizes(), [&](float* out) {
-      kernels::conv2d_input_gradient(shape, dy.const_data_ptr<float>(), weight.const_data_ptr<float>(), out);
-    });
+    dx = transposed ? convolve(plan, dy, weight, {}) : input_gradient(plan, dy, weight);
   }
   if (mask[1]) {
     const Tensor x = contiguous(input);
-    dweight = write_new(kernel.sizes(), [&](float* out) {
-      kernels::conv2d_weight_gradient(shape, x.const_data_ptr<float>(), dy.const_data_ptr<float>(), out);
-    });
+    dweight = transposed ? weight_gradient(plan, dy, x) : weight_gradient(plan, x, dy);
   }
-  if (mask[2]) dbias = bias_gradient(shape, dy);
+  if (mask[2]) dbias = bias_gradient(dy);
   return {dx, dweight, dbias};
 }
 
 }  // namespace
 
 std::vector<Entry> convolution_operators() {
+  constexpr std::string_view order = "3: order (ci, kd, kh, kw), one addition of the bias; transposed: the input gradient's";
   return {
-      certify<convolution>("aten::convolution", "", "3: order (ci, kh, kw), one addition of the bias"),
-      certify<_convolution>("aten::_convolution", "", "3: order (ci, kh, kw), one addition of the bias"),
+      certify<convolution>("aten::convolution", "", order),
+      certify<_convolution>("aten::_convolution", "", order),
       certify<convolution_backward>("aten::convolution_backward", "",
-                                    "3: input gradient (co, kh, kw), weight gradient (n, oh, ow); bias 4"),
+                                    "3: input gradient (co, kd, kh, kw), weight gradient (n, od, oh, ow); bias 4"),
   };
 }
 

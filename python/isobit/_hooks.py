@@ -26,6 +26,7 @@ def install():
     _steps = 0
     _check_graphs()
     _refuse_compilation()
+    _refuse_autocast()
     _handles.append(torch_module.register_module_forward_pre_hook(_enter))
     _handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
@@ -124,14 +125,14 @@ def _check_graphs():
 # ---- torch.compile: its code does not pass the dispatcher
 
 
-def _refusing(function, applies=lambda *_arguments, **_keywords: True):
+def _refusing(function, applies=lambda *_arguments, **_keywords: True, name="torch.compile",
+              remedy="run the model uncompiled while isobit is on, or disable isobit"):
     """The function, which raises while the switch is on, where it applies to the arguments."""
 
     @functools.wraps(function)
     def refuses(*arguments, **keywords):
         if _library.is_on() and applies(*arguments, **keywords):
-            raise RuntimeError(f"isobit: torch.compile is not certified under {_library.contract_version}\n"
-                               "  do     run the model uncompiled while isobit is on, or disable isobit")
+            raise RuntimeError(f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}")
         return function(*arguments, **keywords)
 
     refuses._isobit = True
@@ -145,3 +146,13 @@ def _refuse_compilation():
     dynamo = sys.modules.get("torch._dynamo.eval_frame")
     if dynamo is not None and not hasattr(dynamo._callback_from_stance, "_isobit"):
         dynamo._callback_from_stance = _refusing(dynamo._callback_from_stance, lambda callback: callback is not None)
+
+
+# ---- autocast: what it makes of float32 has no formulas in the contract
+
+
+def _refuse_autocast():
+    if not hasattr(torch.autocast.__enter__, "_isobit"):
+        torch.autocast.__enter__ = _refusing(
+            torch.autocast.__enter__, lambda context: context._enabled, "torch.autocast",
+            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet")

@@ -33,6 +33,7 @@ def enable(isa="auto"):
     isa = _FORCED_ISA or isa
     with _lock:
         if _depth == 0:
+            _refuse_within_autocast()
             _library.set_isa(isa)
         elif isa not in ("auto", _library.isa()):
             raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
@@ -42,6 +43,12 @@ def enable(isa="auto"):
             _hooks.install()
             _optimizers.install()
             _workers.install(_library.isa())
+
+
+def _refuse_within_autocast():
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        raise RuntimeError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_version}\n"
+                           "  do     leave autocast first: the contract has no 16-bit arithmetic yet")
 
 
 def disable():

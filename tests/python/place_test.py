@@ -105,6 +105,21 @@ with isobit.enabled():
 assert torch.equal(function(x), expected)
 """), end="")
 
+    def test_autocast_is_refused(self):
+        x = torch.ones(2, 20)
+        with isobit.enabled():
+            context = torch.autocast("cpu", dtype=torch.bfloat16)
+            message = self.assert_refuses("torch.autocast is not certified", context.__enter__)
+            self.assertIn("train in float32", message)
+            with torch.autocast("cpu", enabled=False):
+                small_model()(x).sum().backward()
+            decorated = torch.autocast("cpu", dtype=torch.bfloat16)(lambda: small_model()(x))
+            self.assert_refuses("torch.autocast is not certified", decorated)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertEqual(small_model()(x).dtype, torch.bfloat16)
+            self.assert_refuses("within torch.autocast", isobit.enable)
+        self.assertFalse(isobit.is_enabled())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -95,6 +95,64 @@ class Everyday(Case):
         with torch.inference_mode():
             model(torch.randn(2, 20))
 
+    def test_averages_of_weights(self):
+        model = small_model()
+        for average in (torch.optim.swa_utils.AveragedModel(model), torch.optim.swa_utils.AveragedModel(
+                model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))):
+            average.update_parameters(model)
+            average.update_parameters(model)
+            average(torch.ones(2, 20))
+
+    def test_schedules(self):
+        optimizer = torch.optim.SGD(small_model().parameters(), lr=0.1)
+        schedules = torch.optim.lr_scheduler
+        for schedule in (schedules.OneCycleLR(optimizer, 1.0, 10), schedules.LambdaLR(optimizer, lambda epoch: 0.9**epoch),
+                         schedules.CosineAnnealingWarmRestarts(optimizer, 3), schedules.StepLR(optimizer, 2),
+                         schedules.SequentialLR(optimizer, [schedules.ConstantLR(optimizer), schedules.ExponentialLR(optimizer, 0.9)],
+                                                [2])):
+            optimizer.step()
+            schedule.step()
+        schedules.ReduceLROnPlateau(optimizer).step(1.0)
+
+    def test_initial_weights(self):
+        for fill in (torch.nn.init.kaiming_normal_, torch.nn.init.kaiming_uniform_, torch.nn.init.xavier_normal_,
+                     torch.nn.init.xavier_uniform_, torch.nn.init.trunc_normal_, torch.nn.init.eye_, torch.nn.init.ones_):
+            fill(torch.empty(6, 6))
+
+    def test_gradients_looked_at(self):
+        model, x = small_model(), torch.rand(4, 20, requires_grad=True)
+        (gradient,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+        (gradient.norm(2, dim=1) - 1).pow(2).mean().backward()  # a gradient penalty
+        model[0].register_full_backward_hook(lambda module, inputs, outputs: None)
+        with torch.autograd.set_detect_anomaly(True):
+            model(x).sum().backward()
+        torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)
+        torch.nn.utils.vector_to_parameters(torch.nn.utils.parameters_to_vector(model.parameters()) * 0.5, model.parameters())
+        torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 4))(torch.ones(2, 4)).sum().backward()
+
+    def test_scaler_that_is_off(self):
+        model, scaler = small_model(), torch.amp.GradScaler("cpu", enabled=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with torch.autocast("cpu", enabled=False):
+            scaler.scale(model(torch.ones(2, 20)).sum()).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+    def test_measures(self):
+        scores, labels = torch.randn(30, 3).softmax(1), torch.randint(3, (30,))
+        torch.bincount(labels * 3 + scores.argmax(1), minlength=9).view(3, 3)  # a confusion matrix
+        torch.nn.functional.cross_entropy(scores, labels, label_smoothing=0.1, weight=torch.ones(3))
+        torch.testing.assert_close(scores, scores.clone())
+        scores.isfinite().all(), scores.std(0), torch.nn.functional.one_hot(labels).float(), scores.sort(1, descending=True)
+        torch.distributions.Normal(torch.zeros(3), torch.ones(3)).log_prob(torch.ones(3))
+        torch.distributions.Normal(0.0, 1.0).rsample((3,))
+
+    def test_profiler(self):
+        with torch.profiler.profile() as profile:
+            small_model()(torch.ones(2, 20))
+        self.assertIn("addmm", profile.key_averages().table())
+
     def test_progress_bars(self):
         try:
             from tqdm import tqdm

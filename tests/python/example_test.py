@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tempfile
 import unittest
 
 from cases import Case, run_python
@@ -28,6 +29,20 @@ class Example(Case):
         self.assertRegex(expected, "^weights isobit-[0-9.]+:[0-9a-f]{32}$")
         self.assertEqual(weights(before="isobit.enable(isa='reference')", threads=3, workers=2), expected)
         self.assertNotEqual(weights(seed=2), expected)
+
+    def test_trainer_with_hooks(self):
+        def lines(threads, *arguments):
+            program = f"""
+import runpy, sys
+sys.argv = ["lightning_style.py", "--epochs", "2", "--runs", sys.argv[1], *{arguments!r}]
+runpy.run_path({str(SCRIPT.with_name("lightning_style.py"))!r}, run_name="__main__")
+"""
+            with tempfile.TemporaryDirectory() as runs:
+                return run_python(program.replace("sys.argv[1]", repr(runs)), OMP_NUM_THREADS=str(threads)).splitlines()
+
+        expected = lines(1)
+        self.assertRegex(expected[-1], "^weights isobit-[0-9.]+:[0-9a-f]{32}$")
+        self.assertEqual(lines(3, "--workers", "2"), expected)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 #include "cli/bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "archive/user_error.h"
+#include "cli/bench_workload.h"
 #include "cli/command.h"
 #include "cli/usage.h"
 #include "kernels/isa.h"
@@ -138,9 +140,9 @@ Action declare(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"ops", "step", "profile", "memory", "recording"}));
   app.add_option("--models", arguments->options.models,
-                 "step, profile, memory, recording: mlp, lenet5, resnet18-32, resnet18-224 (comma-separated)")
+                 "step, profile, memory, recording: " + fmt::format("{}", fmt::join(workload_names(), ", ")) + " (comma-separated)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"mlp", "lenet5", "resnet18-32", "resnet18-224"}))
+      ->check(CLI::IsMember(workload_names()))
       ->capture_default_str();
   app.add_option("--filter", arguments->options.filter, "ops: only those whose name contains this");
   app.add_option("--threads", arguments->options.threads, "thread counts (comma-separated)")

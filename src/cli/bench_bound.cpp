@@ -16,7 +16,8 @@ thread_local int depth = 0;
 
 // Of the outermost operator under way: inputs can be read when it begins only, outputs when it ends.
 struct Inputs {
-  std::vector<std::int64_t> x, w, stride, pad, dilation;
+  std::vector<std::int64_t> x, w, stride, pad, dilation;  // of a convolution
+  double per_output = 0;                                  // multiplications that each output element takes
 };
 thread_local Inputs inputs;
 
@@ -38,21 +39,43 @@ void add_product(double gflop) {
   watched->forward_gflop += gflop;
 }
 
-// aten::conv2d(input, weight, bias, stride, padding, dilation, groups); addmm(bias, input, weight)
+std::vector<std::int64_t> sizes(const c10::IValue& value) { return value.toTensor().sizes().vec(); }
+
+// Multiplications per element of the output; the arguments' order is the operator's schema.
+double products(const std::string& name, c10::ArrayRef<const c10::IValue> in) {
+  if (name == "aten::addmm" && in.size() >= 3) return static_cast<double>(sizes(in[2])[0]);
+  if (name == "aten::matmul" && in.size() >= 2) return static_cast<double>(sizes(in[0]).back());
+  if (name == "aten::linear" && in.size() >= 2) return static_cast<double>(sizes(in[1])[1]);
+  if (name == "aten::conv_transpose2d" && in.size() >= 5) {
+    // Every input meets every tap once: spread over the outputs.
+    const auto w = sizes(in[1]), stride = in[3].toIntVector();
+    return static_cast<double>(w[0] * w[2] * w[3]) / static_cast<double>(stride[0] * stride[1]);
+  }
+  if (name == "aten::scaled_dot_product_attention" && in.size() >= 6) {
+    const double keys = static_cast<double>(sizes(in[1])[2]);
+    return in[5].toBool() ? keys + 1 : 2 * keys;  // causal: half of the pairs, in both products
+  }
+  return 0;
+}
+
 void read_inputs(const at::RecordFunction& function) {
   const std::string name = function.name();
   const auto in = function.inputs();
   inputs = {};
   if (name == "aten::conv2d" && in.size() >= 6) {
-    inputs = {in[0].toTensor().sizes().vec(), in[1].toTensor().sizes().vec(), in[3].toIntVector(), in[4].toIntVector(),
-              in[5].toIntVector()};
+    inputs = {sizes(in[0]), sizes(in[1]), in[3].toIntVector(), in[4].toIntVector(), in[5].toIntVector()};
   }
-  if (name == "aten::addmm" && in.size() >= 3) inputs.w = in[2].toTensor().sizes().vec();
-  if (name == "aten::linear" && in.size() >= 2) inputs.w = in[1].toTensor().sizes().vec();
+  inputs.per_output = products(name, in);
+}
+
+bool is_view(const std::string& name) {
+  constexpr const char* kViews[] = {"aten::t", "aten::flatten", "aten::view", "aten::reshape", "aten::transpose", "aten::permute",
+                                    "aten::select", "aten::narrow", "aten::squeeze", "aten::expand", "aten::slice", "aten::unsqueeze"};
+  return std::any_of(std::begin(kViews), std::end(kViews), [&](const char* view) { return name == view; });
 }
 
 void add_convolution(const at::Tensor& out) {
-  const auto& [x, w, stride, pad, dilation] = inputs;
+  const auto& [x, w, stride, pad, dilation, unused] = inputs;
   const auto axis = [&](std::size_t a) {
     return inside(out.size(static_cast<std::int64_t>(2 + a)), x[2 + a], w[2 + a], stride[a], pad[a], dilation[a]);
   };
@@ -71,9 +94,8 @@ void on_end(const at::RecordFunction& function, at::ObserverContext*) {
     if (!output.isTensor()) continue;
     const at::Tensor& out = output.toTensor();
     if (!inputs.x.empty()) return add_convolution(out);
-    if (!inputs.w.empty()) return add_product(2e-9 * static_cast<double>(out.size(0) * inputs.w[0] * inputs.w[1]));
-    const bool is_view = name == "aten::t" || name == "aten::flatten" || name == "aten::view" || name == "aten::reshape";
-    if (!is_view) watched->output_gbytes += 1e-9 * static_cast<double>(out.nbytes());
+    if (inputs.per_output > 0) return add_product(2e-9 * inputs.per_output * static_cast<double>(out.numel()));
+    if (!is_view(name)) watched->output_gbytes += 1e-9 * static_cast<double>(out.nbytes());
   }
 }
 

@@ -17,26 +17,58 @@ train::OptimizerSettings momentum_sgd() {
   return settings;
 }
 
-}  // namespace
-
-Workload workload(const std::string& name) {
-  train::ModelSettings model;
-  if (name == "mlp") return {name, model, 64, 28};
-  if (name == "lenet5") {
-    model.name = "lenet5";
-    return {name, model, 64, 28};
-  }
-  model.name = "resnet18";
-  if (name == "resnet18-32") return {name, model, 64, 32};
-  model.stem = "imagenet";
-  if (name == "resnet18-224") return {name, model, 8, 224};
-  throw std::invalid_argument("unknown model '" + name + "' (mlp, lenet5, resnet18-32, resnet18-224)");
+train::ModelSettings model(const char* name, std::int64_t width = 0, std::int64_t depth = 0) {
+  train::ModelSettings settings;
+  settings.name = name;
+  settings.width = width;
+  settings.depth = depth;
+  return settings;
 }
 
-BenchSide::BenchSide(const Workload& work, bool channels_last)
-    : model_(train::make_model(work.model, work.size, work.size, 1)),
-      x_(at::randn({work.batch, 1, work.size, work.size})),
-      target_(at::arange(work.batch).remainder(10)) {
+const std::vector<Workload>& workloads() {
+  static const std::vector<Workload> all = [] {
+    std::vector<Workload> list = {{"mlp", model("mlp"), 64, 28},
+                                  {"lenet5", model("lenet5"), 64, 28},
+                                  {"resnet18-32", model("resnet18"), 64, 32},
+                                  {"resnet18-224", model("resnet18"), 8, 224},
+                                  {"unet", model("unet"), 8, 64},
+                                  {"transformer", model("transformer"), 64, 28},
+                                  {"vit_tiny", model("vit_tiny"), 16, 28},
+                                  {"gpt2", model("gpt2", 768, 12), 1, 256}};
+    list[3].model.stem = "imagenet";
+    list.back().model.classes = 50257;
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& workload_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Workload& work : workloads()) all.push_back(work.name);
+    return all;
+  }();
+  return names;
+}
+
+Workload workload(const std::string& name) {
+  for (const Workload& work : workloads()) {
+    if (work.name == name) return work;
+  }
+  throw std::invalid_argument("unknown model '" + name + "'");
+}
+
+BenchSide::BenchSide(const Workload& work, bool channels_last) : model_(train::make_model(work.model, work.size, work.size, 1)) {
+  if (work.model.name == "gpt2") {
+    x_ = at::randint(work.model.classes, {work.batch, work.size}, at::kLong);
+    target_ = at::randint(work.model.classes, {work.batch * work.size}, at::kLong);
+  } else {
+    x_ = at::randn({work.batch, 1, work.size, work.size});
+    target_ = at::arange(work.batch).remainder(10);
+    if (work.model.name == "unet") target_ = at::randint(10, {work.batch, work.size, work.size}, at::kLong);
+  }
   for (const train::NamedTensor& parameter : model_->parameters()) {
     at::Tensor tensor = parameter.tensor;
     if (channels_last && tensor.dim() == 4) {
@@ -46,13 +78,14 @@ BenchSide::BenchSide(const Workload& work, bool channels_last)
     parameters_.push_back(tensor);
     momenta_.push_back(at::zeros_like(tensor.detach()));
   }
-  if (channels_last) x_ = x_.contiguous(at::MemoryFormat::ChannelsLast);
+  if (channels_last && x_.dim() == 4) x_ = x_.contiguous(at::MemoryFormat::ChannelsLast);
   model_->set_training(true);
 }
 
 void BenchSide::backward() {
   for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
-  at::cross_entropy_loss(model_->forward(x_), target_).backward();
+  const at::Tensor logits = model_->forward(x_);
+  at::cross_entropy_loss(x_.dim() == 2 ? logits.flatten(0, 1) : logits, target_).backward();
 }
 
 void BenchSide::stock_optimizer() {

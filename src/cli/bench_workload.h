@@ -19,10 +19,11 @@ namespace isobit::cli {
 struct Workload {
   std::string name;
   train::ModelSettings model;
-  std::int64_t batch, size;
+  std::int64_t batch, size;  // images of size x size; gpt2: tokens
 };
 
-// mlp, lenet5, resnet18-32, resnet18-224; std::invalid_argument for others.
+[[nodiscard]] const std::vector<std::string>& workload_names();
+// std::invalid_argument for a name that is not among them.
 [[nodiscard]] Workload workload(const std::string& name);
 
 // One side's model, input and optimizer state; a step is one training step.

@@ -12,14 +12,14 @@ namespace {
 
 kernels::Fingerprint digest_of(const PreparedStep& batch, const float* images, const std::int64_t* labels, const Dataset& data) {
   const auto count = static_cast<std::int64_t>(batch.samples.size());
-  const std::int64_t shape[] = {count, 1, data.height, data.width};
+  const std::int64_t shape[] = {count, 1, data.height, data.width}, target_shape[] = {count, data.height, data.width};
   kernels::ListFingerprint list;
-  const auto add = [&](const char* name, const char* type, int dimensions, const kernels::Fingerprint& sums) {
+  const auto add = [&](const char* name, const char* type, const std::int64_t* shape, int dimensions, const kernels::Fingerprint& sums) {
     list.add(name, type, shape, dimensions, kernels::close_tensor(sums, type, shape, dimensions));
   };
-  add("images", "float32", 4, kernels::element_sums(images, 0, count * data.height * data.width));
-  add("labels", "int64", 1, kernels::element_sums(labels, 0, count));
-  add("samples", "int64", 1, kernels::element_sums(batch.samples.data(), 0, count));
+  add("images", "float32", shape, 4, kernels::element_sums(images, 0, count * data.height * data.width));
+  add("labels", "int64", target_shape, data.per_pixel ? 3 : 1, kernels::element_sums(labels, 0, count * data.targets()));
+  add("samples", "int64", shape, 1, kernels::element_sums(batch.samples.data(), 0, count));
   return list.result();
 }
 
@@ -30,7 +30,7 @@ BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, 
     : experiment_(experiment), data_(data), timetable_(timetable), maker_(maker), digests_(digests) {
   for (Slot& slot : slots_) {
     slot.images = at::empty({experiment.batch, 1, data.height, data.width}, at::kFloat);
-    slot.labels = at::empty({experiment.batch}, at::kLong);
+    slot.labels = at::empty(data.per_pixel ? std::vector<std::int64_t>{experiment.batch, data.height, data.width} : std::vector<std::int64_t>{experiment.batch}, at::kLong);
   }
 }
 
@@ -53,7 +53,7 @@ void BatchPreparer::fill(Slot& slot, std::int64_t step) const {
   for (std::int64_t i = 0; i < place.count; ++i) {
     const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i)));
     slot.prepared.samples[static_cast<std::size_t>(i)] = sample;
-    label[i] = data_.labels[static_cast<std::size_t>(sample)];
+    maker_.augmented_targets(sample, place.epoch, label + i * data_.targets());
     maker_.augmented(sample, place.epoch, image + i * data_.height * data_.width);
   }
   if (digests_) slot.prepared.digest = digest_of(slot.prepared, image, label, data_);

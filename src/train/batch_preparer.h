@@ -26,7 +26,7 @@ namespace isobit::train {
 struct PreparedStep {
   std::int64_t step = 0;
   at::Tensor images;                  // [count, 1, height, width], augmented
-  at::Tensor labels;                  // [count], int64
+  at::Tensor labels;                  // [count], or per pixel [count, height, width], int64
   std::vector<std::int64_t> samples;  // [count], numbers in the data set
   kernels::Fingerprint digest;        // of the list (images, labels, samples); contract, section 9
 };

@@ -21,7 +21,11 @@ namespace isobit::train {
 struct Dataset {
   std::int64_t count = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;  // [count, height, width]
-  std::vector<std::uint8_t> labels;  // [count]
+  std::vector<std::uint8_t> labels;  // [count], or with masks [count, height, width]
+  bool per_pixel = false;
+
+  // Targets of one sample.
+  [[nodiscard]] std::int64_t targets() const { return per_pixel ? height * width : 1; }
 };
 
 struct DataSets {
@@ -43,8 +47,21 @@ class BatchMaker {
   void plain(std::int64_t sample, float* out) const;
   // As training sees it in an epoch (epochs count from 1).
   void augmented(std::int64_t sample, std::int64_t epoch, float* out) const;
+  // Its targets: out[data.targets()]. Masks move with the pixels; class 0 comes in from outside.
+  void plain_targets(std::int64_t sample, std::int64_t* out) const;
+  void augmented_targets(std::int64_t sample, std::int64_t epoch, std::int64_t* out) const;
 
  private:
+  // Where the pixels of a sample come from in an epoch.
+  struct Window {
+    std::int64_t top = 0, left = 0;
+    bool mirror = false;
+  };
+  [[nodiscard]] Window window(std::int64_t sample, std::int64_t epoch) const;
+  // visit(place, place in the sample; -1 outside of it).
+  template <class Visit>
+  void through(const Window& window, Visit visit) const;
+
   const Dataset& data_;
   std::uint64_t seed_;
   std::int64_t crop_;

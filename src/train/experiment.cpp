@@ -12,6 +12,7 @@
 #include <toml++/toml.h>
 
 #include "archive/suggest.h"
+#include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "train/experiment_schema.h"
 
@@ -168,6 +169,19 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   if ((e.batch + e.grain_size() - 1) / e.grain_size() > 1 << 17) {
     fail("grain", "more than 131072 grains in a step", "choose larger grains");
   }
+  if (e.model.name == "torchscript" && e.model.torchscript.empty()) {
+    fail("model.name", "'model.torchscript' is missing", "name the network's file: model.torchscript = \"net.pt\"");
+  }
+  if (e.model.name == "torchscript" && e.grain_size() != e.batch) {
+    fail("grain", "a TorchScript network is trained in one grain", "remove the key: running statistics of several grains need a network of isobit's own");
+  }
+  if (e.model.name == "unet" && !e.data.per_pixel()) {
+    fail("model.name", "unet gives a class per pixel, data.target is one class per image", "set data.target to \"mask\" or \"silhouette\"");
+  }
+  if (e.data.per_pixel() && e.model.name != "unet" && e.model.name != "torchscript") {
+    fail("data.target", fmt::format("{} gives a class per image, data.target = \"{}\" is one per pixel", e.model.name, e.data.target),
+         "choose model.name = \"unet\", or data.target = \"class\"");
+  }
   const OptimizerSettings& o = e.optimizer;
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
     fail("optimizer.nesterov", "Nesterov momentum needs momentum above 0 and no dampening", "set optimizer.momentum, and optimizer.dampening = 0");
@@ -208,7 +222,10 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
                     run ? "to go on with a run: isobit run --resume " + path
                         : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
-  return parse_experiment(text.str(), path, overrides);
+  Experiment experiment = parse_experiment(text.str(), path, overrides);
+  const std::string& network = experiment.model.torchscript;
+  if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network)) experiment.model.sha256 = archive::digest_file(network).sha256;
+  return experiment;
 }
 
 // Keys that mean nothing for the chosen model, optimizer or schedule are left out, as they are refused when read.

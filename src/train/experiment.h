@@ -18,6 +18,10 @@ struct DataSettings {
   std::string test_images = "t10k-images-idx3-ubyte.gz", test_labels = "t10k-labels-idx1-ubyte.gz";
   std::int64_t train_limit = 0, test_limit = 0;
   double mean = 0, deviation = 1;
+  std::string target = "class";
+
+  // One target per pixel, not per image.
+  [[nodiscard]] bool per_pixel() const { return target != "class"; }
 };
 
 struct ModelSettings {
@@ -26,6 +30,8 @@ struct ModelSettings {
   std::int64_t classes = 10;
   std::string stem = "small";
   double dropout = 0;
+  std::int64_t width = 0, depth = 0, heads = 0, patch = 4;  // 0: the network's own
+  std::string torchscript, sha256;
 };
 
 struct LossSettings {

@@ -26,6 +26,12 @@ bool is_count(std::int64_t n) { return n >= 0 && n <= 1'000'000'000'000; }
 bool finite_from_zero(double x) { return std::isfinite(x) && x >= 0; }
 bool fraction(double x) { return x >= 0 && x < 1; }
 
+bool has_heads(const E& e) { return one_of(e.model.name, {"transformer", "vit_tiny"}); }
+bool has_width(const E& e) { return has_heads(e) || one_of(e.model.name, {"unet", "cnn_lstm"}); }
+bool is_sha256(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 constexpr std::string_view kCount = "0 or more";
 constexpr std::string_view kPositive = "1 or more";
 
@@ -54,11 +60,19 @@ std::vector<Key> make_keys() {
   KEY(data.mean, "", "a finite number", std::isfinite(e.data.mean), "Subtracted from pixel / 255.");
   KEY(data.deviation, "", "a finite number above 0", std::isfinite(e.data.deviation) && e.data.deviation > 0, "Divides what is left.");
 
-  KEY(model.name, "", "\"mlp\", \"lenet5\" or \"resnet18\"", one_of(e.model.name, {"mlp", "lenet5", "resnet18"}), "The network.");
+  KEY(data.target, "", "\"class\", \"mask\" or \"silhouette\"", one_of(e.data.target, {"class", "mask", "silhouette"}), "What is learned: the image's label; a class per pixel, from label files shaped like the images; or made of both, label + 1 where a pixel is above 0, else 0.");
+
+  KEY(model.name, "", "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\" or \"torchscript\"", one_of(e.model.name, {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "torchscript"}), "The network.");
   KEY_WHERE(e.model.name == "mlp", model.hidden, "units", "1 or more each", std::all_of(e.model.hidden.begin(), e.model.hidden.end(), [](std::int64_t n) { return n >= 1 && n <= 1 << 20; }), "Widths of the hidden layers (mlp).");
   KEY(model.classes, "classes", "2 to 100000", e.model.classes >= 2 && e.model.classes <= 100'000, "Outputs of the network.");
   KEY_WHERE(e.model.name == "resnet18", model.stem, "", "\"small\" or \"imagenet\"", one_of(e.model.stem, {"small", "imagenet"}), "First layers (resnet18): a 3x3 convolution, or 7x7 with stride 2 and pooling.");
-  KEY(model.dropout, "", "0 or more, below 1", fraction(e.model.dropout), "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
+  KEY_WHERE(has_width(e), model.width, "units", "0 to 65536", e.model.width >= 0 && e.model.width <= 1 << 16, "Channels of the first level (unet), of the state (cnn_lstm) or of a token; 0: the network's own (32, 128, transformer 128, vit_tiny 192).");
+  KEY_WHERE(has_width(e), model.depth, "layers", "0 to 64", e.model.depth >= 0 && e.model.depth <= 64, "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer 4, vit_tiny 12).");
+  KEY_WHERE(has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12, "Heads of the attention (transformer, vit_tiny), a divisor of the width; 0: one per 64 of the width.");
+  KEY_WHERE(e.model.name == "vit_tiny", model.patch, "pixels", "1 to 1024", e.model.patch >= 1 && e.model.patch <= 1024, "Side of the squares that become tokens (vit_tiny).");
+  KEY_WHERE(e.model.name == "torchscript", model.torchscript, "", "a file", true, "The network's TorchScript file, initial weights included (torchscript).");
+  KEY_WHERE(e.model.name == "torchscript", model.sha256, "", "64 hex digits, or nothing", e.model.sha256.empty() || is_sha256(e.model.sha256), "SHA-256 that the TorchScript file must have; written into the record (torchscript).");
+  KEY_WHERE(e.model.name != "torchscript", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout), "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
 
   KEY(loss.name, "", "\"cross_entropy\"", one_of(e.loss.name, {"cross_entropy"}), "The loss, averaged over the step's samples.");
   KEY(loss.label_smoothing, "", "0 or more, below 1", fraction(e.loss.label_smoothing), "Share of the target spread evenly over all classes.");

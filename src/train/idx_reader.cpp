@@ -100,6 +100,14 @@ IdxArray read_idx(const std::string& path, int rank, const char* content) {
   return array;
 }
 
+void expect_classes(const std::string& path, const std::vector<std::uint8_t>& labels, std::size_t per_sample, std::int64_t classes) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < classes) continue;
+    throw UserError(path, fmt::format("label {} of sample {} is out of range 0..{}", labels[i], i / per_sample, classes - 1),
+                    "correct the file, or raise model.classes");
+  }
+}
+
 }  // namespace
 
 IdxImages read_idx_images(const std::string& path) {
@@ -107,13 +115,15 @@ IdxImages read_idx_images(const std::string& path) {
   return {array.dims[0], array.dims[1], array.dims[2], std::move(array.bytes)};
 }
 
+IdxImages read_idx_masks(const std::string& path, std::int64_t classes) {
+  IdxArray array = read_idx(path, 3, "masks");
+  expect_classes(path, array.bytes, static_cast<std::size_t>(array.dims[1] * array.dims[2]), classes);
+  return {array.dims[0], array.dims[1], array.dims[2], std::move(array.bytes)};
+}
+
 std::vector<std::uint8_t> read_idx_labels(const std::string& path, std::int64_t classes) {
   IdxArray array = read_idx(path, 1, "labels");
-  for (std::size_t i = 0; i < array.bytes.size(); ++i) {
-    if (array.bytes[i] < classes) continue;
-    throw UserError(path, fmt::format("label {} of sample {} is out of range 0..{}", array.bytes[i], i, classes - 1),
-                    "correct the file, or raise model.classes");
-  }
+  expect_classes(path, array.bytes, 1, classes);
   return std::move(array.bytes);
 }
 

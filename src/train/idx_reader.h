@@ -20,6 +20,8 @@ struct IdxImages {
 
 [[nodiscard]] IdxImages read_idx_images(const std::string& path);
 // Labels in [0, classes).
+// Classes per pixel, in [0, classes).
+[[nodiscard]] IdxImages read_idx_masks(const std::string& path, std::int64_t classes);
 [[nodiscard]] std::vector<std::uint8_t> read_idx_labels(const std::string& path, std::int64_t classes);
 
 }  // namespace isobit::train

@@ -46,7 +46,8 @@ std::int64_t argmax_of_row(const float* row, std::int64_t n) {
 
 // Labels on the host, logits anywhere.
 std::int64_t count_correct(const at::Tensor& logits, const at::Tensor& labels) {
-  const at::Tensor dense = on_host(logits).contiguous();
+  const at::Tensor host = on_host(logits.detach());
+  const at::Tensor dense = (host.dim() == 4 ? host.permute({0, 2, 3, 1}).flatten(0, 2) : host).contiguous();
   const std::int64_t classes = dense.size(1);
   const float* x = dense.const_data_ptr<float>();
   const std::int64_t* label = labels.const_data_ptr<std::int64_t>();
@@ -77,6 +78,8 @@ Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execu
       parameters_(model_->parameters()),
       optimizer_(experiment.optimizer, parameters_) {}
 
+float Trainer::targets_of(const StepPlace& place) const { return static_cast<float>(place.count * data_.train.targets()); }
+
 std::vector<Trainer::Grain> Trainer::grains_of(const StepPlace& place) const {
   std::vector<Grain> grains;
   const std::int64_t size = experiment_.grain_size();
@@ -96,7 +99,7 @@ void Trainer::compute_grain(const StepPlace& place, const PreparedStep& batch, c
   const at::Tensor logits = model_->forward(images.to(execution_.device));
   const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
                                                  experiment_.loss.label_smoothing);
-  loss.backward(scalar(alone ? 1.0f : 1.0f / static_cast<float>(place.count), execution_.device));
+  loss.backward(scalar(alone ? 1.0f : 1.0f / targets_of(place), execution_.device));
   sums.loss = *on_host(loss).const_data_ptr<float>();
   sums.correct += count_correct(logits, labels);
 }
@@ -150,7 +153,7 @@ void Trainer::sum_grains(const StepPlace& place, const PreparedStep& batch, std:
     accumulators[i].result(gradients_.back().mutable_data_ptr<float>());
   }
   loss.result(&sums.loss);
-  sums.loss /= static_cast<float>(place.count);
+  sums.loss /= targets_of(place);
 
   // Products and sum in binary32, each rounded.
   const auto apply = [](double momentum, const at::Tensor& old, const at::Tensor& fresh, const at::Tensor& out) {
@@ -227,9 +230,9 @@ Evaluation Trainer::evaluate() {
   for (std::int64_t first = 0; first < test.count; first += experiment_.evaluate.batch) {
     const std::int64_t count = std::min(experiment_.evaluate.batch, test.count - first);
     const at::Tensor images = at::empty({count, 1, test.height, test.width}, at::kFloat);
-    const at::Tensor labels = at::empty({count}, at::kLong);
+    const at::Tensor labels = at::empty(test.per_pixel ? std::vector<std::int64_t>{count, test.height, test.width} : std::vector<std::int64_t>{count}, at::kLong);
     for (std::int64_t i = 0; i < count; ++i) {
-      labels.mutable_data_ptr<std::int64_t>()[i] = test.labels[static_cast<std::size_t>(first + i)];
+      test_batches_.plain_targets(first + i, labels.mutable_data_ptr<std::int64_t>() + i * test.targets());
       test_batches_.plain(first + i, images.mutable_data_ptr<float>() + i * test.height * test.width);
     }
     const at::Tensor logits = model_->forward(images.to(execution_.device));
@@ -238,7 +241,8 @@ Evaluation Trainer::evaluate() {
     loss_sum += static_cast<double>(*on_host(loss).const_data_ptr<float>());
     correct += count_correct(logits, labels);
   }
-  return {loss_sum / static_cast<double>(test.count), static_cast<double>(correct) / static_cast<double>(test.count)};
+  const auto targets = static_cast<double>(test.count * test.targets());
+  return {loss_sum / targets, static_cast<double>(correct) / targets};
 }
 
 kernels::Fingerprint Trainer::weights_fingerprint() const {

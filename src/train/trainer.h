@@ -4,6 +4,7 @@
 // objective: a step of one grain takes cross entropy's mean and starts its backward from 1; a step of several
 // takes each grain's sum and starts from RN(1 / RN(count)). For plain cross entropy both give the same bits.
 // The step's loss is the mean, or the exact sum of the grains' sums over RN(count).
+// Where every pixel has a target, mean, sum and count are over the targets of the step's samples.
 // Batch norm in a step of several grains: each grain's own statistics are taken from running values of zero with
 // momentum 1, and running = RN(RN(1 - m) * running) + RN(m * new) is applied in grain order after the last one.
 //
@@ -50,7 +51,7 @@ struct StepResult {
   StepPlace place;
   double lr = 0;
   float loss = 0;
-  std::int64_t correct = 0;          // predictions during training, before the update
+  std::int64_t correct = 0;          // targets predicted during training, before the update
   kernels::Fingerprint batch_digest;  // of the list (images, labels, samples) as the network saw it
 };
 
@@ -85,6 +86,7 @@ class Trainer {
   // Since the epoch of the last step began.
   [[nodiscard]] const EpochSums& epoch_sums() const { return sums_; }
   [[nodiscard]] Evaluation evaluate();
+  [[nodiscard]] std::int64_t targets_per_sample() const { return data_.train.targets(); }
 
   [[nodiscard]] kernels::Fingerprint weights_fingerprint() const;
   [[nodiscard]] kernels::Fingerprint optimizer_fingerprint() const;
@@ -105,6 +107,7 @@ class Trainer {
   void compute_grain(const StepPlace& place, const PreparedStep& batch, const Grain& grain, bool alone,
                      GrainSums& sums);
   void sum_grains(const StepPlace& place, const PreparedStep& batch, std::int64_t grains, GrainSums& sums);
+  [[nodiscard]] float targets_of(const StepPlace& place) const;  // labels that the step's loss is the mean of
   [[nodiscard]] std::vector<Grain> grains_of(const StepPlace& place) const;
 
   Experiment experiment_;

@@ -1,0 +1,87 @@
+#include "train/torchscript_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "archive/sha256.h"
+#include "archive/user_error.h"
+#include "aten/module_path.h"
+
+namespace isobit::train {
+namespace {
+
+using archive::UserError;
+
+template <class List>
+std::vector<NamedTensor> sorted(const List& list) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : list) tensors.push_back({item.name, item.value});
+  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
+}
+
+class TorchScriptModel : public Model {
+ public:
+  TorchScriptModel(torch::jit::Module module, std::string path, std::int64_t classes)
+      : module_(std::move(module)), path_(std::move(path)), classes_(classes) {}
+
+  at::Tensor forward(const at::Tensor& x) override {
+    const aten::ModuleScope scope("model");
+    const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+    const c10::IValue result = module_.forward({x});
+    if (!result.isTensor()) throw UserError(path_, "forward gives no tensor", "return the logits alone");
+    at::Tensor logits = result.toTensor();
+    const bool fits = logits.dim() >= 2 && logits.size(0) == x.size(0) && logits.size(1) == classes_;
+    if (fits) return logits;
+    throw UserError(path_, fmt::format("forward gives {} values for {} samples, expected [samples, {}] or [samples, {}, height, width]",
+                                       fmt::join(logits.sizes(), " x "), x.size(0), classes_, classes_),
+                    "set model.classes to the network's outputs");
+  }
+  void set_training(bool training) override { module_.train(training); }
+  std::vector<NamedTensor> parameters() const override { return sorted(module_.named_parameters()); }
+  std::vector<NamedTensor> buffers() const override { return sorted(module_.named_buffers()); }
+  // The file's batch norms keep their momentum to themselves: the experiment must have one grain.
+  std::vector<BatchStatistics> batch_statistics() const override { return {}; }
+  void store_batch_statistics(bool) override {}
+
+ private:
+  torch::jit::Module module_;
+  std::string path_;
+  std::int64_t classes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10::Device device) {
+  const std::string& path = settings.torchscript;
+  constexpr const char* kRemedy = "save one with torch.jit.script(net).save(\"net.pt\")";
+  if (!std::filesystem::is_regular_file(path)) throw UserError(path, "no such file (model.torchscript)", kRemedy);
+  const std::string found = archive::digest_file(path).sha256;
+  if (!settings.sha256.empty() && settings.sha256 != found) {
+    throw UserError(path, fmt::format("not the network that was recorded (SHA-256 {:.12}..., recorded {:.12}...)", found, settings.sha256),
+                    "put the recorded file in its place");
+  }
+  torch::jit::Module module;
+  try {
+    module = torch::jit::load(path, device);
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    throw UserError(path, fmt::format("not a TorchScript network: {}", what.substr(0, what.find('\n'))), kRemedy);
+  }
+  std::size_t count = 0;
+  for (const auto& parameter : module.named_parameters()) {
+    ++count;
+    if (parameter.value.scalar_type() == at::kFloat) continue;
+    throw UserError(path, fmt::format("parameter {} is not float32", parameter.name), "convert the network: net.float()");
+  }
+  if (count == 0) throw UserError(path, "a network without parameters", kRemedy);
+  return std::make_unique<TorchScriptModel>(std::move(module), path, settings.classes);
+}
+
+}  // namespace isobit::train

@@ -65,6 +65,26 @@ void add_convolutions(std::vector<Case>& cases) {
   }
 }
 
+struct AttentionCase {
+  int64_t batch, heads, rows, width;
+};
+
+// The parts of attention, and the whole.
+void add_attention(std::vector<Case>& cases) {
+  for (const auto& c : {AttentionCase{16, 3, 50, 64}, {1, 12, 256, 64}}) {
+    auto q = random({c.batch, c.heads, c.rows, c.width}), k = random({c.batch, c.heads, c.rows, c.width});
+    auto v = random({c.batch, c.heads, c.rows, c.width}), scores = random({c.batch, c.heads, c.rows, c.rows});
+    const std::string shape = " " + std::to_string(c.batch * c.heads) + "x" + std::to_string(c.rows) + "x" + std::to_string(c.width);
+    const double gflop = 2e-9 * static_cast<double>(c.batch * c.heads * c.rows * c.rows * c.width);
+    const auto three = [](const at::Tensor& x) { return x.flatten(0, 1); };
+    cases.push_back({"bmm q k^T" + shape, gflop, [=] { at::bmm(three(q), three(k).transpose(1, 2)); }, gbytes_of({q, k, scores})});
+    cases.push_back({"bmm p v" + shape, gflop, [=] { at::bmm(three(scores), three(v)); }, gbytes_of({scores, v, q})});
+    cases.push_back({"bmm p^T v" + shape, gflop, [=] { at::bmm(three(scores).transpose(1, 2), three(v)); }, gbytes_of({scores, v, q})});
+    cases.push_back({"softmax of scores" + shape, 0, [=] { at::softmax(scores, -1); }, gbytes_of({scores, scores})});
+    cases.push_back({"attention" + shape, 2 * gflop, [=] { at::scaled_dot_product_attention(q, k, v); }, gbytes_of({q, k, v, q})});
+  }
+}
+
 void add_the_rest(std::vector<Case>& cases) {
   auto image = random({64, 64, 32, 32});
   const double pass = gbytes_of({image});
@@ -80,6 +100,8 @@ void add_the_rest(std::vector<Case>& cases) {
   cases.push_back({"sum over batch 64x64x32x32", 0, [=] { at::sum(image, {0, 2, 3}); }, pass});
   cases.push_back({"sum of all 64x64x32x32", 0, [=] { at::sum(image); }, pass});
   auto logits = random({64, 1000});
+  auto vocabulary = random({256, 50257});
+  cases.push_back({"log softmax 256x50257", 0, [=] { at::log_softmax(vocabulary, 1); }, gbytes_of({vocabulary, vocabulary})});
   cases.push_back({"log softmax 64x1000", 0, [=] { at::log_softmax(logits, 1); }, gbytes_of({logits, logits})});
   cases.push_back({"exp 64x64x32x32", 0, [=] { at::exp(image); }, pass * 2});
   cases.push_back({"tanh 64x64x32x32", 0, [=] { at::tanh(image); }, pass * 2});
@@ -94,6 +116,7 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
   std::vector<Case> cases;
   add_products(cases);
   add_convolutions(cases);
+  add_attention(cases);
   add_the_rest(cases);
   std::vector<BenchRow> rows;
   for (Case& one : cases) {

@@ -101,7 +101,7 @@ aten::multilabel_margin_loss aten::multilabel_margin_loss.out aten::ctc_loss.Int
 aten::logsumexp aten::logsumexp.out aten::special_logsumexp aten::cumprod_backward aten::embedding_backward
 aten::alpha_dropout aten::alpha_dropout_ aten::feature_dropout aten::feature_dropout_ aten::feature_alpha_dropout
 aten::feature_alpha_dropout_
-aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math aten::_safe_softmax aten::einsum
+aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math aten::einsum
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.

@@ -2,6 +2,9 @@
 #include "kernels/softmax.h"
 
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_safe_softmax_native.h>
+
+#include <limits>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
@@ -68,6 +71,30 @@ Tensor& backward_out(const Tensor& grad_output, const Tensor& output, std::int64
   });
 }
 
+// softmax whose fully masked rows (-inf alone; NaN from the kernel) are +0; other NaN stay.
+void clear_masked_rows(const SoftmaxShape& s, const float* x, float* y) {
+  for (std::int64_t o = 0; s.size > 0 && o < s.outer; ++o) {
+    for (std::int64_t i = 0; i < s.inner; ++i) {
+      const std::int64_t first = o * s.size * s.inner + i;
+      if (y[first] == y[first]) continue;  // NaN fills a row or is not in it
+      bool masked = true;
+      for (std::int64_t r = 0; r < s.size && masked; ++r) masked = x[first + r * s.inner] == -std::numeric_limits<float>::infinity();
+      for (std::int64_t r = 0; r < s.size && masked; ++r) y[first + r * s.inner] = 0.0f;
+    }
+  }
+}
+
+Tensor safe_softmax(const Tensor& input, std::int64_t dim, std::optional<at::ScalarType> type) {
+  if (!input.is_cpu() || type.value_or(at::kFloat) != at::kFloat) return at::native::_safe_softmax(input, dim, type);
+  require_float("aten::_safe_softmax", input);
+  const Tensor x = contiguous(input);
+  return write_new(x.sizes(), [&](float* y) {
+    const SoftmaxShape shape = shape_of(x, dim);
+    kernels::softmax(shape, x.const_data_ptr<float>(), y);
+    clear_masked_rows(shape, x.const_data_ptr<float>(), y);
+  });
+}
+
 }  // namespace
 
 std::vector<Entry> softmax_operators() {
@@ -76,6 +103,7 @@ std::vector<Entry> softmax_operators() {
   constexpr std::string_view softmax_gradient = "4: (dy - d) * y, d the fma-lane sum of dy * y";
   constexpr std::string_view log_softmax_gradient = "4: fma(-exp(y), d, dy), d the sum of dy";
   return {
+      certify<safe_softmax>("aten::_safe_softmax", "", "4: softmax; a row of -inf alone is +0"),
       certify<forward<&kernels::softmax>>("aten::_softmax", "", softmax),
       certify<forward_out<&kernels::softmax>>("aten::_softmax", "out", softmax),
       certify<forward<&kernels::log_softmax>>("aten::_log_softmax", "", log_softmax),

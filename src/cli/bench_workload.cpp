@@ -32,6 +32,7 @@ const std::vector<Workload>& workloads() {
                                   {"resnet18-32", model("resnet18"), 64, 32},
                                   {"resnet18-224", model("resnet18"), 8, 224},
                                   {"unet", model("unet"), 8, 64},
+                                  {"cnn_lstm", model("cnn_lstm"), 64, 28},
                                   {"transformer", model("transformer"), 64, 28},
                                   {"vit_tiny", model("vit_tiny"), 16, 28},
                                   {"gpt2", model("gpt2", 768, 12), 1, 256}};

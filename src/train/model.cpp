@@ -8,6 +8,7 @@
 #include "aten/module_path.h"
 #include "contract/philox.h"
 #include "kernels/random.h"
+#include "train/networks/cnn_lstm.h"
 #include "train/networks/gpt2.h"
 #include "train/networks/lenet5.h"
 #include "train/networks/mlp.h"
@@ -138,6 +139,10 @@ std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t he
   if (settings.name == "unet") return make_unet(settings, height, width, seed, device);
   if (settings.name == "vit_tiny") return make_vit(settings, height, width, seed, device);
   if (settings.name == "gpt2") return wrap(std::make_shared<networks::Gpt2>(settings), seed, device);
+  if (settings.name == "cnn_lstm") {
+    if (height < 4 || width < 4) fail_size(settings, height, width, "use images of 4x4 or more");
+    return wrap(std::make_shared<networks::CnnLstm>(settings, height), seed, device);
+  }
   if (settings.name == "transformer") {
     expect_heads(settings, networks::Transformer::width_of(settings));
     return wrap(std::make_shared<networks::Transformer>(settings, height, width), seed, device);

@@ -5,11 +5,15 @@
 //             (LeCun, Bottou, Bengio, Haffner, 1998; with ReLU and max pooling)
 //   resnet18  He, Zhang, Ren, Sun, 2015; names as torchvision's; stem "imagenet": 7x7 stride 2 and max pool,
 //             "small": 3x3 stride 1, no pool
+//   unet, cnn_lstm, transformer, vit_tiny: networks/*.h say whose they are and how they differ
+//   gpt2      tokens [n, t] to logits [n, t, classes]; for benchmarks and tests
+//   torchscript  a file (torchscript_model.h)
 //
 // Initial weights (contract, section 5): parameter i in sorted order of names has key derive_key(seed,
 // initial_weights, i, 0). Linear and convolution weights and biases: fill_uniform in (-b, b), b = RN32(1 /
 // sqrt(fan in)) in binary64 (PyTorch's default); resnet18's convolutions: fill_normal with deviation
-// RN32(sqrt(2 / fan out)); batch norm: weight 1, bias 0.
+// RN32(sqrt(2 / fan out)); norms: weight 1, bias 0; LSTM: fill_uniform with b = RN32(1 / sqrt(hidden)); tokens and positions:
+// fill_normal with deviation 0.02; in_proj_weight: fill_uniform with b = RN32(sqrt(6 / (rows + columns))), its bias 0.
 // One thread per model.
 #pragma once
 
@@ -35,7 +39,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // x: [n, 1, height, width]; logits [n, classes].
+  // x: [n, 1, height, width]; logits [n, classes], or per pixel [n, classes, height, width].
   [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x) = 0;
   virtual void set_training(bool training) = 0;
 

@@ -1,29 +1,10 @@
 // One fingerprint per experiment, whatever executes it: threads x instruction sets x grains in order or shuffled x
 // straight or restored half way; equal to the committed value (tests/golden/training.txt), which any compiler and
 // machine must give. To renew the values with a new contract version: run with ISOBIT_UPDATE_GOLDEN=1.
-#include <ATen/Parallel.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <map>
-
-#include "aten/operator_switch.h"
-#include "kernels/isa.h"
-#include "kernels/threads.h"
-#include "train/recording.h"
-#include "train/synthetic_data.h"
-#include "train/trainer.h"
+#include "train/fingerprint_courses.h"
 
 namespace isobit::train {
 namespace {
-
-constexpr const char* kGolden = ISOBIT_SOURCE_DIR "/tests/golden/training.txt";
-
-struct Course {
-  const char* name;
-  const char* experiment;  // TOML
-  std::int64_t train, test, size;
-};
 
 constexpr Course kMlp = {"mlp", R"(
 seed = 3
@@ -92,119 +73,11 @@ dampening = 0.1
 [evaluate]
 batch = 4)", 20, 6, 12};
 
-struct Setting {
-  kernels::Isa isa;
-  int threads;
-  GrainOrder order;
-  bool restored;
-};
-
-std::string describe(const Setting& s) {
-  return std::string(kernels::name(s.isa)) + ", " + std::to_string(s.threads) + " threads" +
-         (s.order == GrainOrder::shuffled ? ", shuffled" : "") + (s.restored ? ", restored" : "");
-}
-
-// Fingerprints of weights and optimizer, every loss, and the evaluation, as one text.
-std::string run(const Course& course, const Setting& setting) {
-  const kernels::IsaScope isa(setting.isa);
-  const kernels::ThreadCountScope threads(setting.threads);
-  const Experiment experiment = parse_experiment(course.experiment, course.name);
-  const DataSets data = synthetic_data(course.train, course.test, course.size);
-  const auto fresh = [&] { return std::make_unique<Trainer>(experiment, data, Execution{.grain_order = setting.order}); };
-  std::unique_ptr<Trainer> trainer = fresh();
-  kernels::ListFingerprint losses;
-  std::vector<float> values;
-  while (trainer->steps_done() < experiment.steps) {
-    if (setting.restored && trainer->steps_done() == experiment.steps / 2) {
-      std::unique_ptr<Trainer> next = fresh();
-      next->restore(trainer->state());
-      trainer = std::move(next);
-    }
-    values.push_back(trainer->step().loss);
-  }
-  const Evaluation evaluation = trainer->evaluate();
-  values.push_back(static_cast<float>(evaluation.loss));
-  values.push_back(static_cast<float>(evaluation.accuracy));
-  const auto sums = kernels::element_sums(values.data(), 0, static_cast<std::int64_t>(values.size()));
-  return "weights " + kernels::to_hex(trainer->weights_fingerprint()) + " optimizer " +
-         kernels::to_hex(trainer->optimizer_fingerprint()) + " losses " + kernels::to_hex(sums);
-}
-
-std::map<std::string, std::string> golden_values() {
-  std::map<std::string, std::string> values;
-  std::ifstream file(kGolden);
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const auto space = line.find(' ');
-    values[line.substr(0, space)] = line.substr(space + 1);
-  }
-  return values;
-}
-
-void expect_golden(const Course& course, const std::string& value) {
-  auto values = golden_values();
-  const std::string entry = std::string(contract::kContractVersion) + " " + value;
-  if (std::getenv("ISOBIT_UPDATE_GOLDEN") != nullptr) {
-    values[course.name] = entry;
-    std::ofstream file(kGolden);
-    file << "# Short training runs on synthetic data (tests/train/fingerprint_test.cpp): name, contract version, fingerprints.\n";
-    for (const auto& [name, text] : values) file << name << ' ' << text << '\n';
-    return;
-  }
-  EXPECT_EQ(entry, values[course.name]) << "committed value of " << course.name;
-}
-
-std::vector<Setting> every_setting() {
-  std::vector<Setting> settings;
-  for (const kernels::Isa isa : kernels::available_isas()) {
-    for (const int threads : {1, 2, 3, 8}) {
-      for (const GrainOrder order : {GrainOrder::ascending, GrainOrder::shuffled}) {
-        settings.push_back({isa, threads, order, (threads + (order == GrainOrder::shuffled)) % 2 == 0});
-      }
-    }
-  }
-  return settings;
-}
-
-class Fingerprints : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    at::set_num_threads(1);
-    on_ = new aten::OperatorSwitch;
-  }
-  static void TearDownTestSuite() { delete on_; }
-
-  static void expect_one(const Course& course, const std::vector<Setting>& settings) {
-    const std::string first = run(course, settings.front());
-    expect_golden(course, first);
-    for (std::size_t i = 1; i < settings.size(); ++i) EXPECT_EQ(run(course, settings[i]), first) << describe(settings[i]);
-  }
-
- private:
-  static inline aten::OperatorSwitch* on_ = nullptr;
-};
-
 TEST_F(Fingerprints, Mlp) { expect_one(kMlp, every_setting()); }
 TEST_F(Fingerprints, MlpOfOneGrain) { expect_one(kMlpOneGrain, every_setting()); }
 TEST_F(Fingerprints, LeNet5) { expect_one(kLeNet5, every_setting()); }
 
-// Every pair of (instruction set, threads, order, restored) but those with the slow reference occurs.
-TEST_F(Fingerprints, ResNet18PairwiseCover) {
-  using enum GrainOrder;
-  std::vector<Setting> settings;
-  const std::vector<Setting> wished = {
-      {kernels::Isa::avx2, 1, ascending, false},   {kernels::Isa::avx512, 1, shuffled, true},
-      {kernels::Isa::lanes16, 1, ascending, true}, {kernels::Isa::avx2, 2, shuffled, true},
-      {kernels::Isa::avx512, 2, ascending, false}, {kernels::Isa::lanes16, 2, shuffled, false},
-      {kernels::Isa::avx2, 3, ascending, true},    {kernels::Isa::avx512, 3, shuffled, false},
-      {kernels::Isa::lanes16, 3, shuffled, true},  {kernels::Isa::avx2, 8, shuffled, false},
-      {kernels::Isa::avx512, 8, ascending, true},  {kernels::Isa::lanes16, 8, ascending, false},
-      {kernels::Isa::reference, 2, shuffled, true}};
-  for (const Setting& setting : wished) {
-    if (kernels::isa_available(setting.isa)) settings.push_back(setting);
-  }
-  expect_one(kResNet18, settings);
-}
+TEST_F(Fingerprints, ResNet18PairwiseCover) { expect_one(kResNet18, pairwise_settings()); }
 
 // Or the comparisons could not fail: what belongs to the result changes it.
 TEST_F(Fingerprints, DependOnSeedGrainAndBatch) {

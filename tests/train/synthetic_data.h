@@ -38,6 +38,21 @@ inline DataSets synthetic_data(std::int64_t train, std::int64_t test, std::int64
   return {synthetic_images(train, 11, size), synthetic_images(test, 22, size)};
 }
 
+// The same with a class per pixel: label + 1 on the block, 0 elsewhere.
+inline DataSets synthetic_masks(std::int64_t train, std::int64_t test, std::int64_t size) {
+  DataSets sets = synthetic_data(train, test, size);
+  for (Dataset* data : {&sets.train, &sets.test}) {
+    std::vector<std::uint8_t> masks;
+    for (std::size_t i = 0; i < data->pixels.size(); ++i) {
+      const std::uint8_t label = data->labels[i / static_cast<std::size_t>(size * size)];
+      masks.push_back(data->pixels[i] >= 150 ? static_cast<std::uint8_t>(label + 1) : 0);
+    }
+    data->labels = std::move(masks);
+    data->per_pixel = true;
+  }
+  return sets;
+}
+
 // A folder that disappears with the object.
 class ScratchFolder {
  public:

@@ -19,9 +19,12 @@ namespace {
 using archive::UserError;
 
 template <class List>
-std::vector<NamedTensor> sorted(const List& list) {
+std::vector<NamedTensor> named(const List& list) {
   std::vector<NamedTensor> tensors;
   for (const auto& item : list) tensors.push_back({item.name, item.value});
+  return tensors;
+}
+std::vector<NamedTensor> sorted(std::vector<NamedTensor> tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
   return tensors;
 }
@@ -44,13 +47,24 @@ class TorchScriptModel : public Model {
                     "set model.classes to the network's outputs");
   }
   void set_training(bool training) override { module_.train(training); }
-  std::vector<NamedTensor> parameters() const override { return sorted(module_.named_parameters()); }
-  std::vector<NamedTensor> buffers() const override { return sorted(module_.named_buffers()); }
+  std::vector<NamedTensor> parameters() const override { return trained(true); }
+  // Parameters that take no gradient keep their values, as buffers do.
+  std::vector<NamedTensor> buffers() const override {
+    std::vector<NamedTensor> all = named(module_.named_buffers()), frozen = trained(false);
+    all.insert(all.end(), frozen.begin(), frozen.end());
+    return sorted(std::move(all));
+  }
   // The file's batch norms keep their momentum to themselves: the experiment must have one grain.
   std::vector<BatchStatistics> batch_statistics() const override { return {}; }
   void store_batch_statistics(bool) override {}
 
  private:
+  [[nodiscard]] std::vector<NamedTensor> trained(bool yes) const {
+    std::vector<NamedTensor> found = named(module_.named_parameters());
+    std::erase_if(found, [&](const NamedTensor& parameter) { return parameter.tensor.requires_grad() != yes; });
+    return sorted(std::move(found));
+  }
+
   torch::jit::Module module_;
   std::string path_;
   std::int64_t classes_;
@@ -76,11 +90,11 @@ std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10
   }
   std::size_t count = 0;
   for (const auto& parameter : module.named_parameters()) {
-    ++count;
+    count += parameter.value.requires_grad();
     if (parameter.value.scalar_type() == at::kFloat) continue;
     throw UserError(path, fmt::format("parameter {} is not float32", parameter.name), "convert the network: net.float()");
   }
-  if (count == 0) throw UserError(path, "a network without parameters", kRemedy);
+  if (count == 0) throw UserError(path, "a network without parameters that take a gradient", kRemedy);
   return std::make_unique<TorchScriptModel>(std::move(module), path, settings.classes);
 }
 

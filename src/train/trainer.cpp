@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "archive/user_error.h"
 #include "aten/device_work.h"
 #include "aten/module_path.h"
 #include "contract/order_plan.h"
@@ -100,6 +101,10 @@ void Trainer::compute_grain(const StepPlace& place, const PreparedStep& batch, c
   const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
                                                  experiment_.loss.label_smoothing);
   loss.backward(scalar(alone ? 1.0f : 1.0f / targets_of(place), execution_.device));
+  for (const auto& [name, tensor] : parameters_) {
+    if (tensor.grad().defined()) continue;
+    throw archive::UserError("model." + name, "the loss does not depend on this parameter", "remove it from the network, or let it take no gradient");
+  }
   sums.loss = *on_host(loss).const_data_ptr<float>();
   sums.correct += count_correct(logits, labels);
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "archive/user_error.h"
 #include "train/schedule.h"
 #include "train/synthetic_data.h"
 
@@ -78,6 +79,77 @@ TEST(BatchMaker, AugmentationDependsOnSeedEpochAndSample) {
     different += image(k, 1, 0) != image(k, 1, 1);
   }
   EXPECT_GT(different, 50);
+}
+
+// With every pixel's class its own value, the targets are where the pixels are.
+TEST(BatchMaker, MasksMoveWithThePixels) {
+  Dataset data{50, 5, 7, Bytes(50 * 35), Bytes(50 * 35), true};
+  for (std::size_t i = 0; i < data.pixels.size(); ++i) data.labels[i] = data.pixels[i] = static_cast<std::uint8_t>(1 + i % 35);
+  Experiment e;
+  e.augment.crop = 2;
+  e.augment.flip = true;
+  const BatchMaker maker(e, data);
+  int outside = 0;
+  for (std::int64_t sample = 0; sample < 50; ++sample) {
+    float image[35];
+    std::int64_t targets[35];
+    maker.augmented(sample, 3, image);
+    maker.augmented_targets(sample, 3, targets);
+    for (int i = 0; i < 35; ++i) {
+      EXPECT_EQ(static_cast<float>(targets[i]) / 255.0f, image[i]);
+      outside += targets[i] == 0;
+    }
+    maker.plain_targets(sample, targets);
+    for (int i = 0; i < 35; ++i) EXPECT_EQ(targets[i], 1 + i);
+  }
+  EXPECT_GT(outside, 100);
+}
+
+class TargetFiles : public testing::Test {
+ protected:
+  TargetFiles() {
+    experiment.data.path = folder.path();
+    experiment.data.train_images = experiment.data.test_images = "images";
+    experiment.data.train_labels = experiment.data.test_labels = "labels";
+    experiment.model.classes = 4;
+    write("images", {2, 1, 3}, {0, 9, 0, 7, 0, 1});
+  }
+  void write(const char* name, const std::vector<std::uint32_t>& dims, const Bytes& elements) {
+    const Bytes bytes = idx_bytes(dims, elements);
+    std::ofstream(folder.path() / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  std::string error() {
+    try {
+      (void)load_data(experiment);
+    } catch (const archive::UserError& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+  ScratchFolder folder;
+  Experiment experiment;
+};
+
+TEST_F(TargetFiles, Masks) {
+  experiment.data.target = "mask";
+  write("labels", {2, 1, 3}, {0, 1, 2, 3, 3, 0});
+  EXPECT_EQ(load_data(experiment).train.labels, (Bytes{0, 1, 2, 3, 3, 0}));
+  experiment.data.train_limit = 1;
+  EXPECT_EQ(load_data(experiment).train.labels, (Bytes{0, 1, 2}));
+  write("labels", {2, 1, 3}, {0, 1, 2, 3, 4, 0});
+  EXPECT_NE(error().find("label 4 of sample 1 is out of range 0..3"), std::string::npos) << error();
+  write("labels", {2, 3, 1}, {0, 1, 2, 3, 3, 0});
+  EXPECT_NE(error().find("masks of 3x1 pixels for images of 1x3"), std::string::npos) << error();
+  write("labels", {1, 1, 3}, {0, 1, 2});
+  EXPECT_NE(error().find("1 labels for the 2 images"), std::string::npos) << error();
+}
+
+TEST_F(TargetFiles, Silhouettes) {
+  experiment.data.target = "silhouette";
+  write("labels", {2}, {2, 0});
+  EXPECT_EQ(load_data(experiment).test.labels, (Bytes{0, 3, 0, 1, 0, 1}));
+  write("labels", {2}, {3, 0});
+  EXPECT_NE(error().find("label 3 of sample 0 is out of range 0..2"), std::string::npos) << error();
 }
 
 TEST(Timetable, CutsEpochsIntoSteps) {

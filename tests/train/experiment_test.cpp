@@ -59,6 +59,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"[optimizer]\nlr = inf\n", nullptr, {"'optimizer.lr' is inf"}},
         Refusal{"[optimizer]\nlr = -0.1\n", nullptr, {"'optimizer.lr' is -0.1"}},
         Refusal{"[optimizer]\nname = \"sdg\"\n", nullptr, {"'optimizer.name' is \"sdg\"", "adamw"}},
+        Refusal{"[model]\nname = \"unet\"\n", nullptr, {"e.toml:2:1", "unet gives a class per pixel", "data.target"}},
+        Refusal{"[data]\ntarget = \"mask\"\n", nullptr, {"e.toml:2:1", "mlp gives a class per image", "unet"}},
+        Refusal{"[model]\nname = \"torchscript\"\n", nullptr, {"e.toml:2:1", "'model.torchscript' is missing"}},
+        Refusal{"batch = 4\ngrain = 2\n[model]\nname = \"torchscript\"\ntorchscript = \"a.pt\"\n", nullptr, {"e.toml:2:1", "one grain"}},
+        Refusal{"[model]\nname = \"lenet5\"\nheads = 3\n", nullptr, {"e.toml:3:1", "means nothing for model 'lenet5'"}},
         Refusal{"[optimizer]\nname = \"adam\"\nmomentum = 0.9\n", nullptr, {"e.toml:3:1", "means nothing for optimizer 'adam'"}},
         Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9]\n", nullptr, {"'optimizer.betas' is [0.9]", "two numbers"}},
         Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9, \"x\"]\n", nullptr, {"'optimizer.betas' must be a list of numbers"}},
@@ -101,9 +106,9 @@ TEST(Experiment, CanonicalFormReadsBackToItself) {
 }
 
 TEST(Experiment, ExamplesAreValid) {
-  for (const char* name : {"mlp", "lenet5", "resnet18"}) {
-    const Experiment e = load_experiment(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + name + ".toml");
-    EXPECT_EQ(e.model.name, name);
+  for (const auto& [file, model] : {std::pair{"mlp", "mlp"}, {"lenet5", "lenet5"}, {"resnet18", "resnet18"}, {"unet", "unet"}, {"vit", "vit_tiny"}}) {
+    const Experiment e = load_experiment(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + file + ".toml");
+    EXPECT_EQ(e.model.name, model);
   }
 }
 

@@ -128,8 +128,8 @@ TEST_F(Fingerprints, NetworksThatDoNotFitSaySo) {
 // A network as torch.jit.script would write it.
 void save_network(const std::string& path, at::ScalarType type = at::kFloat) {
   torch::jit::Module net("Net");
-  net.register_parameter("weight", at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).to(type), false);
-  net.register_parameter("bias", at::zeros({10}, type), false);
+  net.register_parameter("weight", at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).to(type).requires_grad_(true), false);
+  net.register_parameter("bias", at::zeros({10}, type).requires_grad_(true), false);
   net.register_attribute("training", c10::BoolType::get(), true);
   net.define(R"(
 def forward(self, x):

@@ -101,6 +101,10 @@ aten::multilabel_margin_loss aten::multilabel_margin_loss.out aten::ctc_loss.Int
 aten::logsumexp aten::logsumexp.out aten::special_logsumexp aten::cumprod_backward aten::embedding_backward
 aten::alpha_dropout aten::alpha_dropout_ aten::feature_dropout aten::feature_dropout_ aten::feature_alpha_dropout
 aten::feature_alpha_dropout_
+aten::upsample_nearest1d.vec aten::upsample_nearest2d.vec aten::upsample_nearest3d.vec
+aten::_upsample_nearest_exact1d.vec aten::_upsample_nearest_exact2d.vec aten::_upsample_nearest_exact3d.vec
+aten::upsample_linear1d.vec aten::upsample_bilinear2d.vec aten::upsample_trilinear3d.vec aten::upsample_bicubic2d.vec
+aten::_upsample_bilinear2d_aa.vec aten::_upsample_bicubic2d_aa.vec
 aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math aten::einsum
 )";
 

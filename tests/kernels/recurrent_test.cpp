@@ -83,9 +83,7 @@ Results run(const Problem& p) {
 }
 
 void expect_bits(const Problem& p) {
-  const Floats expected = by_reference([&] { return run(p).joined(); });
-  for_each_host_implementation(
-      [&](const std::string& where) { EXPECT_TRUE(same_bits(run(p).joined(), expected)) << p.text() << "; " << where; });
+  expect_host_reference_bits([&] { return run(p).joined(); }, p.text());
 }
 
 TEST(Recurrent, EveryImplementationGivesTheReferencesBits) {

@@ -117,4 +117,13 @@ void expect_reference_bits(Compute compute, const std::string& what) {
   });
 }
 
+// The same under the implementations of the host.
+template <class Compute>
+void expect_host_reference_bits(Compute compute, const std::string& what) {
+  const auto expected = by_reference(compute);
+  for_each_host_implementation([&](const std::string& where) {
+    EXPECT_TRUE(same_bits(compute(), expected)) << what << "; " << where;
+  });
+}
+
 }  // namespace isobit::kernels::testing

@@ -69,5 +69,6 @@ std::vector<Entry> optimizer_operators();
 std::vector<Entry> ctc_operators();
 std::vector<Entry> recurrent_operators();
 std::vector<Entry> recurrent_cell_operators();
+std::vector<Entry> resampling_operators();
 
 }  // namespace isobit::aten

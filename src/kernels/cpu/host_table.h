@@ -5,6 +5,7 @@
 
 #include "kernels/isa.h"
 #include "kernels/recurrent.h"
+#include "kernels/resample.h"
 
 namespace isobit::kernels {
 
@@ -14,13 +15,17 @@ struct HostTable {
   // Without dh0, dbias and dweight. carried [batch, hidden]: LSTM: dc0 on return; GRU: what of dh0 did not pass the gates.
   void (*recurrent_steps_backward)(const RecurrentBackward& problem, float* carried) = nullptr;
   decltype(&kernels::step_products) step_products = nullptr;
+
+  decltype(&kernels::resample_axis) resample_axis = nullptr;
 };
 
 [[nodiscard]] const HostTable& host_table_of(Isa isa);
 // The active instruction set's. Throws DeviceError within a DeviceScope.
 [[nodiscard]] const HostTable& active_host_table();
 
-#define ISOBIT_DECLARE_HOST_FILLS void fill_recurrent(HostTable& t);
+#define ISOBIT_DECLARE_HOST_FILLS     \
+  void fill_recurrent(HostTable& t); \
+  void fill_resample(HostTable& t);
 namespace reference { ISOBIT_DECLARE_HOST_FILLS }
 namespace avx2 { ISOBIT_DECLARE_HOST_FILLS }
 namespace avx512 { ISOBIT_DECLARE_HOST_FILLS }

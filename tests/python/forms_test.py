@@ -1,0 +1,100 @@
+"""One thing computed in several of PyTorch's forms gives one answer: fused, foreach and composed."""
+
+import unittest
+
+import torch
+import torch.nn.functional as F
+from cases import Case
+from torch import nn
+
+import isobit
+
+
+class Forms(Case):
+    def setUp(self):
+        super().setUp()
+        isobit.enable()
+        torch.manual_seed(9)
+
+    def assert_same(self, first, *others):
+        for other in others:
+            self.assertEqual(isobit.fingerprint(other), isobit.fingerprint(first))
+
+    def with_gradients(self, function, *leaves):
+        """The result and the gradients of copies of the leaves."""
+        leaves = [leaf.detach().clone().requires_grad_() for leaf in leaves]
+        result = function(*leaves)
+        weights = torch.arange(result.numel()).float().view_as(result) / 7 - 3
+        return [result, *torch.autograd.grad(result, leaves, weights)]
+
+    def test_linear(self):
+        x, weight, bias = torch.randn(5, 700), torch.randn(9, 700), torch.randn(9)
+        self.assert_same(self.with_gradients(F.linear, x, weight, bias),
+                         self.with_gradients(lambda x, w, b: x @ w.t() + b, x, weight, bias),
+                         self.with_gradients(lambda x, w, b: torch.addmm(b, x, w.t()), x, weight, bias),
+                         self.with_gradients(lambda x, w, b: torch.einsum("nk,ok->no", x, w) + b, x, weight, bias))
+
+    def test_products(self):
+        a, b = torch.randn(3, 20, 600), torch.randn(3, 600, 7)
+        each = torch.stack([torch.mm(x, y) for x, y in zip(a, b)])
+        self.assert_same(torch.bmm(a, b), each, a @ b, torch.einsum("bik,bkj->bij", a, b))
+        self.assert_same(torch.dot(a[0, 0], b[0, :, 0]), (a[0, :1] @ b[0, :, :1]).view(()), torch.inner(a[0, 0], b[0, :, 0]),
+                         torch.tensordot(a[0, 0], b[0, :, 0], 1))
+
+    def test_losses(self):
+        x, y = torch.randn(30, 11), torch.randint(11, (30,))
+        self.assert_same(self.with_gradients(lambda x: F.cross_entropy(x, y), x),
+                         self.with_gradients(lambda x: F.nll_loss(F.log_softmax(x, 1), y), x))
+        self.assert_same(F.mse_loss(x, x * 2), (x - x * 2).square().mean(), F.mse_loss(x, x * 2, reduction="none").mean())
+
+    def test_attention(self):
+        q, k, v = (torch.randn(2, 3, 17, 8) for _ in range(3))
+        factor = torch.tensor(8.0).pow(-0.5).sqrt()
+
+        def composed(q, k, v):
+            return torch.softmax((q * factor) @ (k * factor).transpose(-1, -2), -1) @ v
+
+        self.assert_same(self.with_gradients(F.scaled_dot_product_attention, q, k, v),
+                         self.with_gradients(composed, q, k, v))
+
+    def test_recurrent_layers_and_cells(self):
+        for layer, cell in ((nn.LSTM, nn.LSTMCell), (nn.GRU, nn.GRUCell), (nn.RNN, nn.RNNCell)):
+            whole, single = layer(12, 20), cell(12, 20)
+            for name, parameter in single.named_parameters():
+                parameter.data.copy_(getattr(whole, name + "_l0").data)
+            x, state, outputs = torch.randn(9, 4, 12), None, []
+            for step in x:
+                state = single(step, state)
+                outputs.append(state[0] if isinstance(state, tuple) else state)
+            self.assert_same(whole(x)[0], torch.stack(outputs))
+            whole(x)[0].square().sum().backward()
+            torch.stack(outputs).square().sum().backward()
+            for name, parameter in single.named_parameters():
+                self.assert_same(getattr(whole, name + "_l0").grad, parameter.grad)
+
+    def test_optimizers(self):
+        def trained(kind, **settings):
+            torch.manual_seed(5)
+            model = nn.Sequential(nn.Linear(20, 50), nn.Tanh(), nn.Linear(50, 10))
+            optimizer = kind(model.parameters(), **settings)
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.randn(8, 20)).square().sum().backward()
+                optimizer.step()
+            return model
+
+        optim = torch.optim
+        for kind, settings, fused in (
+                (optim.SGD, {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}, True),
+                (optim.Adam, {"weight_decay": 0.1, "amsgrad": True}, True), (optim.AdamW, {}, True), (optim.Adagrad, {}, True),
+                (optim.RMSprop, {"momentum": 0.9, "centered": True}, False), (optim.Adadelta, {}, False),
+                (optim.Adamax, {}, False), (optim.NAdam, {}, False), (optim.RAdam, {}, False), (optim.ASGD, {}, False),
+                (optim.Rprop, {}, False), (optim.Adafactor, {}, False)):
+            forms = [trained(kind, **settings, foreach=False), trained(kind, **settings, foreach=True)]
+            forms += [trained(kind, **settings, fused=True)] if fused else []
+            with self.subTest(kind.__name__):
+                self.assert_same(*forms)
+
+
+if __name__ == "__main__":
+    unittest.main()

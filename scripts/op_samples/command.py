@@ -19,6 +19,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(prog="scripts/op-samples", description=__import__("op_samples").__doc__)
     parser.add_argument("--op", action="append", metavar="NAME", help="only this operator (may be repeated)")
     parser.add_argument("--samples", type=int, metavar="N", help="at most N of each operator's samples, evenly spread")
+    parser.add_argument("--large", action="store_true", help="longer tensors: work that is cut among threads")
     parser.add_argument("--shard", default="1/1", metavar="I/N", help="every N-th operator, from the I-th on")
     parser.add_argument("--json", action="store_true", help="all counts, refusals and failures as JSON")
     parser.add_argument("--out", metavar="FILE", help="the JSON into a file as well")
@@ -27,7 +28,7 @@ def parse(arguments):
 
 
 def chosen(options):
-    entries = samples.operators()
+    entries = samples.operators(options.large)
     names = list(entries)
     if options.op:
         unknown = [name for name in options.op if name not in entries]

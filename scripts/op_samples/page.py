@@ -27,8 +27,9 @@ bits in all of them, on other strides, and (where stock works sample by sample) 
 and gradients are within the bound of stock in float64 that `scripts/op_samples/comparison.py` states. Anything but a pass
 or isobit's refusal is a failure.
 
-The samples are small, most of less than a thousand elements: few are cut among threads. Larger shapes are in the tests of the
-operators (`tests/aten`, `tests/kernels`).
+The samples are small, most of less than a thousand elements: few are cut among threads. `scripts/op-samples --large` makes
+them some hundred times larger where their sizes are not written out (not counted here); larger shapes are also in the tests
+of the operators (`tests/aten`, `tests/kernels`).
 
 """
 

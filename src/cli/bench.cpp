@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "cli/bench_workload.h"
 #include "cli/command.h"
@@ -113,6 +114,7 @@ int recording(const Arguments& arguments) {
 
 int bench(Arguments& arguments) {
   check(arguments);
+  archive::load_tuning();
   if (arguments.what == "profile") return profile(arguments);
   if (arguments.what == "memory") return memory(arguments);
   if (arguments.what == "recording") return recording(arguments);

@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "archive/suggest.h"
+#include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "aten/device_work.h"
 #include "kernels/device.h"
@@ -96,6 +97,7 @@ void ExecutionOptions::apply() const {
   kernels::set_isa(*chosen);
   kernels::set_thread_count(threads > 0 ? threads : kernels::available_cpus());
   at::set_num_threads(1);
+  archive::load_tuning();
 }
 
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }

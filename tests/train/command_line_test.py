@@ -166,6 +166,28 @@ class CommandLine(unittest.TestCase):
             done = self.isobit("run", self.file, "--runs", self.fresh("other"), *arguments)
             self.assertEqual(done.stdout.splitlines()[-1], self.weights, done.stderr)
 
+    def test_a_tuning_table_changes_no_bit(self):
+        table = os.path.join(self.scratch, "tuning.json")
+        done = self.isobit("tune", "--rounds", "1", "--threads", "2", "--out", table, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(table, encoding="utf-8") as file:
+            written = json.load(file)
+        self.assertEqual(written["sizes"], json.loads(done.stdout)["sizes"])
+        written["sizes"] = {"product_rows": 5, "product_columns": 40, "product_thread": 1, "slab_floats": 900, "large_slab_floats": 1, "pack_positions": 1 << 30}
+        with open(table, "w", encoding="utf-8") as file:
+            json.dump(written, file)
+        environment = {**os.environ, "ISOBIT_TUNING": table}
+        done = self.isobit("run", self.file, "--runs", self.fresh("tuned"), "--threads", "3", env=environment)
+        self.assertEqual(done.stdout.splitlines()[-1], self.weights, done.stderr)
+        for text, part in ((json.dumps({**written, "sizes": {"product_rows": 0}}), "'product_rows' must be an integer from 1 to"), ("{", "not a tuning table"),
+                           (json.dumps({**written, "format": 2}), "another format"), (json.dumps({**written, "sizes": {"rows": 1}}), "unknown key 'rows'")):
+            with open(table, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.expect_error(["run", self.file, "--runs", self.fresh("tuned")], table, part, "isobit tune", env=environment)
+        os.remove(table)
+        self.expect_error(["run", self.file, "--runs", self.fresh("tuned")], table, "ISOBIT_TUNING", env=environment)
+        self.assertFalse(os.path.exists(os.path.join(self.scratch, "tuned")))
+
     def test_another_seed_gives_other_weights(self):
         done = self.isobit("run", self.file, "--runs", self.fresh("other"), "--set", "seed=4")
         self.assertEqual(done.returncode, 0)

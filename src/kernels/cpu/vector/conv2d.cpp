@@ -6,13 +6,11 @@
 #include "kernels/cpu/vector/image_lanes.h"
 #include "kernels/cpu/vector/weight_gradient.h"
 #include "kernels/threads.h"
+#include "kernels/tuning.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kSlabFloats = 80 * 1024;  // images per slab: what stays in the L2 cache
-constexpr std::int64_t kLargeSlabFloats = 1024 * 1024;
-constexpr std::int64_t kPackFrom = 2048;         // output positions from which packing weights pays
 constexpr std::int64_t kPackChannels = 16;
 constexpr std::int64_t kOffsetLimit = std::int64_t{1} << 29;  // offsets inside a slab are 32 bits wide
 
@@ -23,8 +21,9 @@ ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < 
 // for then a few large panels cost more than pixels from further away.
 std::int64_t images_per_slab(const Slab& slab, std::int64_t images, std::int64_t positions) {
   const auto panels = [&](std::int64_t n) { return column_panels(n * positions); };
-  const std::int64_t near = at_least(1, at_most(images, kSlabFloats / at_least(1, slab.image)));
-  const std::int64_t most = at_least(near, at_most(images, kLargeSlabFloats / at_least(1, slab.image)));
+  const Tuning sizes = tuning();
+  const std::int64_t near = at_least(1, at_most(images, sizes.slab_floats / at_least(1, slab.image)));
+  const std::int64_t most = at_least(near, at_most(images, sizes.large_slab_floats / at_least(1, slab.image)));
   std::int64_t best = near, fewest = images / near * panels(near) + panels(images % near);
   for (std::int64_t n = near + 1; n <= most; ++n) {
     const std::int64_t all = images / n * panels(n) + panels(images % n);
@@ -74,7 +73,7 @@ void split_images(const Conv2dShape& s, std::int64_t units, std::int64_t tiles, 
 
 // Packed weights are read faster; packing many of them for few positions takes longer still.
 ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
-  return positions > kPackFrom || rows <= 4 * kTileRows;
+  return positions > tuning().pack_positions || rows <= 4 * kTileRows;
 }
 
 // The slab of x that the outputs read, and the outputs' stride in its rows.
@@ -457,7 +456,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   if (terms <= 0) return zero_floats(dweight, s.co * rows);
   Workspace workspace;
   const Slab slab = input_slab(s);
-  const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * kSlabFloats / slab.image);
+  const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * tuning().slab_floats / slab.image);
   if (slab.image > kOffsetLimit || kLeaf / plane * slab.image > kOffsetLimit)
     return table_of(Isa::reference).conv2d_weight_gradient(s, x, dy, dweight);
   auto* corner =

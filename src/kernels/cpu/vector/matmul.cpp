@@ -7,18 +7,27 @@
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/threads.h"
+#include "kernels/tuning.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 using contract::kLeaf;
 
-constexpr std::int64_t kRowBlock =
-    (96 / kTileRows) * kTileRows;                   // packed rows of a leaf stay in the L2 cache
-constexpr std::int64_t kColumnBlock = 1024;         // bounds packed columns and, with the rows at
-constexpr std::int64_t kTreeRows = 24 * kRowBlock;  // a time of long sums, the tree's buffers
-
 ISOBIT_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+// What is worked on together, in whole tiles.
+struct Blocks {
+  std::int64_t rows;     // packed rows of a leaf stay in the L2 cache
+  std::int64_t columns;  // bounds packed columns and, with the rows at a time of long sums, the tree's buffers
+
+  [[nodiscard]] std::int64_t tree_rows() const { return 24 * rows; }
+};
+
+Blocks blocks_of(const Tuning& sizes) {
+  const std::int64_t tiles = sizes.product_rows / kTileRows, panels = sizes.product_columns / kTileColumns;
+  return {(tiles > 1 ? tiles : 1) * kTileRows, (panels > 1 ? panels : 1) * kTileColumns};
+}
 
 // One product of a batch, seen so that columns are the side to put in lanes.
 struct Product {
@@ -124,17 +133,17 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
       store_tile(p, r, 1, j, smaller(kTileColumns, j1 - j), leaf_rows.sums + r * width + j - j0);
 }
 
-// Outputs [i0, i1) x [j0, j1), at most kColumnBlock columns, on the calling thread.
-void multiply_block(const Product& p, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
+// Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
+void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
   Workspace workspace;
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1, depth = smaller(p.k, kLeaf);
   const std::int64_t panels = column_panels(j1 - j0);
-  const std::int64_t row_blocks = (i1 - i0 + kRowBlock - 1) / kRowBlock;
+  const std::int64_t row_blocks = (i1 - i0 + blocks.rows - 1) / blocks.rows;
   TileBlock block;
   block.leaves = leaves;
-  block.level_stride = row_blocks * row_tiles(kRowBlock) * panels * kTileSize;
+  block.level_stride = row_blocks * row_tiles(blocks.rows) * panels * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
-  float* a = workspace.floats(row_tiles(kRowBlock) * kTileRows * depth);
+  float* a = workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
   float* b = workspace.floats(panels * kTileColumns * depth);
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
@@ -144,12 +153,12 @@ void multiply_block(const Product& p, std::int64_t i0, std::int64_t i1, std::int
     for (std::int64_t j = j0; j < j1; j += kTileColumns)
       pack_panel<kTileColumns>(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms,
                                smaller(kTileColumns, j1 - j), b + (j - j0) * terms);
-    for (std::int64_t i = i0; i < i1; i += kRowBlock) {
-      block.rows = smaller(kRowBlock, i1 - i), block.columns = j1 - j0;
+    for (std::int64_t i = i0; i < i1; i += blocks.rows) {
+      block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
       for (std::int64_t r = 0; r < block.rows; r += kTileRows)
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
-      block.partial = partial + (i - i0) / kRowBlock * row_tiles(kRowBlock) * panels * kTileSize;
+      block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns,
                                float* tile) { store_tile(p, i + r, rows, j0 + c, columns, tile); });
     }
@@ -179,21 +188,21 @@ Grid grid_for(std::int64_t m, std::int64_t n, std::int64_t pieces) {
   return g;
 }
 
-void multiply_piece(const Product& p, Grid grid, std::int64_t piece) {
+void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t piece) {
   const std::int64_t row = piece / grid.columns, column = piece % grid.columns;
   const std::int64_t tiles = row_tiles(p.m), panels = column_panels(p.n);
   const std::int64_t i0 = tiles * row / grid.rows * kTileRows;
   const std::int64_t i1 = smaller(p.m, tiles * (row + 1) / grid.rows * kTileRows);
   const std::int64_t j0 = panels * column / grid.columns * kTileColumns;
   const std::int64_t j1 = smaller(p.n, panels * (column + 1) / grid.columns * kTileColumns);
-  const std::int64_t row_step = p.k > kLeaf ? kTreeRows : i1 - i0;
-  for (std::int64_t j = j0; j < j1; j += kColumnBlock) {
-    const std::int64_t end = smaller(j1, j + kColumnBlock);
+  const std::int64_t row_step = p.k > kLeaf ? blocks.tree_rows() : i1 - i0;
+  for (std::int64_t j = j0; j < j1; j += blocks.columns) {
+    const std::int64_t end = smaller(j1, j + blocks.columns);
     if (few_rows(p)) {
       multiply_few_rows(p, j, end);
       continue;
     }
-    for (std::int64_t i = i0; i < i1; i += row_step) multiply_block(p, i, smaller(i1, i + row_step), j, end);
+    for (std::int64_t i = i0; i < i1; i += row_step) multiply_block(p, blocks, i, smaller(i1, i + row_step), j, end);
   }
 }
 
@@ -202,8 +211,9 @@ void matmul(const MatmulProblem& problem) {
   const bool exchange = better_transposed(problem);
   const double work =
       static_cast<double>(problem.m) * static_cast<double>(problem.n) * (static_cast<double>(problem.k) + 16);
-  // Waking a thread costs about as much as 200000 multiply-adds.
-  const auto useful = static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / 2e5) + 1;
+  const Tuning sizes = tuning();
+  const Blocks blocks = blocks_of(sizes);
+  const auto useful = static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / static_cast<double>(sizes.product_thread)) + 1;
   const std::int64_t threads = smaller(thread_count(), useful);
   const std::int64_t pieces = (threads + problem.batch - 1) / problem.batch;
   const Grid grid =
@@ -212,7 +222,7 @@ void matmul(const MatmulProblem& problem) {
   parallel_for(0, total, total > threads ? total / threads : 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       const Product p = member(problem, t / per_member);
-      multiply_piece(exchange ? transposed(p) : p, grid, t % per_member);
+      multiply_piece(exchange ? transposed(p) : p, blocks, grid, t % per_member);
     }
   });
 }

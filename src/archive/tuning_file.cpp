@@ -1,0 +1,89 @@
+#include "archive/tuning_file.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "archive/files.h"
+#include "archive/user_error.h"
+
+namespace isobit::archive {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr const char* kRemedy = "run isobit tune again, or remove the file";
+
+const char* non_empty(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
+  kernels::Tuning tuning;
+  const auto keys = kernels::tuning_keys();
+  for (const auto& [name, value] : json.at("sizes").items()) {
+    bool known = false;
+    for (const kernels::TuningKey& key : keys) {
+      if (name != key.name) continue;
+      known = true;
+      if (!value.is_number_integer() || value < key.least || value > key.most) {
+        throw UserError(place, fmt::format("'{}' must be an integer from {} to {}", name, key.least, key.most), kRemedy);
+      }
+      tuning.*key.member = value;
+    }
+    if (!known) throw UserError(place, fmt::format("unknown key '{}' in \"sizes\"", name), kRemedy);
+  }
+  return tuning;
+}
+
+}  // namespace
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const auto colon = line.find(':');
+    if (colon != std::string::npos && colon + 2 <= line.size()) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::filesystem::path tuning_path() {
+  if (const char* named = non_empty("ISOBIT_TUNING")) return named;
+  if (const char* folder = non_empty("XDG_CONFIG_HOME")) return std::filesystem::path(folder) / "isobit" / "tuning.json";
+  if (const char* home = non_empty("HOME")) return std::filesystem::path(home) / ".config" / "isobit" / "tuning.json";
+  return {};
+}
+
+bool load_tuning() {
+  const std::filesystem::path path = tuning_path();
+  const bool named = non_empty("ISOBIT_TUNING") != nullptr;
+  std::error_code unreadable;
+  if (path.empty() || (!named && !std::filesystem::exists(path, unreadable))) return false;
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw UserError(path.string(), "the tuning table can not be read", named ? "correct or unset ISOBIT_TUNING" : kRemedy);
+  try {
+    const auto json = nlohmann::json::parse(text.str());
+    if (json.at("format") != kFormat) throw UserError(path.string(), "a tuning table of another format", kRemedy);
+    const kernels::Tuning tuning = parse(json, path.string());
+    if (json.at("cpu") != cpu_name()) return false;
+    kernels::set_tuning(tuning);
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(path.string(), fmt::format("not a tuning table: {}", error.what()), kRemedy);
+  }
+  return true;
+}
+
+void write_tuning(const std::filesystem::path& path, const kernels::Tuning& tuning) {
+  nlohmann::ordered_json json{{"format", kFormat}, {"cpu", cpu_name()}};
+  for (const kernels::TuningKey& key : kernels::tuning_keys()) json["sizes"][key.name] = tuning.*key.member;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  write_file(path, json.dump(2) + "\n");
+}
+
+}  // namespace isobit::archive

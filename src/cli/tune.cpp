@@ -1,0 +1,173 @@
+// isobit tune: measures the sizes that suit this machine's caches and writes them down. Speed only; the bits stay.
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "archive/tuning_file.h"
+#include "archive/user_error.h"
+#include "cli/bench_timing.h"
+#include "cli/command.h"
+#include "cli/execution_options.h"
+#include "cli/usage.h"
+#include "contract/philox.h"
+#include "kernels/conv2d.h"
+#include "kernels/isa.h"
+#include "kernels/matmul.h"
+#include "kernels/threads.h"
+
+namespace isobit::cli {
+namespace {
+
+using kernels::Tuning;
+
+constexpr double kWorthIt = 0.98;  // a candidate is taken where it saves 2 % or more
+
+std::vector<float> values(std::int64_t n) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(contract::random_word(7, i) >> 8) * 0x1p-24f - 0.5f;
+  return x;
+}
+
+// Products and convolutions as networks have them.
+class Work {
+ public:
+  Work() {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{768, 768, 768}, {64, 512, 784}, {784, 512, 64}, {1800, 768, 192}}) add_product(m, n, k);
+    for (const auto& [n, c, size] : {std::array<std::int64_t, 3>{8, 64, 32}, {16, 64, 16}, {16, 128, 8}, {2, 64, 56}, {32, 6, 14}}) add_convolution(n, c, size);
+  }
+
+  // Median of `rounds` sweeps for every item, in milliseconds.
+  [[nodiscard]] std::vector<double> times(int rounds) const {
+    std::vector<double> medians;
+    for (const auto& item : items_) {
+      item();
+      std::vector<double> took;
+      for (int round = 0; round < rounds; ++round) took.push_back(milliseconds(item, 1));
+      medians.push_back(quantile(took, 0.5));
+    }
+    return medians;
+  }
+
+ private:
+  void add_product(std::int64_t m, std::int64_t n, std::int64_t k) {
+    items_.push_back([m, n, k, a = values(m * k), b = values(k * n), c = std::make_shared<std::vector<float>>(m * n)] {
+      kernels::MatmulProblem p;
+      p.m = m, p.n = n, p.k = k;
+      p.a.data = a.data(), p.a.row_stride = k, p.a.column_stride = 1;
+      p.b.data = b.data(), p.b.row_stride = n, p.b.column_stride = 1;
+      p.c = c->data(), p.c_row_stride = n, p.c_column_stride = 1;
+      kernels::matmul(p);
+    });
+  }
+  void add_convolution(std::int64_t n, std::int64_t c, std::int64_t size) {
+    kernels::Conv2dShape s;
+    s.n = n, s.ci = c, s.h = size, s.w = size, s.co = c, s.kh = 3, s.kw = 3, s.pad_h = 1, s.pad_w = 1;
+    const std::int64_t count = n * c * size * size;
+    items_.push_back([s, x = values(count), w = values(c * c * 9), y = std::make_shared<std::vector<float>>(count),
+                      g = std::make_shared<std::vector<float>>(c * c * 9)] {
+      kernels::conv2d_forward(s, x.data(), w.data(), nullptr, y->data());
+      kernels::conv2d_input_gradient(s, x.data(), w.data(), y->data());
+      kernels::conv2d_weight_gradient(s, x.data(), x.data(), g->data());
+    });
+  }
+  std::vector<std::function<void()>> items_;
+};
+
+// Geometric mean of the ratios, item by item.
+double ratio(const std::vector<double>& now, const std::vector<double>& before) {
+  double log_sum = 0;
+  for (std::size_t i = 0; i < now.size(); ++i) log_sum += std::log(now[i] / before[i]);
+  return std::exp(log_sum / static_cast<double>(now.size()));
+}
+
+struct Options {
+  std::string out;
+  int rounds = 7;
+  bool json = false, dry_run = false;
+  ExecutionOptions execution;
+};
+
+void progress(const std::string& text) {
+  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K{}", text);
+}
+
+// One size after the other, each at a half and twice its value as long as that gains.
+Tuning search(const Work& work, const Options& options, const std::atomic<bool>& stop, double& gain) {
+  Tuning best;
+  kernels::set_tuning(best);
+  gain = 1;
+  for (const kernels::TuningKey& key : kernels::tuning_keys()) {
+    for (const double factor : {0.5, 2.0}) {
+      for (int turn = 0; turn < 4 && !stop; ++turn) {
+        Tuning candidate = best;
+        const auto value = static_cast<std::int64_t>(static_cast<double>(best.*key.member) * factor);
+        candidate.*key.member = std::clamp(value, key.least, key.most);
+        if (candidate == best) break;
+        progress(fmt::format("{} {}: {:.1f} % saved so far", key.name, candidate.*key.member, 100 * (1 - gain)));
+        kernels::set_tuning(best);
+        const std::vector<double> before = work.times(options.rounds);
+        kernels::set_tuning(candidate);
+        const double change = ratio(work.times(options.rounds), before);
+        if (change > kWorthIt) break;
+        best = candidate;
+        gain *= change;
+      }
+    }
+  }
+  progress("");
+  return best;
+}
+
+int tune(const Options& options) {
+  options.execution.apply();
+  const std::filesystem::path path = options.out.empty() ? archive::tuning_path() : std::filesystem::path(options.out);
+  if (path.empty()) throw archive::UserError("--out", "no place for the table: HOME is not set", "name a file with --out");
+  const StopSignal stop;
+  const Work work;
+  double gain = 1;
+  const Tuning found = search(work, options, stop.flag(), gain);
+  if (stop.flag()) {
+    fmt::print(stderr, "isobit: interrupted; nothing written\n");
+    return kInterruptedExit;
+  }
+  if (!options.dry_run) archive::write_tuning(path, found);
+  nlohmann::ordered_json json{{"cpu", archive::cpu_name()}, {"threads", kernels::thread_count()},
+                              {"isa", std::string(kernels::name(kernels::active_isa()))}, {"file", options.dry_run ? "" : path.string()}, {"saved", 1 - gain}};
+  if (!options.json) fmt::print("{:20} {:>10} {:>10}\n", "size", "default", "tuned");
+  for (const kernels::TuningKey& key : kernels::tuning_keys()) {
+    json["sizes"][key.name] = found.*key.member;
+    if (!options.json) fmt::print("{:20} {:>10} {:>10}  {}\n", key.name, Tuning{}.*key.member, found.*key.member, key.meaning);
+  }
+  if (options.json) {
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("{:.1f} % saved on products and convolutions; {}\n", 100 * (1 - gain), options.dry_run ? "nothing written" : "written to " + path.string());
+  }
+  return 0;
+}
+
+Action declare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("--out", options->out, "File to write (default: $ISOBIT_TUNING, else isobit/tuning.json in $XDG_CONFIG_HOME or ~/.config)")->type_name("FILE");
+  app.add_option("--rounds", options->rounds, "Sweeps whose median counts")->check(whole_number_from(1))->capture_default_str();
+  app.add_flag("--dry-run", options->dry_run, "Measure and print, write nothing");
+  app.add_flag("--json", options->json, "One JSON object on stdout");
+  app.add_option("--threads", options->execution.threads, "Threads that compute (default: all this process may use)")->type_name("N")->check(whole_number_from(1));
+  app.add_option("--isa", options->execution.isa, "Instruction set: auto, avx2, avx512")->type_name("ISA");
+  return [options] { return tune(*options); };
+}
+
+const CommandRegistration registration({.name = "tune",
+                                        .summary = "Fit the kernels' sizes to this machine: speed only, the bits stay",
+                                        .example = "isobit tune\n  isobit tune --threads 1 --dry-run",
+                                        .rank = 65,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

@@ -7,6 +7,7 @@
 
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "contract/philox.h"
 #include "train/fingerprint_courses.h"
 #include "train/torchscript_model.h"
 
@@ -86,6 +87,53 @@ TEST_F(Fingerprints, UNet) { expect_one(kUnet, pairwise_settings()); }
 TEST_F(Fingerprints, CnnLstm) { expect_one(kCnnLstm, pairwise_settings()); }
 TEST_F(Fingerprints, Transformer) { expect_one(kTransformer, pairwise_settings()); }
 TEST_F(Fingerprints, VitTiny) { expect_one(kVitTiny, pairwise_settings()); }
+
+// Language modelling steps on random tokens: SGD by hand, next token as the target.
+std::string train_gpt2(const ModelSettings& settings, std::int64_t length, int steps, const Setting& setting) {
+  const kernels::IsaScope isa(setting.isa);
+  const kernels::ThreadCountScope threads(setting.threads);
+  const auto model = make_model(settings, 0, 0, 12);
+  std::vector<std::int64_t> words;
+  for (std::int64_t i = 0; i <= length; ++i) words.push_back(contract::random_word(13, static_cast<std::uint64_t>(i)) % settings.classes);
+  const at::Tensor text = at::tensor(words, at::kLong);
+  std::string losses;
+  for (int step = 0; step < steps; ++step) {
+    const at::Tensor loss = at::cross_entropy_loss(model->forward(text.narrow(0, 0, length).unsqueeze(0)).flatten(0, 1), text.narrow(0, 1, length));
+    loss.backward();
+    losses += std::to_string(loss.item<float>()) + " ";
+    const at::NoGradGuard no_grad;
+    for (auto& [name, tensor] : model->parameters()) {
+      at::Tensor parameter = tensor;
+      parameter.sub_(parameter.grad().mul(0.1));
+      parameter.mutable_grad() = at::Tensor();
+    }
+  }
+  return "weights " + kernels::to_hex(trace::fingerprint(model->state())) + " losses " + losses;
+}
+
+ModelSettings gpt2_of(std::int64_t width, std::int64_t depth, std::int64_t vocabulary) {
+  ModelSettings settings;
+  settings.name = "gpt2";
+  settings.width = width, settings.depth = depth, settings.classes = vocabulary;
+  return settings;
+}
+
+TEST_F(Fingerprints, Gpt2) {
+  const ModelSettings settings = gpt2_of(128, 2, 700);
+  const std::vector<Setting> all = pairwise_settings();
+  const std::string first = train_gpt2(settings, 65, 3, all.front());
+  expect_golden({"gpt2", "", 0, 0, 0}, first);
+  for (const Setting& setting : all) EXPECT_EQ(train_gpt2(settings, 65, 3, setting), first) << describe(setting);
+}
+
+// 124 million parameters, a batch of 1 x 256 tokens, two steps.
+TEST_F(Fingerprints, Gpt2Of124MillionParameters) {
+  if (std::getenv("ISOBIT_LARGE") == nullptr) GTEST_SKIP() << "takes a minute and 4 GiB: run with ISOBIT_LARGE=1";
+  const ModelSettings settings = gpt2_of(768, 12, 50257);
+  const std::string first = train_gpt2(settings, 256, 2, {kernels::best_isa(), 2, GrainOrder::ascending, false});
+  expect_golden({"gpt2_124m", "", 0, 0, 0}, first);
+  EXPECT_EQ(train_gpt2(settings, 256, 2, {kernels::Isa::avx2, 1, GrainOrder::ascending, false}), first);
+}
 
 // The names are the interface to checkpoints and to Python's modules of the same network.
 TEST_F(Fingerprints, ParametersHaveThePublishedNames) {

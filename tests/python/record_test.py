@@ -175,13 +175,18 @@ class Verify(Folder):
 
     def test_damage_is_found(self):
         lines = self.train()
-        for name in ("steps.jsonl", "sources.json", "state.json"):
-            path = self.folder / lines[0] / name
+        for path in (self.folder / lines[0]).iterdir():
             before = path.read_bytes()
-            path.write_bytes(before.replace(b"1", b"2", 1))
-            self.assertIn("other content than recorded", self.verify(expect=2)["message"])
-            path.write_bytes(before)
-        self.assertEqual(self.verify()["verdict"], "identical")
+            if before:
+                path.write_bytes(before[:-2] + bytes([before[-2] ^ 1]) + before[-1:])
+                with self.assertRaises(_record_files.DamagedRecord):
+                    self.run_of(lines)
+                path.write_bytes(before)
+        added = self.folder / lines[0] / "added.txt"
+        added.write_text("")
+        self.assertIn("added.txt", self.verify(expect=2)["message"])
+        added.unlink()
+        self.run_of(lines)
 
     def test_data_beside_the_script(self):
         self.write("train.py", SCRIPT.replace("END", "assert open('data.txt').read() == 'data'\n    open('made.txt', 'w')"))

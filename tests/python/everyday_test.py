@@ -116,8 +116,10 @@ class Everyday(Case):
 
     def test_initial_weights(self):
         for fill in (torch.nn.init.kaiming_normal_, torch.nn.init.kaiming_uniform_, torch.nn.init.xavier_normal_,
-                     torch.nn.init.xavier_uniform_, torch.nn.init.trunc_normal_, torch.nn.init.eye_, torch.nn.init.ones_):
+                     torch.nn.init.xavier_uniform_, torch.nn.init.eye_, torch.nn.init.ones_):
             fill(torch.empty(6, 6))
+        if torch.__version__ >= "2.13":  # 2.11 takes erfinv, which is refused
+            torch.nn.init.trunc_normal_(torch.empty(6, 6))
 
     def test_gradients_looked_at(self):
         model, x = small_model(), torch.rand(4, 20, requires_grad=True)

@@ -11,15 +11,9 @@ inline std::int64_t heads_of(const ModelSettings& settings, std::int64_t width) 
   return settings.heads > 0 ? settings.heads : std::max<std::int64_t>(1, width / 64);
 }
 
-// [rows, n, 3 width] or [n, rows, 3 width] to q, k, v, each [n, heads, rows, width / heads].
-struct Heads {
-  at::Tensor q, k, v;
-};
-inline Heads split_heads(const at::Tensor& qkv, std::int64_t heads, bool rows_first) {
-  const std::int64_t part = qkv.size(2) / 3 / heads;
-  const at::Tensor five = qkv.view({qkv.size(0), qkv.size(1), 3, heads, part});
-  const at::Tensor split = rows_first ? five.permute({2, 1, 3, 0, 4}) : five.permute({2, 0, 3, 1, 4});
-  return {split[0], split[1], split[2]};
+// [n, rows, 3 width] to q, k, v, each [n, heads, rows, width / heads].
+inline std::vector<at::Tensor> split_heads(const at::Tensor& qkv, std::int64_t heads) {
+  return qkv.view({qkv.size(0), qkv.size(1), 3, heads, qkv.size(2) / 3 / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
 }
 
 // As timm's and GPT-2's: one Linear for q, k, v; rows of the products in the order [n, rows].
@@ -29,8 +23,8 @@ struct FusedAttention : nn::Module {
         out(register_module(out_name, nn::Linear(width, width))),
         in_name(in_name), out_name(out_name), heads(heads), causal(causal) {}
   at::Tensor forward(const at::Tensor& x) {
-    const auto [q, k, v] = split_heads(call(in_name, in, x), heads, false);
-    const at::Tensor y = at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal);
+    const std::vector<at::Tensor> qkv = split_heads(call(in_name, in, x), heads);
+    const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, causal);
     return call(out_name, out, y.transpose(1, 2).reshape(x.sizes()));
   }
   nn::Linear in, out;

@@ -16,8 +16,9 @@ struct EncoderLayer : nn::Module {
     // [n, rows, width]; products over rows in the order [rows, n], as torch.nn.MultiheadAttention's.
     at::Tensor forward(const at::Tensor& x) {
       const at::Tensor by_row = x.transpose(0, 1);
-      const auto [q, k, v] = split_heads(at::linear(by_row, in_proj_weight, in_proj_bias), heads, true);
-      const at::Tensor y = at::scaled_dot_product_attention(q, k, v);
+      const at::Tensor qkv = at::linear(by_row, in_proj_weight, in_proj_bias);  // [rows, n, 3 width]
+      const at::Tensor parts = qkv.view({qkv.size(0), qkv.size(1), 3, heads, x.size(2) / heads}).permute({2, 1, 3, 0, 4});
+      const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
       return call("out_proj", out_proj, y.permute({2, 0, 1, 3}).reshape(by_row.sizes())).transpose(0, 1);
     }
     std::int64_t heads;

@@ -13,7 +13,7 @@ std::vector<Entry> all_entries() {
   for (auto* family : {&matmul_operators, &convolution_operators, &unary_operators, &arithmetic_operators,
                        &rounding_operators, &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
                        &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
-                       &activation_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
+                       &activation_operators, &attention_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
                        &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
                        &resampling_operators}) {
     const std::vector<Entry> entries = family();

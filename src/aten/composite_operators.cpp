@@ -105,7 +105,7 @@ aten::upsample_nearest1d.vec aten::upsample_nearest2d.vec aten::upsample_nearest
 aten::_upsample_nearest_exact1d.vec aten::_upsample_nearest_exact2d.vec aten::_upsample_nearest_exact3d.vec
 aten::upsample_linear1d.vec aten::upsample_bilinear2d.vec aten::upsample_trilinear3d.vec aten::upsample_bicubic2d.vec
 aten::_upsample_bilinear2d_aa.vec aten::_upsample_bicubic2d_aa.vec
-aten::scaled_dot_product_attention aten::_scaled_dot_product_attention_math aten::einsum
+aten::_scaled_dot_product_attention_math aten::einsum
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.

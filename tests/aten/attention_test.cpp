@@ -44,6 +44,36 @@ TEST(Attention, IsItsComposition) {
   EXPECT_TRUE(same_bits(at::scaled_dot_product_attention(q, k, v), weights.matmul(v)));
 }
 
+// The blocked form, which runs without gradients, against the composition, which runs with them.
+TEST(Attention, BlocksOfRowsAreTheComposition) {
+  at::manual_seed(113);
+  Tensor hostile = at::randn({2, 3, 70, 8}), masked = at::randn({1, 2, 5, 4});
+  hostile.view({-1})[5] = std::numeric_limits<float>::infinity();
+  hostile.view({-1})[3000] = std::numeric_limits<float>::quiet_NaN();
+  masked.select(2, 0).fill_(-std::numeric_limits<float>::infinity());
+  const Tensors cases[] = {{at::randn({2, 2, 60, 8}), at::randn({2, 2, 2500, 8}), at::randn({2, 2, 2500, 5})},
+                           {at::randn({2, 3, 130, 8}), at::randn({2, 3, 600, 8}), at::randn({2, 3, 600, 5})},
+                           {at::randn({2, 70, 3, 8}).transpose(1, 2), hostile, at::randn({2, 3, 8, 70}).transpose(2, 3)},
+                           {hostile, at::randn({2, 3, 70, 8}), hostile},
+                           {masked, at::ones({1, 2, 5, 4}), at::randn({1, 2, 5, 4})},
+                           {at::randn({1, 1, 1, 1}), at::randn({1, 1, 3, 1}), at::randn({1, 1, 3, 1})}};
+  const aten::OperatorSwitch on;
+  for (const Tensors& t : cases) {
+    for (const bool causal : {false, true}) {
+      for (const std::optional<double> scale : {std::optional<double>{}, std::optional<double>{0.37}, std::optional<double>{0.0}}) {
+        const Tensor q = t[0].detach().requires_grad_(true);
+        const Tensor composed = at::scaled_dot_product_attention(q, t[1], t[2], {}, 0.0, causal, scale);
+        ASSERT_TRUE(composed.requires_grad());
+        for (const int threads : {1, 3}) {
+          const kernels::ThreadCountScope count(threads);
+          const Tensor blocked = at::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, causal, scale);
+          EXPECT_TRUE(same_bits(blocked, composed.detach())) << t[0].sizes() << causal << scale.value_or(-1);
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, DropoutDrawsFromTheDefaultGenerator) {
   at::manual_seed(112);
   const Tensor q = at::randn({2, 5, 16});
@@ -63,7 +93,8 @@ TEST(Attention, FusedKernelsAreRefusedAndTheChoiceComesBack) {
     EXPECT_FALSE(at::globalContext().userEnabledFlashSDP());
     expect_throws([&] { at::_scaled_dot_product_flash_attention_for_cpu(q, q, q); }, "is not certified");
     at::globalContext().setSDPUseFlash(true);  // what a user may do
-    expect_throws([&] { at::scaled_dot_product_attention(q, q, q); }, "is not certified");
+    const Tensor trained = at::ones({1, 1, 4, 8}).requires_grad_(true);  // without gradients stock is not asked
+    expect_throws([&] { at::scaled_dot_product_attention(trained, q, q); }, "is not certified");
   }
   EXPECT_EQ(at::globalContext().userEnabledFlashSDP(), before);
 }

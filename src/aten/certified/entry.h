@@ -55,6 +55,7 @@ std::vector<Entry> arithmetic_operators();
 std::vector<Entry> rounding_operators();
 std::vector<Entry> random_operators();
 std::vector<Entry> softmax_operators();
+std::vector<Entry> attention_operators();
 std::vector<Entry> loss_operators();
 std::vector<Entry> reduce_operators();
 std::vector<Entry> extremum_operators();

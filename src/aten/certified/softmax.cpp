@@ -4,9 +4,8 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_safe_softmax_native.h>
 
-#include <limits>
-
 #include "aten/certified/entry.h"
+#include "aten/certified/masked_rows.h"
 #include "aten/certified/tensors.h"
 
 namespace isobit::aten {
@@ -69,19 +68,6 @@ Tensor& backward_out(const Tensor& grad_output, const Tensor& output, std::int64
   return write_out(backward_name(kernel), out, y.sizes(), {&dy, &y}, [&](float* dx) {
     kernel(shape_of(y, dim), dy.const_data_ptr<float>(), y.const_data_ptr<float>(), dx);
   });
-}
-
-// softmax whose fully masked rows (-inf alone; NaN from the kernel) are +0; other NaN stay.
-void clear_masked_rows(const SoftmaxShape& s, const float* x, float* y) {
-  for (std::int64_t o = 0; s.size > 0 && o < s.outer; ++o) {
-    for (std::int64_t i = 0; i < s.inner; ++i) {
-      const std::int64_t first = o * s.size * s.inner + i;
-      if (y[first] == y[first]) continue;  // NaN fills a row or is not in it
-      bool masked = true;
-      for (std::int64_t r = 0; r < s.size && masked; ++r) masked = x[first + r * s.inner] == -std::numeric_limits<float>::infinity();
-      for (std::int64_t r = 0; r < s.size && masked; ++r) y[first + r * s.inner] = 0.0f;
-    }
-  }
 }
 
 Tensor safe_softmax(const Tensor& input, std::int64_t dim, std::optional<at::ScalarType> type) {

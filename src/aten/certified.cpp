@@ -15,7 +15,8 @@ std::vector<Entry> all_entries() {
                        &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
                        &activation_operators, &attention_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
                        &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
-                       &resampling_operators}) {
+                       &resampling_operators, &pooling3d_operators,
+                       &selection_operators, &distance_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }
@@ -58,6 +59,7 @@ void register_certified_autograd(torch::Library& library) {
 
 void register_certified_on_device(torch::Library& library) {
   for (const Entry& entry : entries()) {
+    if (entry.device_kernel == nullptr) continue;
     const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
         std::string(entry.op.name).c_str(), std::string(entry.op.overload).c_str());
     const bool has_stock = op.hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA);

@@ -101,7 +101,9 @@ aten::multilabel_margin_loss aten::multilabel_margin_loss.out aten::ctc_loss.Int
 aten::logsumexp aten::logsumexp.out aten::special_logsumexp aten::cumprod_backward aten::embedding_backward
 aten::alpha_dropout aten::alpha_dropout_ aten::feature_dropout aten::feature_dropout_ aten::feature_alpha_dropout
 aten::feature_alpha_dropout_
-aten::upsample_nearest1d.vec aten::upsample_nearest2d.vec aten::upsample_nearest3d.vec
+aten::kthvalue aten::median.dim aten::nanmedian.dim aten::quantile aten::quantile.scalar aten::cdist aten::pdist
+aten::avg_pool1d aten::adaptive_avg_pool1d aten::adaptive_avg_pool3d aten::adaptive_max_pool1d
+aten::max_pool1d_with_indices aten::max_pool3d aten::upsample_nearest1d.vec aten::upsample_nearest2d.vec aten::upsample_nearest3d.vec
 aten::_upsample_nearest_exact1d.vec aten::_upsample_nearest_exact2d.vec aten::_upsample_nearest_exact3d.vec
 aten::upsample_linear1d.vec aten::upsample_bilinear2d.vec aten::upsample_trilinear3d.vec aten::upsample_bicubic2d.vec
 aten::_upsample_bilinear2d_aa.vec aten::_upsample_bicubic2d_aa.vec

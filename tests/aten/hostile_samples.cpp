@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 
 namespace isobit::test {
@@ -136,6 +137,14 @@ const Table& special_arguments() {
       {"aten::instance_norm", {{"use_input_stats", true}}},
       {"aten::ctc_loss.IntList", {{"input_lengths", Sizes{5, 4}}, {"target_lengths", Sizes{2, 1}}}},
       {"aten::einsum", {{"equation", "abij,abjk->abik"}}},
+      {"aten::quantile", {{"q", at::scalar_tensor(0.3)}, {"dim", 1}, {"interpolation", "linear"}}},
+      {"aten::quantile.scalar", {{"q", 0.3}, {"dim", 1}, {"interpolation", "linear"}}},
+      {"aten::adaptive_avg_pool1d", {{"output_size", Sizes{3}}}},
+      {"aten::adaptive_avg_pool3d", {{"output_size", Sizes{2, 3, 2}}}},
+      {"aten::adaptive_max_pool1d", {{"output_size", Sizes{3}}}},
+      {"aten::avg_pool1d", {{"kernel_size", Sizes{2}}, {"padding", Sizes{1}}}},
+      {"aten::max_pool1d_with_indices", {{"kernel_size", Sizes{2}}, {"padding", Sizes{1}}}},
+      {"aten::max_pool3d", {{"kernel_size", Sizes{2, 2, 2}}, {"padding", Sizes{1, 1, 1}}}},
       {"aten::upsample_nearest1d", {{"output_size", Sizes{12}}}},
       {"aten::upsample_nearest2d", {{"output_size", Sizes{12, 13}}}},
       {"aten::upsample_nearest3d", {{"output_size", Sizes{6, 12, 13}}}},
@@ -184,6 +193,14 @@ const std::map<std::string, std::map<std::string, Sizes>>& special_sizes() {
       {"aten::_upsample_nearest_exact3d", {{"input", {2, 4, 5, 9, 9}}}},
       {"aten::upsample_linear1d", {{"input", {2, 4, 9}}}},
       {"aten::upsample_trilinear3d", {{"input", {2, 4, 5, 9, 9}}}},
+      {"aten::cdist", {{"x1", {5, 4}}, {"x2", {6, 4}}}},
+      {"aten::pdist", {{"self", {5, 4}}}},
+      {"aten::avg_pool1d", {{"self", {2, 4, 9}}}},
+      {"aten::adaptive_avg_pool1d", {{"self", {2, 4, 9}}}},
+      {"aten::adaptive_avg_pool3d", {{"self", {2, 4, 5, 9, 9}}}},
+      {"aten::adaptive_max_pool1d", {{"self", {2, 4, 9}}}},
+      {"aten::max_pool1d_with_indices", {{"self", {2, 4, 9}}}},
+      {"aten::max_pool3d", {{"self", {2, 4, 5, 9, 9}}}},
       {"aten::conv3d", {{"input", {2, 4, 5, 9, 9}}, {"weight", {3, 4, 3, 3, 3}}, {"bias", {3}}}},
       {"aten::conv_transpose1d", {{"input", {2, 3, 9}}, {"weight", {3, 4, 3}}, {"bias", {4}}}},
       {"aten::conv_transpose2d", {{"input", {2, 3, 9, 9}}, {"weight", {3, 4, 3, 3}}, {"bias", {4}}}},

@@ -13,7 +13,7 @@ namespace isobit::aten {
 struct Entry {
   CertifiedOperator op;
   torch::CppFunction (*cpu_kernel)();     // nullptr: stock's is exact there
-  torch::CppFunction (*device_kernel)();
+  torch::CppFunction (*device_kernel)();  // nullptr: devices refuse
   StockKernel* stock;  // to be filled with what the device kernel replaces
   torch::CppFunction (*autograd_kernel)() = nullptr;  // where the operator is its own derivative formula, or a composition
 };
@@ -47,6 +47,15 @@ Entry certify_on_device(std::string_view name, std::string_view overload, std::s
   return entry;
 }
 
+// Certified on the CPU only: its kernels exist on the host alone, devices refuse.
+template <auto& function>
+Entry certify_on_host(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<function>(name, overload, section);
+  entry.device_kernel = nullptr;
+  entry.op.on_device = false;
+  return entry;
+}
+
 // One per family (a file of the same name).
 std::vector<Entry> matmul_operators();
 std::vector<Entry> convolution_operators();
@@ -71,5 +80,8 @@ std::vector<Entry> ctc_operators();
 std::vector<Entry> recurrent_operators();
 std::vector<Entry> recurrent_cell_operators();
 std::vector<Entry> resampling_operators();
+std::vector<Entry> pooling3d_operators();
+std::vector<Entry> selection_operators();
+std::vector<Entry> distance_operators();
 
 }  // namespace isobit::aten

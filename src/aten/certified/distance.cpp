@@ -1,0 +1,96 @@
+// Distances between the rows of matrices: norms of differences (contract, section 4), as nn.PairwiseDistance composes them.
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/triu_indices.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+#include <limits>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/tensors.h"
+#include "aten/refusal.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+
+void check_order(const char* op, double p) {
+  if (p != 1.0 && p != 2.0 && p != std::numeric_limits<double>::infinity()) {
+    refuse(op, "is certified for the orders 1, 2 and infinity", "use p=2, or write the distance as operators");
+  }
+}
+
+Tensor norms(const Tensor& difference, double p) { return at::linalg_vector_norm(difference, p, at::IntArrayRef{-1}); }
+
+// Of every difference, for a gradient of every distance: sign, quotient by the distance, or the sign where it is the
+// distance; +0 where the distance is 0.
+Tensor difference_gradients(const Tensor& difference, const Tensor& dy, const Tensor& distance, double p) {
+  const Tensor grad = dy.unsqueeze(-1), far = distance.unsqueeze(-1), none = new_tensor({}).zero_();
+  if (p == 1.0) return grad.mul(difference.sign());
+  if (p == 2.0) return at::where(far.eq(0), none, grad.mul(difference).div(far));
+  return at::where(difference.abs().eq(far), grad.mul(difference.sign()), none);
+}
+
+constexpr const char* kForward = "aten::_cdist_forward";
+constexpr const char* kBackward = "aten::_cdist_backward";
+
+Tensor cdist(const Tensor& a, const Tensor& b, double p, std::optional<std::int64_t> /*mode*/) {
+  require_float(kForward, {&a, &b});
+  check_order(kForward, p);
+  TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2 && a.size(-1) == b.size(-1), kForward, ": rows of ", a.sizes(), " and ", b.sizes());
+  return norms(a.unsqueeze(-2).sub(b.unsqueeze(-3)), p);
+}
+// The first argument's gradient: the sum over the second's rows. (Autograd asks for the other with both exchanged.)
+Tensor cdist_backward(const Tensor& dy, const Tensor& a, const Tensor& b, double p, const Tensor& distance) {
+  require_float(kBackward, {&dy, &a, &b, &distance});
+  check_order(kBackward, p);
+  const Tensor d = difference_gradients(a.unsqueeze(-2).sub(b.unsqueeze(-3)), dy, distance, p);
+  return contiguous(d.sum(-2).expand_as(a));
+}
+
+constexpr const char* kPairs = "aten::_pdist_forward";
+constexpr const char* kPairsBackward = "aten::_pdist_backward";
+
+struct Pairs {
+  Tensor first, second;
+};
+Pairs pairs_of(const Tensor& x) {
+  const Tensor both = at::triu_indices(x.size(0), x.size(0), 1, at::TensorOptions().dtype(at::kLong)).to(x.device());
+  return {both.select(0, 0).contiguous(), both.select(0, 1).contiguous()};
+}
+Tensor pair_differences(const Tensor& x, const Pairs& pairs) {
+  return at::index_select(x, 0, pairs.first).sub(at::index_select(x, 0, pairs.second));
+}
+
+Tensor pdist(const Tensor& x, double p) {
+  require_float(kPairs, x);
+  check_order(kPairs, p);
+  TORCH_CHECK(x.dim() == 2, kPairs, ": a matrix expected, got ", x.sizes());
+  return norms(pair_differences(x, pairs_of(x)), p);
+}
+// Sums over the pairs in which a row is the first, less those in which it is the second.
+Tensor pdist_backward(const Tensor& dy, const Tensor& x, double p, const Tensor& distance) {
+  require_float(kPairsBackward, {&dy, &x, &distance});
+  check_order(kPairsBackward, p);
+  const Pairs pairs = pairs_of(x);
+  const Tensor d = difference_gradients(pair_differences(x, pairs), dy, distance, p);
+  const Tensor none = new_tensor(x.sizes()).zero_();
+  return none.index_add(0, pairs.first, d).sub(none.index_add(0, pairs.second, d));
+}
+
+}  // namespace
+
+std::vector<Entry> distance_operators() {
+  constexpr std::string_view norm = "4: norms of the differences";
+  constexpr std::string_view gradient = "4: dy * d / distance, summed over the other rows";
+  return {
+      certify<cdist>(kForward, "", norm),
+      certify<cdist_backward>(kBackward, "", gradient),
+      certify<pdist>(kPairs, "", norm),
+      certify<pdist_backward>(kPairsBackward, "", gradient),
+  };
+}
+
+}  // namespace isobit::aten

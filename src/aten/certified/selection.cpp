@@ -1,0 +1,189 @@
+// Values by rank: topk, kthvalue, median (contract, section 1: sorting is stable, so every rank has one index). And lerp with
+// a tensor of weights.
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "aten/certified/entry.h"
+#include "aten/certified/tensors.h"
+#include "kernels/threads.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using Pair = std::tuple<Tensor, Tensor>;
+using OutPair = std::tuple<Tensor&, Tensor&>;
+
+// Ascending as sort has it: NaN last, -0 equal to +0, equals in the order of their indices; or all but the ties reversed.
+struct Before {
+  const float* x;
+  bool descending;
+  bool operator()(std::int64_t a, std::int64_t b) const {
+    const float u = x[a], v = x[b];
+    const bool un = u != u, vn = v != v;
+    if (un || vn) return un != vn ? un == descending : a < b;
+    if (u != v) return descending ? u > v : u < v;
+    return a < b;
+  }
+};
+
+// x with `dim` last, contiguous; rows of n.
+struct Rows {
+  Tensor x;
+  std::int64_t dim, n, count;
+};
+Rows rows_of(const char* op, const Tensor& given, std::int64_t dim) {
+  require_float(op, given);
+  const Tensor x = given.dim() == 0 ? given.unsqueeze(0) : given;
+  dim = at::maybe_wrap_dim(dim, x.dim());
+  const std::int64_t n = x.size(dim);
+  return {contiguous(x.movedim(dim, -1)), dim, n, n == 0 ? 0 : x.numel() / n};
+}
+
+// pick(row's values, n, chosen indices): `each` of them for every row. Placed back at dim.
+template <class Pick>
+Pair picked(const Rows& rows, std::int64_t each, Pick pick) {
+  at::DimVector sizes(rows.x.sizes());
+  sizes.back() = each;
+  const Tensor values = new_tensor(sizes), indices = new_tensor(sizes, at::kLong);
+  const float* const x = rows.x.const_data_ptr<float>();
+  float* const y = values.mutable_data_ptr<float>();
+  std::int64_t* const index = indices.mutable_data_ptr<std::int64_t>();
+  kernels::parallel_for(0, rows.count, 2048 / (rows.n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
+    for (std::int64_t r = begin; r < end; ++r) {
+      for (std::int64_t i = 0; i < rows.n; ++i) order[static_cast<std::size_t>(i)] = i;
+      const float* const row = x + r * rows.n;
+      pick(row, order);
+      for (std::int64_t i = 0; i < each; ++i) {
+        index[r * each + i] = order[static_cast<std::size_t>(i)];
+        y[r * each + i] = row[order[static_cast<std::size_t>(i)]];
+      }
+    }
+  });
+  return {contiguous(values.movedim(-1, rows.dim)), contiguous(indices.movedim(-1, rows.dim))};
+}
+OutPair into(const Pair& results, Tensor& values, Tensor& indices) {
+  copy_out(values, std::get<0>(results));
+  copy_out(indices, std::get<1>(results));
+  return {values, indices};
+}
+
+// The one of rank `rank`, first in the order.
+Pair of_rank(const Rows& rows, std::int64_t rank, bool keep, bool whole) {
+  Pair found = picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+    const auto at = order.begin() + rank;
+    std::nth_element(order.begin(), at, order.end(), Before{row, false});
+    std::iter_swap(order.begin(), at);
+  });
+  if (keep && !whole) return found;
+  return {std::get<0>(found).squeeze(rows.dim), std::get<1>(found).squeeze(rows.dim)};
+}
+
+// ---- topk: the first k of a stable sort, always sorted
+
+constexpr const char* kTop = "aten::topk";
+Pair topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool /*sorted*/) {
+  const std::int64_t size = x.dim() == 0 ? 1 : x.size(at::maybe_wrap_dim(dim, x.dim()));
+  TORCH_CHECK(k >= 0 && k <= size, kTop, ": ", k, " of ", size, " values asked");
+  if (is_integral(x)) {
+    const auto [values, indices] = at::sort(x.dim() == 0 ? x.unsqueeze(0) : x, /*stable=*/true, dim, largest);
+    const auto part = [&](const Tensor& t) { return x.dim() == 0 ? t.narrow(0, 0, k).squeeze(0) : t.narrow(dim, 0, k).contiguous(); };
+    return {part(values), part(indices)};
+  }
+  const Rows rows = rows_of(kTop, x, dim);
+  Pair found = picked(rows, k, [&](const float* row, std::vector<std::int64_t>& order) {
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), Before{row, largest});
+  });
+  if (x.dim() > 0) return found;
+  TORCH_CHECK(k == 1, kTop, ": one value of one expected");
+  return {std::get<0>(found).squeeze(0), std::get<1>(found).squeeze(0)};
+}
+OutPair topk_out(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool sorted, Tensor& values, Tensor& indices) {
+  return into(topk(x, k, dim, largest, sorted), values, indices);
+}
+
+// ---- kthvalue, median
+
+constexpr const char* kKth = "aten::kthvalue";
+OutPair kthvalue_out(const Tensor& x, std::int64_t k, std::int64_t dim, bool keep, Tensor& values, Tensor& indices) {
+  const Rows rows = rows_of(kKth, x, dim);
+  TORCH_CHECK(k >= 1 && k <= rows.n, kKth, ": the ", k, "th of ", rows.n, " values asked");
+  return into(of_rank(rows, k - 1, keep, x.dim() == 0), values, indices);
+}
+
+constexpr const char* kMedian = "aten::median";
+// NaN comes last in the order: a row's median is its first NaN, or (skip) the median of the others.
+Pair medians(const char* op, const Tensor& x, std::int64_t dim, bool keep, bool skip) {
+  const Rows rows = rows_of(op, x, dim);
+  TORCH_CHECK_INDEX(rows.n > 0, op, ": no values along dimension ", dim);
+  Pair found = picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+    std::int64_t numbers = 0;
+    for (const std::int64_t i : order) numbers += row[i] == row[i];
+    const bool any = numbers < rows.n;
+    const std::int64_t rank = any && !skip ? numbers : (std::max<std::int64_t>(numbers, 1) - 1) / 2;
+    const auto at = order.begin() + rank;
+    std::nth_element(order.begin(), at, order.end(), Before{row, false});
+    std::iter_swap(order.begin(), at);
+  });
+  if (keep && x.dim() > 0) return found;
+  return {std::get<0>(found).squeeze(rows.dim), std::get<1>(found).squeeze(rows.dim)};
+}
+template <bool skip>
+OutPair median_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& values, Tensor& indices) {
+  return into(medians(skip ? "aten::nanmedian" : kMedian, x, dim, keep, skip), values, indices);
+}
+template <bool skip>
+Tensor median(const Tensor& x) {
+  constexpr const char* op = skip ? "aten::nanmedian" : kMedian;
+  require_float(op, x);
+  if (x.numel() == 0) return new_tensor({}).fill_(std::numeric_limits<float>::quiet_NaN());
+  return std::get<0>(medians(op, x.reshape({-1}), 0, false, skip));
+}
+
+// ---- lerp with a tensor of weights: the formula of section 8, element by element
+
+constexpr const char* kLerp = "aten::lerp";
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
+  require_float(kLerp, {&a, &b, &weight});
+  const Tensor d = b.sub(a);
+  return at::where(weight.abs().lt(0.5), at::addcmul(a, weight, d), at::addcmul(b, weight.sub(1), d));
+}
+Tensor& lerp_out(const Tensor& a, const Tensor& b, const Tensor& weight, Tensor& out) {
+  require_float(kLerp, out);
+  copy_out(out, lerp(a, b, weight));
+  return out;
+}
+Tensor& lerp_(Tensor& a, const Tensor& b, const Tensor& weight) {
+  const Tensor result = lerp(a, b, weight);
+  TORCH_CHECK(result.sizes() == a.sizes(), kLerp, ": can not write a result of sizes ", result.sizes(), " into ", a.sizes());
+  return a.copy_(result);
+}
+
+}  // namespace
+
+std::vector<Entry> selection_operators() {
+  constexpr std::string_view rank = "1: ranks of a stable sort, NaN last";
+  constexpr std::string_view mix = "8: fma(w, d, a) or fma(RN(w - 1), d, b)";
+  return {
+      certify_on_host<topk>(kTop, "", rank),
+      certify_on_host<topk_out>(kTop, "values", rank),
+      certify_on_host<kthvalue_out>(kKth, "values", rank),
+      certify_on_host<median<false>>(kMedian, "", rank),
+      certify_on_host<median_dim_out<false>>(kMedian, "dim_values", rank),
+      certify_on_host<median<true>>("aten::nanmedian", "", rank),
+      certify_on_host<median_dim_out<true>>("aten::nanmedian", "dim_values", rank),
+      certify<lerp>(kLerp, "Tensor", mix),
+      certify<lerp_out>(kLerp, "Tensor_out", mix),
+      certify<lerp_>("aten::lerp_", "Tensor", mix),
+  };
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,75 @@
+// Values by rank, lerp with weights, distances: values and gradients, ties, NaN.
+#include "operator_cases.h"
+
+namespace isobit::test {
+namespace {
+
+TEST(Selection, ValuesGradientsThreadsStridesAndStockBack) {
+  at::manual_seed(500);
+  const Tensor x = at::randn({4, 5, 33});
+  Case on_host[] = {
+      {"the largest", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 7)); }},
+      {"the smallest along another dimension", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 2, 1, false)); }},
+      {"none of them", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 0)); }},
+      {"of a number", {at::randn({})}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 1, 0)); }},
+      {"kth", {x}, [](const Tensors& t) { return std::get<0>(at::kthvalue(t[0], 5, 1)); }},
+      {"median", {x}, [](const Tensors& t) { return std::get<0>(at::median(t[0], 2, true)); }},
+      {"median of all", {x}, [](const Tensors& t) { return at::median(t[0]); }},
+      {"quantiles", {x}, [](const Tensors& t) { return at::quantile(t[0], 0.37, 1); }},
+  };
+  for (Case& c : on_host) {
+    c.on_device = false;
+    check(c);
+  }
+  const Case everywhere[] = {
+      {"lerp", {x, at::randn({5, 1}), at::rand({33})}, [](const Tensors& t) { return at::lerp(t[0], t[1], t[2]); }},
+      {"distances", {at::randn({2, 5, 7}), at::randn({2, 6, 7})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 2.0, 2); }},
+      {"sums", {at::randn({5, 7}), at::randn({30, 7})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 1.0); }},
+      {"largest", {at::randn({5, 7}), at::randn({6, 7})},
+       [](const Tensors& t) { return at::cdist(t[0], t[1], std::numeric_limits<double>::infinity()); }},
+      {"pairs", {at::randn({9, 4})}, [](const Tensors& t) { return at::pdist(t[0]); }},
+  };
+  for (const Case& c : everywhere) check(c);
+}
+
+TEST(Selection, HasTheRanksOfAStableSort) {
+  at::manual_seed(501);
+  Tensor x = at::randint(-3, 4, {6, 40}).to(at::kFloat).div(2);
+  x[1][7] = x[1][9] = x[2][0] = std::numeric_limits<float>::quiet_NaN();
+  x[3][5] = -0.0f;
+  const aten::OperatorSwitch on;
+  for (const bool largest : {true, false}) {
+    const auto [values, indices] = at::sort(x, /*stable=*/true, 1, largest);
+    const auto [top, places] = at::topk(x, 23, 1, largest);
+    EXPECT_TRUE(same_bits(top, values.narrow(1, 0, 23)));
+    EXPECT_TRUE(same_bits(places, indices.narrow(1, 0, 23).contiguous()));
+  }
+  const auto [values, indices] = at::sort(x, /*stable=*/true, 1, false);
+  const auto [kth, place] = at::kthvalue(x, 12, 1);
+  EXPECT_TRUE(same_bits(kth, values.select(1, 11)));
+  EXPECT_TRUE(same_bits(place, indices.select(1, 11).contiguous()));
+  const auto [middle, where] = at::median(x, 1);
+  EXPECT_TRUE(middle[1].isnan().item<bool>());
+  EXPECT_EQ(where[1].item<std::int64_t>(), 7);
+  EXPECT_TRUE(same_bits(middle[0], values[0][19]));
+  EXPECT_FALSE(std::get<0>(at::nanmedian(x, 1))[2].isnan().item<bool>());
+}
+
+TEST(Selection, LerpHasTheBitsOfItsScalarForm) {
+  const Tensor a = at::randn({50}), b = at::randn({50});
+  const aten::OperatorSwitch on;
+  for (const double w : {-0.3, 0.25, 0.5, 0.8}) {
+    EXPECT_TRUE(same_bits(at::lerp(a, b, at::full({50}, w)), at::lerp(a, b, w)));
+  }
+}
+
+TEST(Selection, Refuses) {
+  const Tensor x = at::ones({3, 4});
+  const aten::OperatorSwitch on;
+  expect_throws([&] { at::cdist(x, x, 3.0); }, "orders 1, 2 and infinity");
+  expect_throws([&] { at::topk(x, 5); }, "asked");
+  expect_throws([&] { at::topk(x.to(at::kDouble), 2); }, "Double");
+}
+
+}  // namespace
+}  // namespace isobit::test

@@ -77,7 +77,6 @@ BenchSide::BenchSide(const Workload& work, bool channels_last) : model_(train::m
       tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast));
     }
     parameters_.push_back(tensor);
-    momenta_.push_back(at::zeros_like(tensor.detach()));
   }
   if (channels_last && x_.dim() == 4) x_ = x_.contiguous(at::MemoryFormat::ChannelsLast);
   model_->set_training(true);
@@ -91,6 +90,9 @@ void BenchSide::backward() {
 
 void BenchSide::stock_optimizer() {
   const c10::NoGradGuard no_grad;
+  if (momenta_.empty()) {  // here, or the other side would pay for them in memory
+    for (const at::Tensor& parameter : parameters_) momenta_.push_back(at::zeros_like(parameter.detach()));
+  }
   at::_fused_sgd_(parameters_, gradients(), momenta_, 0.0, 0.9, 0.01, 0.0, false, false, false);
 }
 

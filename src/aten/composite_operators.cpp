@@ -102,6 +102,7 @@ aten::logsumexp aten::logsumexp.out aten::special_logsumexp aten::cumprod_backwa
 aten::alpha_dropout aten::alpha_dropout_ aten::feature_dropout aten::feature_dropout_ aten::feature_alpha_dropout
 aten::feature_alpha_dropout_
 aten::kthvalue aten::median.dim aten::nanmedian.dim aten::quantile aten::quantile.scalar aten::cdist aten::pdist
+aten::_euclidean_dist
 aten::avg_pool1d aten::adaptive_avg_pool1d aten::adaptive_avg_pool3d aten::adaptive_max_pool1d
 aten::max_pool1d_with_indices aten::max_pool3d aten::upsample_nearest1d.vec aten::upsample_nearest2d.vec aten::upsample_nearest3d.vec
 aten::_upsample_nearest_exact1d.vec aten::_upsample_nearest_exact2d.vec aten::_upsample_nearest_exact3d.vec

@@ -194,6 +194,7 @@ const std::map<std::string, std::map<std::string, Sizes>>& special_sizes() {
       {"aten::upsample_linear1d", {{"input", {2, 4, 9}}}},
       {"aten::upsample_trilinear3d", {{"input", {2, 4, 5, 9, 9}}}},
       {"aten::cdist", {{"x1", {5, 4}}, {"x2", {6, 4}}}},
+      {"aten::_euclidean_dist", {{"x1", {5, 4}}, {"x2", {6, 4}}}},
       {"aten::pdist", {{"self", {5, 4}}}},
       {"aten::avg_pool1d", {{"self", {2, 4, 9}}}},
       {"aten::adaptive_avg_pool1d", {{"self", {2, 4, 9}}}},

@@ -47,7 +47,7 @@ Tensor cdist_backward(const Tensor& dy, const Tensor& a, const Tensor& b, double
   require_float(kBackward, {&dy, &a, &b, &distance});
   check_order(kBackward, p);
   const Tensor d = difference_gradients(a.unsqueeze(-2).sub(b.unsqueeze(-3)), dy, distance, p);
-  return contiguous(d.sum(-2).expand_as(a));
+  return d.sum(-2);  // of the broadcast batch: autograd adds up what was broadcast
 }
 
 constexpr const char* kPairs = "aten::_pdist_forward";

@@ -82,7 +82,7 @@ Json hardware() {
   const int cores = ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
   utsname system{};
   ::uname(&system);
-  return {{"architecture", system.machine}, {"cpu", value_after("/proc/cpuinfo", "model name", ':')},
+  return {{"architecture", system.machine}, {"cpu", cpu_name()},
           {"features", features},           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
           {"cores_allowed", cores},         {"memory", value_after("/proc/meminfo", "MemTotal", ':')}};
 }
@@ -124,5 +124,7 @@ std::string environment_json(const std::map<std::string, std::string>& extra) {
 std::string program_version() {
   return fmt::format("isobit {} ({}, {}, {})", kProgramVersion, kCodeVersion, kCompiler, kBuild);
 }
+
+std::string cpu_name() { return value_after("/proc/cpuinfo", "model name", ':'); }
 
 }  // namespace isobit::archive

@@ -14,4 +14,7 @@ namespace isobit::archive {
 // "isobit 0.1.0 (1a2b3c4, g++ 12.2.0, release)"
 [[nodiscard]] std::string program_version();
 
+// "AMD EPYC 9554 64-Core Processor", as the system says; empty where it does not.
+[[nodiscard]] std::string cpu_name();
+
 }  // namespace isobit::archive

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "archive/environment.h"
 #include "archive/files.h"
 #include "archive/user_error.h"
 
@@ -41,16 +42,6 @@ kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
 }
 
 }  // namespace
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const auto colon = line.find(':');
-    if (colon != std::string::npos && colon + 2 <= line.size()) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 std::filesystem::path tuning_path() {
   if (const char* named = non_empty("ISOBIT_TUNING")) return named;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 
 #include "kernels/tuning.h"
 
@@ -17,8 +16,5 @@ bool load_tuning();
 
 // Atomically; folders are made.
 void write_tuning(const std::filesystem::path& path, const kernels::Tuning& tuning);
-
-// "AMD EPYC 9554 64-Core Processor", as the system says.
-[[nodiscard]] std::string cpu_name();
 
 }  // namespace isobit::archive

@@ -15,7 +15,7 @@ std::vector<Entry> all_entries() {
                        &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
                        &activation_operators, &attention_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
                        &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
-                       &resampling_operators, &pooling3d_operators,
+                       &resampling_operators, &pooling3d_operators, &unpooling_operators,
                        &selection_operators, &distance_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());

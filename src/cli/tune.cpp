@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "archive/environment.h"
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "cli/bench_timing.h"

@@ -28,10 +28,14 @@ kernels::Fingerprint fingerprint(const at::Tensor& tensor) {
   return kernels::close_tensor(sums, dtype, dense.sizes().data(), static_cast<int>(dense.dim()));
 }
 
-kernels::Fingerprint fingerprint(std::vector<NamedTensor> tensors) {
+std::vector<NamedTensor> sorted_by_name(std::vector<NamedTensor> tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
+}
+
+kernels::Fingerprint fingerprint(std::vector<NamedTensor> tensors) {
   kernels::ListFingerprint list;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : sorted_by_name(std::move(tensors))) {
     list.add(name, dtype_name(tensor), tensor.sizes().data(), static_cast<int>(tensor.dim()), fingerprint(tensor));
   }
   return list.result();

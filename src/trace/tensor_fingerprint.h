@@ -18,6 +18,8 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
+[[nodiscard]] std::vector<NamedTensor> sorted_by_name(std::vector<NamedTensor> tensors);  // by UTF-8 bytes
+
 [[nodiscard]] kernels::Fingerprint fingerprint(const at::Tensor& tensor);
 // Of the list, whatever its order: sorted by UTF-8 name first.
 [[nodiscard]] kernels::Fingerprint fingerprint(std::vector<NamedTensor> tensors);

@@ -30,8 +30,7 @@ using networks::Start;
 std::vector<NamedTensor> sorted(const torch::OrderedDict<std::string, at::Tensor>& dict) {
   std::vector<NamedTensor> tensors;
   for (const auto& item : dict) tensors.push_back({item.key(), item.value()});
-  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
-  return tensors;
+  return trace::sorted_by_name(std::move(tensors));
 }
 
 template <class Net>

@@ -6,7 +6,6 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "archive/sha256.h"
@@ -22,10 +21,6 @@ template <class List>
 std::vector<NamedTensor> named(const List& list) {
   std::vector<NamedTensor> tensors;
   for (const auto& item : list) tensors.push_back({item.name, item.value});
-  return tensors;
-}
-std::vector<NamedTensor> sorted(std::vector<NamedTensor> tensors) {
-  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
   return tensors;
 }
 
@@ -52,7 +47,7 @@ class TorchScriptModel : public Model {
   std::vector<NamedTensor> buffers() const override {
     std::vector<NamedTensor> all = named(module_.named_buffers()), frozen = trained(false);
     all.insert(all.end(), frozen.begin(), frozen.end());
-    return sorted(std::move(all));
+    return trace::sorted_by_name(std::move(all));
   }
   // The file's batch norms keep their momentum to themselves: the experiment must have one grain.
   std::vector<BatchStatistics> batch_statistics() const override { return {}; }
@@ -62,7 +57,7 @@ class TorchScriptModel : public Model {
   [[nodiscard]] std::vector<NamedTensor> trained(bool yes) const {
     std::vector<NamedTensor> found = named(module_.named_parameters());
     std::erase_if(found, [&](const NamedTensor& parameter) { return parameter.tensor.requires_grad() != yes; });
-    return sorted(std::move(found));
+    return trace::sorted_by_name(std::move(found));
   }
 
   torch::jit::Module module_;

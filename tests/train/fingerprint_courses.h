@@ -75,17 +75,17 @@ inline std::map<std::string, std::string> golden_values() {
   return values;
 }
 
-inline void expect_golden(const Course& course, const std::string& value) {
+inline void expect_golden(const std::string& name, const std::string& value) {
   auto values = golden_values();
   const std::string entry = std::string(contract::kContractVersion) + " " + value;
   if (std::getenv("ISOBIT_UPDATE_GOLDEN") != nullptr) {
-    values[course.name] = entry;
+    values[name] = entry;
     std::ofstream file(kGolden);
     file << "# Short training runs on synthetic data (tests/train/fingerprint_test.cpp): name, contract version, fingerprints.\n";
-    for (const auto& [name, text] : values) file << name << ' ' << text << '\n';
+    for (const auto& [each, text] : values) file << each << ' ' << text << '\n';
     return;
   }
-  EXPECT_EQ(entry, values[course.name]) << "committed value of " << course.name;
+  EXPECT_EQ(entry, values[name]) << "committed value of " << name;
 }
 
 inline std::vector<Setting> every_setting() {
@@ -128,7 +128,7 @@ class Fingerprints : public testing::Test {
 
   static void expect_one(const Course& course, const std::vector<Setting>& settings) {
     const std::string first = run(course, settings.front());
-    expect_golden(course, first);
+    expect_golden(course.name, first);
     for (std::size_t i = 1; i < settings.size(); ++i) EXPECT_EQ(run(course, settings[i]), first) << describe(settings[i]);
   }
 

@@ -81,6 +81,7 @@ std::vector<Entry> recurrent_operators();
 std::vector<Entry> recurrent_cell_operators();
 std::vector<Entry> resampling_operators();
 std::vector<Entry> pooling3d_operators();
+std::vector<Entry> unpooling_operators();
 std::vector<Entry> selection_operators();
 std::vector<Entry> distance_operators();
 

@@ -64,11 +64,7 @@ Tensor interpolate_backward(Kind kind, const Tensor& dy, IntArrayRef out, IntArr
   return dx;
 }
 
-Tensor& into(const Tensor& result, Tensor& out) {
-  require_float("an interpolation's out", out);
-  copy_out(out, result);
-  return out;
-}
+Tensor& into(const Tensor& result, Tensor& out) { return float_out("an interpolation's out", result, out); }
 
 template <Kind kind>
 struct Nearest {

@@ -37,9 +37,22 @@ bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef siz
   return out.is_contiguous();
 }
 
+std::int64_t planes_of(const char* op, const at::Tensor& x, std::int64_t rank) {
+  require_float(op, x);
+  TORCH_CHECK(x.dim() == rank + 1 || x.dim() == rank + 2, op, ": ", rank + 1, " or ", rank + 2, " dimensions expected, got ",
+              x.sizes());
+  return x.size(-rank - 1) * (x.dim() == rank + 2 ? x.size(0) : 1);
+}
+
 void copy_out(const at::Tensor& out, const at::Tensor& result) {
   at::native::resize_output(out, result.sizes());
   out.copy_(result);
+}
+
+at::Tensor& float_out(std::string_view what, const at::Tensor& result, at::Tensor& out) {
+  require_float(what, out);
+  copy_out(out, result);
+  return out;
 }
 
 }  // namespace isobit::aten

@@ -43,8 +43,14 @@ inline void require_float(std::string_view op, std::initializer_list<const at::T
                                at::ScalarType type, std::initializer_list<const at::Tensor*> inputs,
                                bool same_allowed = false);
 
+// How many images of `rank` dimensions a float tensor [n, channels, ...] or [channels, ...] has; throws for another.
+[[nodiscard]] std::int64_t planes_of(const char* op, const at::Tensor& x, std::int64_t rank);
+
 // out becomes `result`, resized if need be.
 void copy_out(const at::Tensor& out, const at::Tensor& result);
+
+// The same where out must be float32, else refused in the name of `what`; returns out.
+at::Tensor& float_out(std::string_view what, const at::Tensor& result, at::Tensor& out);
 
 // fill(float*) writes the result, row-major; into out itself, or into a temporary that is copied.
 template <class Fill>

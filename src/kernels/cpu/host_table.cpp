@@ -1,5 +1,6 @@
 #include "kernels/cpu/host_table.h"
 
+#include "kernels/cpu/vector_builds.h"
 #include "kernels/device.h"
 #include "kernels/float_environment.h"
 
@@ -13,24 +14,7 @@ namespace {
 HostTable make_host_table(Isa isa) {
   HostTable t;
   ISOBIT_FILL_ALL(reference, t);
-  switch (isa) {
-    case Isa::reference:
-      break;
-#ifdef ISOBIT_HAVE_X86_VECTORS
-    case Isa::avx2:
-      ISOBIT_FILL_ALL(avx2, t);
-      break;
-    case Isa::avx512:
-      ISOBIT_FILL_ALL(avx512, t);
-      break;
-    case Isa::lanes16:
-      ISOBIT_FILL_ALL(lanes16, t);
-      break;
-#else
-    default:
-      break;
-#endif
-  }
+  ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);
   return t;
 }
 #undef ISOBIT_FILL_ALL

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector_builds.h"
 
 namespace isobit::kernels {
 namespace {
@@ -30,24 +31,7 @@ KernelTable make_table(Isa isa) {
   ISOBIT_FILL_ALL(reference, t);
   reference::fill_elementwise(t);
   reference::fill_indexed(t);
-  switch (isa) {
-    case Isa::reference:
-      break;
-#ifdef ISOBIT_HAVE_X86_VECTORS
-    case Isa::avx2:
-      ISOBIT_FILL_ALL(avx2, t);
-      break;
-    case Isa::avx512:
-      ISOBIT_FILL_ALL(avx512, t);
-      break;
-    case Isa::lanes16:
-      ISOBIT_FILL_ALL(lanes16, t);
-      break;
-#else
-    default:
-      break;
-#endif
-  }
+  ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);
   return t;
 }
 #undef ISOBIT_FILL_ALL

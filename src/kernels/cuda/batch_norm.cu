@@ -10,14 +10,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 4;
 
-ReduceShape per_channel(const ChannelShape& s) {
-  ReduceShape shape;
-  shape.kept_rank = 1, shape.reduced_rank = 2;
-  shape.kept_size[0] = s.c, shape.kept_stride[0] = s.inner;
-  shape.reduced_size[0] = s.n, shape.reduced_stride[0] = s.c * s.inner;
-  shape.reduced_size[1] = s.inner, shape.reduced_stride[1] = 1;
-  return shape;
-}
+ReduceShape per_channel(const ChannelShape& s) { return channel_sums(s.n, s.c, s.inner); }
 
 // The channel of element i of [n, c, inner].
 struct Channels {

@@ -256,4 +256,14 @@ void ordered_reduce(const ReduceShape& shape, const Op& op, const Finish& finish
   }
 }
 
+// The sums over n and inner that belong to each channel of [n, c, inner].
+inline ReduceShape channel_sums(std::int64_t n, std::int64_t c, std::int64_t inner) {
+  ReduceShape shape;
+  shape.kept_rank = 1, shape.reduced_rank = 2;
+  shape.kept_size[0] = c, shape.kept_stride[0] = inner;
+  shape.reduced_size[0] = n, shape.reduced_stride[0] = c * inner;
+  shape.reduced_size[1] = inner, shape.reduced_stride[1] = 1;
+  return shape;
+}
+
 }  // namespace isobit::kernels::ISOBIT_CUDA

@@ -191,6 +191,8 @@ def read_record(folder):
         text = (folder / "manifest.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DamagedRecord(f"{folder}: not finished, or no run's folder") from None
+    except UnicodeDecodeError:
+        raise DamagedRecord(f"{folder / 'manifest.json'}: no manifest of a run") from None
     try:
         manifest = json.loads(text)
         expected = {row["path"]: {"size": row["size"], "sha256": row["sha256"]} for row in manifest["files"]}

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from isobit import _library, _provenance
+from isobit import _exported, _library, _provenance
 from isobit._record import RERUN
 from isobit._record_files import DamagedRecord, find_run, read_record
 
@@ -26,14 +26,7 @@ def workspace(folder, record, script, repository):
     """Fills `folder` with the program as it was."""
     top = _provenance.repository(repository)
     if script.get("commit") and top is not None:
-        packed = _provenance._git(top, "archive", script["commit"])
-        if packed is None:
-            raise CannotJudge(f"commit {script['commit'][:12]} is not in {repository}: fetch it, or name another --repository")
-        subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
-        patch = record.get("dirty.patch", b"")
-        if patch and not patch.startswith(b"# left out"):
-            subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=folder, check=True,
-                           env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)})
+        _check_out(folder, record, script, top, repository)
     for path, text in json.loads(record["sources.json"])["files"].items():
         target = folder / path
         if folder.resolve() not in target.resolve().parents:
@@ -44,6 +37,31 @@ def workspace(folder, record, script, repository):
     for part in {"", script["folder"] or ""}:
         _link_rest(beside / part, folder / part)
     return folder / script["folder"]
+
+
+def _check_out(folder, record, script, top, repository):
+    packed = _provenance._git(top, "archive", script["commit"])
+    if packed is None:
+        if "export.json" not in record:
+            raise CannotJudge(f"commit {script['commit'][:12]} is not in {repository}: fetch it, or name another --repository")
+        say(f"commit {script['commit'][:12]} is not in {repository}: the sources in the file are used alone")
+        return
+    subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
+    patch = record.get("dirty.patch", b"")
+    if not patch or patch.startswith(b"# left out"):
+        return
+    done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=folder, check=False, capture_output=True,
+                          env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)})
+    if done.returncode != 0:
+        changed = {entry["path"] for entry in json.loads(record.get("export.json", b'{"changed": []}'))["changed"]}
+        reason = done.stderr.decode(errors="replace").strip()
+        if "dirty.patch" not in changed:
+            raise CannotJudge(f"dirty.patch does not apply to commit {script['commit'][:12]}: {reason}")
+        say("dirty.patch was changed by isobit export and does not apply: of changed files only those in sources.json are used")
+
+
+def say(text):
+    print(f"isobit: {text}", file=sys.stderr)
 
 
 def _link_rest(source, target):
@@ -124,9 +142,15 @@ def other_settings(record, options):
 
 
 def verify(options, verdict):
-    folder = find_run(options.runs, options.run)
-    verdict["path"] = str(folder)
-    record = read_record(folder)
+    with tempfile.TemporaryDirectory(prefix="isobit-import-") as temporary:
+        if pathlib.Path(options.run).is_file():
+            verdict["path"] = options.run
+            _, record = _exported.unpack(options.run, temporary)
+            folder = options.run
+        else:
+            folder = find_run(options.runs, options.run)
+            verdict["path"] = str(folder)
+            record = read_record(folder)
     text = record["experiment.toml"].decode()
     if "\n[script]\n" not in text:
         raise CannotJudge(f"{folder} was recorded by isobit run: verify it with that program")
@@ -137,6 +161,8 @@ def verify(options, verdict):
     if not script["file"]:
         raise CannotJudge("recorded in an interactive session: there is no script to run again")
     other_settings(record, options)
+    if "export.json" in record:
+        say(f"running the program in the file: {script['file']} {' '.join(script['arguments'])}".rstrip())
     second = again(record, script, options)
     difference = first_difference(record, second)
     weights = None if difference else _state(second)["weights"]
@@ -156,7 +182,7 @@ def main(arguments=None):
     command = parser.add_subparsers(dest="command", required=True).add_parser(
         "verify", help="execute a recorded script again and compare everything", description=__doc__,
         epilog="After --: arguments for the script instead of the recorded ones.")
-    command.add_argument("run", metavar="RUN", help="a run's folder, id, beginning of an id, or last")
+    command.add_argument("run", metavar="RUN", help="a run's folder, id, beginning of an id, last, or a file made by isobit export")
     command.add_argument("--runs", help="the archive (default: $ISOBIT_RUNS, else runs)")
     command.add_argument("--threads", type=int, help="default: another count than recorded")
     command.add_argument("--isa", help="default: another than recorded")

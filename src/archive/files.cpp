@@ -36,7 +36,8 @@ ssize_t write_some(int descriptor, const std::byte* data, std::size_t n) {
   return ::write(descriptor, data, n);
 }
 
-// 0 or errno.
+}  // namespace
+
 int write_all(int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     // Linux moves at most 2^31 - 4096 bytes per call.
@@ -47,6 +48,8 @@ int write_all(int descriptor, std::span<const std::byte> bytes) {
   }
   return 0;
 }
+
+namespace {
 
 const char* remedy_for(int code) {
   switch (code) {

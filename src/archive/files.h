@@ -26,6 +26,9 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 // The pieces one after the other.
 void write_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces);
 
+// All bytes to an open file: 0, or errno of what stopped it. Faults for tests count here, too.
+[[nodiscard]] int write_all(int descriptor, std::span<const std::byte> bytes);
+
 void remove_temporaries(const std::filesystem::path& folder) noexcept;
 
 // Makes entries of the folder (new names, renames) durable.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -67,6 +68,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
   return run(argc, argv);
 } catch (const isobit::archive::UserError& error) {
   fmt::print(stderr, "isobit: {}\n", error.what());

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "archive/run_export.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -20,7 +21,7 @@ namespace isobit::cli {
 namespace {
 
 struct VerifyOptions {
-  std::string run, runs, data;
+  std::string run, runs, data, into;
   std::int64_t from = 0, to = 0;  // 0: not given
   bool json = false;
   ExecutionOptions execution;
@@ -40,26 +41,44 @@ struct Judgement {
 };
 
 // A Python program's record is the Python package's to judge, with the options that it knows.
-void hand_over(const VerifyOptions& options, const std::filesystem::path& folder) {
+void hand_over(const VerifyOptions& options, const std::filesystem::path& place) {
   if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
-    throw archive::UserError(folder.string(), "is a Python program's record, which is verified as a whole and on the CPU",
+    throw archive::UserError(place.string(), "is a Python program's record, which is verified as a whole and on the CPU",
                              "leave out --from, --to, --data and --device");
   }
   std::vector<std::string> words;
   if (options.execution.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.execution.threads)});
   if (options.execution.isa != "auto") words.insert(words.end(), {"--isa", options.execution.isa});
   if (options.json) words.emplace_back("--json");
-  verify_script(folder, words);
+  verify_script(place, words);
+}
+
+// A run's folder: that of the archive, or one unpacked from an exported file.
+std::filesystem::path find_or_unpack(const VerifyOptions& options, std::unique_ptr<archive::TemporaryFolder>& temporary) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(options.run, ignored)) {
+    if (!options.into.empty()) throw archive::UserError("--into", "is for exported files", "name a file made by isobit export");
+    return archive::find_run(archive::runs_folder(options.runs), options.run);
+  }
+  if (!options.into.empty()) return archive::import_run(options.run, options.into);
+  temporary = std::make_unique<archive::TemporaryFolder>();
+  return archive::import_run(options.run, temporary->path());
 }
 
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
-  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
-  so_far.folder = folder.string();
+  std::unique_ptr<archive::TemporaryFolder> temporary;
+  const auto folder = find_or_unpack(options, temporary);
+  so_far.folder = temporary ? options.run : folder.string();
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
-  if (is_script(record.experiment())) hand_over(options, folder);
+  if (is_script(record.experiment())) {
+    // The package unpacks the file itself; nothing is cleaned up once it has taken this process's place.
+    const std::filesystem::path place = temporary ? std::filesystem::path(options.run) : folder;
+    temporary.reset();
+    hand_over(options, place);
+  }
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
   if (options.to != 0) request.to = options.to;
@@ -126,8 +145,9 @@ int verify(const VerifyOptions& options) {
 
 Action declare(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
-  app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
+  app.add_option("run", options->run, "A run's folder, id, beginning of an id, last, or a file made by isobit export")->type_name("RUN")->required();
   app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
+  app.add_option("--into", options->into, "Unpack an exported file into this archive and keep it")->type_name("DIR");
   app.add_option("--data", options->data, "Folder of the data files, where they moved")->type_name("PATH");
   app.add_option("--from", options->from, "First step to compare (default: 1)")->type_name("STEP")->check(whole_number_from(1));
   app.add_option("--to", options->to, "Last step to compare (default: the run's last)")->type_name("STEP")->check(whole_number_from(1));
@@ -138,7 +158,7 @@ Action declare(CLI::App& app) {
 
 const CommandRegistration registration({.name = "verify",
                                         .summary = "Execute a recorded run again and compare everything",
-                                        .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json",
+                                        .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  isobit verify run.tar --data data",
                                         .rank = 20,
                                         .declare = declare});
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -149,6 +150,8 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
                void* context) {
   expect_contract(record);
   Experiment experiment = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  const std::filesystem::path network = record.folder() / "network.pt";  // an exported run brings its own
+  if (!experiment.model.torchscript.empty() && std::filesystem::exists(network)) experiment.model.torchscript = network.string();
   if (!request.data_path.empty()) experiment.data.path = request.data_path;
   expect_data(record.data(), experiment.data);
   const DataSets data = load_data(experiment);

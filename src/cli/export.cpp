@@ -1,0 +1,140 @@
+// isobit export: a finished run as one file that a stranger can verify.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "archive/files.h"
+#include "archive/run_export.h"
+#include "archive/runs.h"
+#include "archive/user_error.h"
+#include "cli/command.h"
+#include "cli/summary_text.h"
+
+namespace isobit::cli {
+namespace {
+
+using archive::UserError;
+
+struct Options {
+  std::string run, runs, out;
+  std::vector<std::string> allow;
+  bool with_weights = false, redact = false, yes = false, json = false;
+};
+
+std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+// Without what a terminal would obey.
+std::string harmless(const std::string& text) {
+  std::string result = text;
+  for (char& c : result) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < ' ' && c != '\n' && c != '\t') || code == 127) c = '?';
+  }
+  return result;
+}
+
+void show_patch(const archive::ExportPlan& plan, bool whole) {
+  if (whole) fmt::print(stderr, "{}\n", harmless(plan.texts.at(archive::kPatchFile)));
+  fmt::print(stderr, "uncommitted changes that go into the export ({}):\n", archive::kPatchFile);
+  for (const archive::PatchedFile& file : plan.patch) {
+    if (file.binary) {
+      fmt::print(stderr, "  {}: binary\n", harmless(file.path));
+    } else {
+      fmt::print(stderr, "  {}: +{} -{}\n", harmless(file.path), file.added, file.removed);
+    }
+  }
+  if (plan.patch.empty()) fmt::print(stderr, "  {}\n", harmless(plan.texts.at(archive::kPatchFile).substr(0, 200)));
+}
+
+// Whether the uncommitted changes may go out.
+bool confirmed(const archive::ExportPlan& plan, const Options& options) {
+  if (!plan.texts.contains(archive::kPatchFile)) return true;
+  const bool person = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+  show_patch(plan, person && !options.yes);
+  if (options.yes) return true;
+  if (!person) {
+    throw UserError(plan.run, "has uncommitted changes, and nobody can be asked whether they may go out",
+                    fmt::format("read {}, then call again with --yes", archive::kPatchFile));
+  }
+  fmt::print(stderr, "export them? [y/N] ");
+  std::fflush(stderr);
+  const int answer = std::getchar();
+  return answer == 'y' || answer == 'Y';
+}
+
+void tell(const archive::ExportPlan& plan) {
+  std::uint64_t bytes = 0;
+  for (const auto& [path, file] : plan.left_out) bytes += file.size;
+  if (!plan.left_out.empty())
+    fmt::print(stderr, "left out: {}, {} bytes (--with-weights puts them in)\n", plural(plan.left_out.size(), "checkpoint"), bytes);
+  for (const auto& [path, changes] : plan.changed) {
+    fmt::print(stderr, "changed: {}: {}\n", path, fmt::join(changes, ", "));
+  }
+}
+
+void print_json(const archive::ExportPlan& plan, const std::string& file, const archive::FileDigest& written) {
+  Json object{{"run", plan.run}, {"file", nullptr}, {"size", nullptr}, {"sha256", nullptr}};
+  if (!written.sha256.empty()) object["file"] = file, object["size"] = written.size, object["sha256"] = written.sha256;
+  for (const char* list : {"left_out", "changed", "patch", "findings"}) object[list] = Json::array();
+  for (const auto& [path, digest] : plan.left_out) object["left_out"].push_back(path);
+  for (const auto& [path, changes] : plan.changed) object["changed"].push_back({{"path", path}, {"changes", changes}});
+  for (const archive::PatchedFile& patched : plan.patch)
+    object["patch"].push_back({{"path", patched.path}, {"added", patched.added}, {"removed", patched.removed}, {"binary", patched.binary}});
+  for (const archive::Finding& finding : plan.findings) object["findings"].push_back({{"place", finding.place}, {"what", finding.what}});
+  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+[[noreturn]] void refuse(const archive::ExportPlan& plan, const Options& options) {
+  if (options.json) print_json(plan, "", {});
+  for (const archive::Finding& finding : plan.findings) fmt::print(stderr, "{}: looks like {}\n", harmless(finding.place), harmless(finding.what));
+  throw UserError(plan.run, plural(plan.findings.size(), "possible secret") + "; nothing written",
+                  "--redact leaves them out; --allow TEXT lets lines with TEXT pass");
+}
+
+int run(const Options& options) {
+  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
+  const archive::RunRecord record = archive::RunRecord::open(folder);
+  const char* home = std::getenv("HOME");
+  const archive::SecretScan scan(options.allow, archive::environment_variables(), home == nullptr ? "" : home);
+  const archive::ExportPlan plan = archive::plan_export(record, {options.with_weights, options.redact}, scan);
+  if (!plan.findings.empty()) refuse(plan, options);
+  if (!confirmed(plan, options)) {
+    fmt::print(stderr, "isobit: nothing written\n");
+    return 2;
+  }
+  const std::string file = options.out.empty() ? plan.run + ".tar" : options.out;
+  const archive::FileDigest written = archive::write_export(plan, file);
+  tell(plan);
+  if (options.json) {
+    print_json(plan, file, written);
+  } else {
+    fmt::print("{}: {}, {} bytes, sha256 {}\n", file, plural(plan.texts.size() + plan.files.size() + 1, "file"), written.size, written.sha256);
+  }
+  return 0;
+}
+
+Action declare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "A finished run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
+  app.add_option("--out", options->out, "The file to make (default: <id>.tar here)")->type_name("FILE");
+  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
+  app.add_flag("--with-weights", options->with_weights, "Checkpoints, too");
+  app.add_flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
+  app.add_option("--allow", options->allow, "Lines that hold TEXT have no secret (repeatable)")->type_name("TEXT")->take_all()->expected(1);
+  app.add_flag("--yes", options->yes, "Uncommitted changes may go out; do not ask");
+  app.add_flag("--json", options->json, "One JSON object on stdout (docs/formats/export.md)");
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "export",
+                                        .summary = "Write a finished run to one file that anyone can verify",
+                                        .example = "isobit export last --out run.tar\n  isobit verify run.tar",
+                                        .rank = 25,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

@@ -1,0 +1,272 @@
+// Exported runs: the same bytes, read back as they were; whatever is done to the file is found or harmless.
+#include "archive/run_export.h"
+
+#include <cerrno>
+
+#include "archive/output_file.h"
+#include "archive/tar_file.h"
+#include "small_run.h"
+
+namespace isobit::archive {
+namespace {
+
+const SecretScan kNothingSecret({}, {}, "");
+
+// A finished small run, exported to <scratch>/run.tar; its content.
+std::string exported(const Scratch& scratch, bool with_weights = false) {
+  const fs::path folder = finished_run(scratch.runs());
+  const ExportPlan plan = plan_export(RunRecord::open(folder), {with_weights, false}, kNothingSecret);
+  write_export(plan, scratch.path() / "run.tar");
+  return read_file(scratch.path() / "run.tar");
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder)] = read_file(entry.path());
+  }
+  return files;
+}
+
+// One entry of a tar archive, with a type and a link of the caller's choice.
+std::string raw_entry(const std::string& name, const std::string& content, char type = '0', const std::string& link = "", std::uint64_t size = ~0ull) {
+  std::string header(512, '\0');
+  const auto put = [&](std::size_t at, const std::string& text) { header.replace(at, text.size(), text); };
+  char number[13];
+  put(0, name);
+  put(100, "0000644");
+  put(108, "0000000");
+  put(116, "0000000");
+  std::snprintf(number, sizeof number, "%011llo", static_cast<unsigned long long>(size == ~0ull ? content.size() : size));
+  put(124, number);
+  put(136, "00000000000");
+  put(148, "        ");
+  header[156] = type;
+  put(157, link);
+  put(257, std::string("ustar\0" "00", 8));
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  std::snprintf(number, sizeof number, "%06o", sum);
+  put(148, std::string(number) + '\0');
+  std::string body = content;
+  body.resize((content.size() + 511) / 512 * 512, '\0');
+  return header + body;
+}
+
+std::string error_of_import(const Scratch& scratch, const std::string& content) {
+  const fs::path file = scratch.path() / "given.tar", runs = scratch.path() / "imported";
+  overwrite(file, content);
+  const std::string error = error_of([&] { static_cast<void>(import_run(file, runs)); });
+  if (!error.empty()) {
+    EXPECT_TRUE(fs::is_empty(runs)) << "something was left by: " << error;
+  }
+  return error;
+}
+
+TEST(Export, IsTheRecordAndAlwaysTheSameBytes) {
+  const Scratch scratch;
+  const std::string content = exported(scratch, true);
+  const fs::path original = find_run(scratch.runs(), "last");
+  const fs::path back = import_run(scratch.path() / "run.tar", scratch.path() / "imported");
+  const RunRecord record = RunRecord::open(back);
+  EXPECT_EQ(record.weights(), kWeights);
+  EXPECT_EQ(record.checkpoints().size(), 2u);
+  auto files = files_of(back);
+  for (const auto& [name, text] : files_of(original)) {
+    if (name != "manifest.json") {
+      EXPECT_EQ(files[name], text) << name;
+    }
+  }
+  write_export(plan_export(record, {true, false}, kNothingSecret), scratch.path() / "again.tar");
+  EXPECT_TRUE(read_file(scratch.path() / "again.tar") == content);
+  EXPECT_NE(error_of([&] { static_cast<void>(import_run(scratch.path() / "run.tar", scratch.path() / "imported")); }).find("is there already"),
+            std::string::npos);
+}
+
+TEST(Export, WithoutWeightsTheRecordIsStillSound) {
+  const Scratch scratch;
+  exported(scratch);
+  const RunRecord record = RunRecord::open(import_run(scratch.path() / "run.tar", scratch.path() / "imported"));
+  EXPECT_TRUE(record.checkpoints().empty());
+  EXPECT_EQ(record.steps().size(), 8u);
+}
+
+TEST(Export, EveryFlippedByteIsFoundOrHarmless) {
+  const Scratch scratch;
+  const std::string content = exported(scratch);
+  const fs::path runs = scratch.path() / "imported";
+  const fs::path back = import_run(scratch.path() / "run.tar", runs);
+  const auto original = files_of(back);
+  fs::remove_all(back);
+  std::size_t found = 0;
+  for (std::size_t at = 0; at < content.size(); at += 3) {
+    std::string damaged = content;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    if (!error_of_import(scratch, damaged).empty()) {
+      ++found;
+      continue;
+    }
+    // Padding, and what is not used of a header that agrees with its sum.
+    for (const auto& entry : fs::directory_iterator(runs)) {
+      EXPECT_EQ(files_of(entry.path()), original) << "byte " << at;
+      fs::remove_all(entry.path());
+    }
+  }
+  EXPECT_GT(found, content.size() / 3 / 3);
+}
+
+TEST(Export, EveryTruncationIsFound) {
+  const Scratch scratch;
+  const std::string content = exported(scratch);
+  const std::size_t end = content.find_last_not_of('\0');  // then zeros only
+  for (std::size_t size = 0; size <= end; size += size % 512 == 0 ? 1 : 511 - (size - 1) % 512) {
+    EXPECT_NE(error_of_import(scratch, content.substr(0, size)), "") << size;
+  }
+}
+
+TEST(Export, RefusesWhatIsNoPlainFileOfTheRun) {
+  const Scratch scratch;
+  const std::string content = exported(scratch);
+  const std::string id = find_run(scratch.runs(), "last").filename();
+  const std::string good = raw_entry(id + "/notes.txt", "text");
+  const struct {
+    std::string entry, part;
+  } cases[] = {
+      {raw_entry("../x", "text"), "'../x' is no name of a run's file"},
+      {raw_entry(id + "/../../x", "text"), "no name of a run's file"},
+      {raw_entry("/tmp/isobit-export-test", "text"), "no name of a run's file"},
+      {raw_entry("other/x", "text"), "no name of a run's file"},
+      {raw_entry(id + "/.hidden", "text"), "no name of a run's file"},
+      {raw_entry(id + "/a/b", "text"), "no name of a run's file"},
+      {raw_entry(id + "/\033[1m", "text"), "?[1m' is no name of a run's file"},
+      {raw_entry(id + "/link", "", '2', "/etc/passwd"), "is no plain file"},
+      {raw_entry(id + "/hard", "", '1', id + "/manifest.json"), "is no plain file"},
+      {raw_entry(id + "/folder/", "", '5'), "is no plain file"},
+      {raw_entry(id + "/device", "", '3'), "is no plain file"},
+      {raw_entry(id + "/pipe", "", '6'), "is no plain file"},
+      {good + good, "is there twice"},
+      {raw_entry(id + "/huge", "", '0', "", 1ull << 32), "says that it is larger than the archive"},
+      {good, "added after the run was finished"},
+  };
+  for (const auto& [entry, part] : cases) {
+    const std::string error = error_of_import(scratch, entry + content);
+    EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
+  }
+  EXPECT_FALSE(fs::exists(scratch.path() / "x"));
+  EXPECT_NE(error_of_import(scratch, "text").find("not an exported run"), std::string::npos);
+  EXPECT_NE(error_of_import(scratch, "").find("not an exported run"), std::string::npos);
+  EXPECT_NE(error_of_import(scratch, std::string(10240, '\0')).find("not an exported run"), std::string::npos);
+  EXPECT_EQ(error_of_import(scratch, content), "");
+}
+
+TEST(Export, AFullDiskLeavesNothing) {
+  const Scratch scratch;
+  const fs::path folder = finished_run(scratch.runs());
+  const ExportPlan plan = plan_export(RunRecord::open(folder), {}, kNothingSecret);
+  const fs::path out = scratch.path() / "out" / "run.tar";
+  fs::create_directories(out.parent_path());
+  for (const std::uint64_t room : {0, 1, 512, 10239, 10240, 12000}) {
+    inject_write_fault(ENOSPC, room);
+    const std::string error = error_of([&] { write_export(plan, out); });
+    inject_write_fault(0, 0);
+    EXPECT_NE(error.find("run.tar: can not be written: No space left on device (free space there"), std::string::npos) << room << error;
+    EXPECT_TRUE(fs::is_empty(out.parent_path()));
+  }
+  write_export(plan, out);
+  inject_write_fault(ENOSPC, 3000);
+  const std::string error = error_of([&] { static_cast<void>(import_run(out, scratch.path() / "imported")); });
+  inject_write_fault(0, 0);
+  EXPECT_NE(error.find("No space left on device"), std::string::npos) << error;
+  EXPECT_TRUE(fs::is_empty(scratch.path() / "imported"));
+}
+
+TEST(Export, NothingIsReplacedOrFollowed) {
+  const Scratch scratch;
+  overwrite(scratch.path() / "there", "text");
+  fs::create_symlink(scratch.path() / "elsewhere", scratch.path() / "link");
+  for (const char* name : {"there", "link"}) {
+    EXPECT_NE(error_of([&] { OutputFile file(scratch.path() / name); }).find("is there already"), std::string::npos);
+  }
+  OutputFile file(scratch.path() / "late");
+  overwrite(scratch.path() / "late", "text");
+  EXPECT_NE(error_of([&] { file.commit(); }).find("is there already"), std::string::npos);
+  EXPECT_EQ(read_file(scratch.path() / "late"), "text");
+}
+
+std::vector<std::string> whats(const SecretScan& scan, const std::string& text) {
+  std::vector<std::string> found;
+  for (const Finding& finding : scan.find("f", text)) found.push_back(finding.place + " " + finding.what);
+  return found;
+}
+
+TEST(SecretScan, FindsWhatLooksLikeASecret) {
+  const std::string hex(40, 'a');
+  const std::pair<std::string, std::string> cases[] = {
+      {"x = 1\n-----BEGIN RSA PRIVATE KEY-----", "f:2 a private key"},
+      {"id AKIAABCDEFGHIJKLMNOP", "f:1 an AWS access key"},
+      {"ghp_" + hex, "f:1 a GitHub token"},
+      {"hf_" + hex, "f:1 a Hugging Face token"},
+      {"git clone https://me:pass@host/x", "f:1 user and password in a URL"},
+      {"WANDB_API_KEY = 'abcdef0123456789'", "f:1 a value of WANDB_API_KEY"},
+      {"os.environ[\"HF_TOKEN\"] = \"abcdefgh\"", "f:1 a value of HF_TOKEN"},
+      {"{\"db_password\": \"correct-horse\"}", "f:1 a value of db_password"},
+      {"client_secret: str = 'abcdefgh'", "f:1 a value of client_secret"},
+      {"+export AWS_SECRET_KEY=abc12345678", "f:1 a value of AWS_SECRET_KEY"},
+      {"train.py --api-key abc12345678 --lr 1", "f:1 a value of --api-key"},
+      {"password: hunter2hunter2", "f:1 a value of password"},
+  };
+  for (const auto& [text, what] : cases) EXPECT_EQ(whats(kNothingSecret, text), std::vector<std::string>{what}) << text;
+}
+
+TEST(SecretScan, LetsProgramsPass) {
+  for (const char* text :
+       {"tokenizer = 'bert-base-uncased'", "pad_token = '<pad-pad>'", "num_tokens = 128", "for token in tokens:", "key = 'loss_value'",
+        "sorted(x, key=lambda pair: pair[1])", "token: torch.Tensor", "password = getpass.getpass()", "api_key = os.environ['API_KEY']",
+        "tokens = tokenizer.encode(text)", "https://host:8080/x@y", "def secret(self): return 12345678", "token = next_token(stream1)"}) {
+    EXPECT_EQ(whats(kNothingSecret, text), std::vector<std::string>{}) << text;
+  }
+}
+
+TEST(SecretScan, VariablesOfTheEnvironment) {
+  const SecretScan scan({}, {{"MY_TOKEN", "verysecret"}, {"EDITOR", "verysecure"}, {"OTHER_KEY", "short"}, {"KEY", "/usr/share/key"}}, "");
+  EXPECT_EQ(whats(scan, "verysecret"), std::vector<std::string>{"f:1 the value of the environment variable MY_TOKEN"});
+  EXPECT_TRUE(whats(scan, "verysecure short /usr/share/key").empty());
+}
+
+TEST(SecretScan, AllowsRedactsAndShortensHome) {
+  const SecretScan scan({"example"}, {}, "/srv/people/bob/");
+  EXPECT_TRUE(whats(scan, "api_key = 'example-key-1'").empty());
+  const std::string text = "a\napi_key = 'abcdefgh1' # and 'https://u:pw@h'\n";
+  EXPECT_EQ(scan.redacted(text), "a\napi_key = '(left out)' # and 'https://(left out)@h'\n");
+  EXPECT_TRUE(whats(scan, scan.redacted(text)).empty());
+  EXPECT_EQ(scan.redacted("no newline"), "no newline");
+  EXPECT_EQ(scan.without_home("/srv/people/bob/x /srv/people/bobby /home/al:/home/al \"/Users/al\" x/home/al /data/home/al/"),
+            "~/x /srv/people/bobby ~:~ \"~\" x/home/al /data/home/al/");
+  EXPECT_TRUE(scan.is_secret_file("a/.env"));
+  EXPECT_TRUE(scan.is_secret_file("id_rsa"));
+  EXPECT_FALSE(scan.is_secret_file("environment.py"));
+  EXPECT_FALSE(scan.is_secret_file("example.pem"));
+}
+
+TEST(SecretScan, LongLinesAreNoTrouble) {
+  EXPECT_TRUE(whats(kNothingSecret, std::string(4 << 20, 'a')).empty());
+  EXPECT_EQ(whats(kNothingSecret, std::string(1 << 20, ' ') + "hf_" + std::string(40, 'b')).size(), 1u);
+}
+
+TEST(PatchSummary, CountsLines) {
+  const auto files = summarize_patch(
+      "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x\n-y\n--- not a header\n+z\n"
+      "diff --git a/pic b/pic\nGIT binary patch\nliteral 3\nzabc\n");
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].path, "a.py");
+  EXPECT_EQ(files[0].added, 1);
+  EXPECT_EQ(files[0].removed, 2);
+  EXPECT_FALSE(files[0].binary);
+  EXPECT_EQ(files[1].path, "pic");
+  EXPECT_TRUE(files[1].binary);
+  EXPECT_EQ(files[1].first_line, 9);
+  EXPECT_TRUE(summarize_patch("# left out: 17 bytes\n").empty());
+}
+
+}  // namespace
+}  // namespace isobit::archive

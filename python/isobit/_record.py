@@ -23,7 +23,8 @@ class record:  # noqa: N801 (used like a function)
     """with isobit.record("runs/") as run: ...  makes a record of what is trained in the block.
 
     The switch is on in the block. A line is written for each optimizer step: the fingerprint of the batches that entered
-    the model, the loss, and every `every` steps and at the end the fingerprints of weights and optimizer. At the end the
+    the model, the loss, and every `every` steps and at the end the fingerprints of weights and optimizer; one for the
+    batches that were evaluated (without gradients) in between. At the end the
     record is sealed; where the block raises, it says so; where the process is killed, `isobit log` shows it as interrupted.
 
     runs: the archive. name: of the run, else the script's. `run.id`, `run.path`, `run.steps`; `run.epoch = n` goes into
@@ -74,6 +75,7 @@ class record:  # noqa: N801 (used like a function)
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3)."""
         if part not in ("train", "test") or not values:
             raise ValueError("run.log takes 'train' or 'test', and numbers by name")
+        self._write_evaluation()
         inner = ",".join(f"{json.dumps(name)}:{number(values[name])}" for name in sorted(values))
         self._folder.append("metrics.jsonl", line_of([("step", self.steps), ("epoch", int(self.epoch)),
                                                       ("set", json.dumps(part)), ("values", "{" + inner + "}")]))
@@ -97,6 +99,7 @@ class record:  # noqa: N801 (used like a function)
         self.id, self.path = self._folder.id, self._folder.path
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
+        self._evaluated = []  # fingerprints of the batches that entered a model without gradients, since the last line
         self._depth = threading.local()
         self._hook()
 
@@ -105,6 +108,8 @@ class record:  # noqa: N801 (used like a function)
         return json_text({"format": "isobit-sources-1", "files": sources}).encode()
 
     def _finish(self):
+        self._evaluated += self._batch  # no step came after them
+        self._write_evaluation()
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
@@ -135,14 +140,25 @@ class record:  # noqa: N801 (used like a function)
         return _Depth(self._depth)
 
     def _enter(self, module, arguments, keywords):
-        """A batch is what enters an outermost module that has parameters, while gradients are on."""
-        if not torch.is_grad_enabled() or os.getpid() != self._process or next(module.parameters(), None) is None:
+        """A batch is what enters an outermost module that has parameters; with gradients on it is trained on, else evaluated."""
+        if os.getpid() != self._process or next(module.parameters(), None) is None:
             return
         with self._lock:
-            if not any(module is known for known in self._models):
+            training = torch.is_grad_enabled()
+            if training and not any(module is known for known in self._models):
                 self._models.append(module)
             tensors = [leaf for leaf in pytree.tree_leaves((arguments, keywords)) if isinstance(leaf, torch.Tensor)]
-            self._batch += [_fingerprint([("", tensor)]) for tensor in tensors]
+            fingerprints = [_fingerprint([("", tensor)]) for tensor in tensors]
+            (self._batch if training else self._evaluated).extend(fingerprints)
+
+    def _write_evaluation(self):
+        """One line for what was evaluated since the last one."""
+        with self._lock:
+            if self._evaluated:
+                self._folder.append("evaluations.jsonl", line_of([
+                    ("step", self.steps), ("epoch", int(self.epoch)), ("tensors", len(self._evaluated)),
+                    ("batches", f'"{_fingerprint_of_text("".join(self._evaluated))}"')]))
+            self._evaluated = []
 
     def _backward(self, roots):
         if os.getpid() == self._process and len(roots) == 1 and roots[0].numel() == 1 and roots[0].dtype == torch.float32:
@@ -152,6 +168,7 @@ class record:  # noqa: N801 (used like a function)
         if os.getpid() != self._process:
             return
         with self._lock:
+            self._write_evaluation()
             self.steps += 1
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)

@@ -14,7 +14,7 @@ import secrets
 import socket
 
 RUN_FORMAT, MANIFEST_FORMAT = "isobit-run-1", "isobit-manifest-1"
-LOGS = ("steps.jsonl", "metrics.jsonl", "timings.jsonl", "checkpoints.jsonl")
+LOGS = ("steps.jsonl", "metrics.jsonl", "evaluations.jsonl", "timings.jsonl", "checkpoints.jsonl")
 
 
 class DamagedRecord(Exception):
@@ -133,7 +133,7 @@ class RunFolder:
         write_file(hidden / "state.json", json_text(self._state).encode())
         os.rename(hidden, self.path)
         _sync_folder(runs)
-        self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) for log in LOGS[:2]}
+        self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) for log in LOGS[:3]}
 
     def append(self, log, line):
         """One write for a line, so that it survives the process; a part of one is cut off again."""

@@ -116,6 +116,13 @@ def first_difference(recorded, recomputed):
             return _difference(a["step"], "metrics", json.dumps(a["values"]), json.dumps(b["values"]))
     if len(old) != len(new):
         return _difference(len(before), "metrics", len(old), len(new))
+    if all("evaluations.jsonl" in record for record in (recorded, recomputed)):  # records of earlier versions have none
+        old, new = (_lines(record["evaluations.jsonl"]) for record in (recorded, recomputed))
+        for a, b in zip(old, new):
+            if a != b:
+                return _difference(a["step"], "evaluated batches", a["batches"], b["batches"])
+        if len(old) != len(new):
+            return _difference(len(before), "evaluations", len(old), len(new))
     a, b = (_state(record)["weights"] for record in (recorded, recomputed))
     return _difference(len(before), "weights", a, b) if a != b else None
 

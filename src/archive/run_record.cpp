@@ -20,6 +20,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRestore = "restore the run's folder from a copy";
 
+// A Python program's record.
+bool is_script(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path experiment = folder / kExperimentFile;
+  return fs::is_regular_file(experiment, ignored) && ("\n" + read_file(experiment)).find("\n[script]\n") != std::string::npos;
+}
+
 [[noreturn]] void throw_unsealed(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
@@ -31,7 +38,9 @@ constexpr const char* kRestore = "restore the run's folder from a copy";
   throw UserError(
       folder.string(),
       fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
-      summary.state == RunState::running ? "wait for its end" : "isobit run --resume finishes it");
+      summary.state == RunState::running ? "wait for its end"
+      : is_script(folder)                ? "its program must run again; nothing can be verified of a record that is not sealed"
+                                         : "isobit run --resume finishes it");
 }
 
 // The folder holds what the manifest lists, no more and no less.

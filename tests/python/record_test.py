@@ -90,6 +90,9 @@ class Record(Folder):
         self.assertEqual((state["state"], state["steps"], state["weights"]), ("finished", 8, lines[1]))
         self.assertEqual(set(json.loads(record["sources.json"])["files"]), {"train.py", "parts.py"})
         self.assertEqual(len(record["metrics.jsonl"].splitlines()), 2)
+        evaluated = [json.loads(line) for line in record["evaluations.jsonl"].splitlines()]
+        self.assertEqual([(line["step"], line["epoch"], line["tensors"]) for line in evaluated], [(4, 1, 1), (8, 2, 1)])
+        self.assertNotEqual(evaluated[0]["batches"], evaluated[1]["batches"])
         again = self.run_of(self.train(OMP_NUM_THREADS="3"))
         self.assertEqual(again["steps.jsonl"], record["steps.jsonl"])
 
@@ -172,6 +175,12 @@ class Verify(Folder):
         verdict = self.verify(expect=1)
         self.assertEqual((verdict["verdict"], verdict["difference"]["what"]), ("different", "loss"))
         self.assertEqual(verdict["difference"]["step"], 2)
+
+    def test_other_evaluated_batch_is_found(self):
+        self.write("train.py", SCRIPT.replace("END", "with torch.no_grad():\n        model(torch.full((2, 6), float(len(sys.argv))))"))
+        self.train()
+        verdict = self.verify("--", "more", expect=1)
+        self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (8, "evaluated batches"))
 
     def test_damage_is_found(self):
         lines = self.train()

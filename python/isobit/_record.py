@@ -1,5 +1,6 @@
 """isobit.record: a record of an ordinary training loop, on disk as `isobit run` makes it (docs/formats/run.md)."""
 
+import io
 import json
 import os
 import pathlib
@@ -11,8 +12,8 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 
-from isobit import _hooks, _library, _provenance, _switch
-from isobit._record_files import RunFolder, json_text, line_of, number
+from isobit import _hooks, _library, _provenance, _resume, _switch
+from isobit._record_files import RunFolder, find_run, json_text, line_of, number
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
 FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
@@ -30,14 +31,19 @@ class record:  # noqa: N801 (used like a function)
     runs: the archive. name: of the run, else the script's. `run.id`, `run.path`, `run.steps`; `run.epoch = n` goes into
     the lines that follow; `run.log("test", accuracy=0.9)` records what was measured. One record at a time; in forked
     workers it does nothing.
+
+    resume: True goes on with the newest run of this script, name and arguments that was not finished, if there is one; a
+    run's id with that one. What the script saved with `run.save(state)` (at best after an epoch) `run.load()` gives
+    back, or None in a new run; it also restores the generators of PyTorch, Python and NumPy.
     """
 
-    def __init__(self, runs="runs", name=None, every=50):
+    def __init__(self, runs="runs", name=None, every=50, resume=None):
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
         self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every = name, every
+        self._resume = None if self._again else resume  # verified is the whole, from its first step
         self.epoch, self.steps = 1, 0
         self.id = self.path = None
 
@@ -80,6 +86,28 @@ class record:  # noqa: N801 (used like a function)
         self._folder.append("metrics.jsonl", line_of([("step", self.steps), ("epoch", int(self.epoch)),
                                                       ("set", json.dumps(part)), ("values", "{" + inner + "}")]))
 
+    def save(self, state):
+        """A checkpoint of what the script needs to go on from here, with the generators' states; the one before it goes."""
+        if self._process != os.getpid():
+            return
+        self._write_evaluation()
+        with self._lock:
+            inner = {"state": state, "generators": _resume.generators(), "epoch": int(self.epoch),
+                     "batch": self._batch, "loss": self._loss, "weights": self._weights()}
+            buffer = io.BytesIO()
+            torch.save(inner, buffer)
+            self._folder.checkpoint(self.steps, buffer.getvalue())
+
+    def load(self, weights_only=True):
+        """What the newest save() was given, where an interrupted run goes on; None in a new one."""
+        if self._checkpoint is None:
+            return None
+        inner = torch.load(self.path / self._checkpoint["file"], weights_only=weights_only)
+        _resume.set_generators(inner["generators"])
+        self.epoch, self._batch, self._loss, self._resumed_weights = (inner[key] for key in ("epoch", "batch", "loss", "weights"))
+        self._loaded = True
+        return inner["state"]
+
     # ---- begin and end
 
     def _open(self):
@@ -87,6 +115,7 @@ class record:  # noqa: N801 (used like a function)
         name = self._name or pathlib.Path(script["file"]).stem or "python"
         name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".")[:64] or "python"
         script["fingerprint_every"] = self._every
+        self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
             "environment.json": json_text(_provenance.environment()).encode(),
@@ -94,17 +123,51 @@ class record:  # noqa: N801 (used like a function)
             "sources.json": self._sources()}
         if patch is not None:
             files["dirty.patch"] = patch
-        self._sources_written = files["sources.json"]
-        self._folder = RunFolder(self._runs, name, _library.contract_version, files)
-        self.id, self.path = self._folder.id, self._folder.path
+        self._checkpoint, self._replayed, self._resumed_weights, self._loaded = None, [], None, False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
+        before = self._interrupted(script, name) if self._resume else None
+        if before is not None:
+            self._go_on(before)
+        else:
+            self._sources_written = files["sources.json"]
+            self._folder = RunFolder(self._runs, name, _library.contract_version, files)
+        self.id, self.path = self._folder.id, self._folder.path
         self._evaluated = []  # fingerprints of the batches that entered a model without gradients, since the last line
         self._depth = threading.local()
         self._hook()
 
+    def _interrupted(self, script, name):
+        """The folder of the run to go on with, or None."""
+        if self._resume is True:
+            folder = _resume.unfinished(self._runs, script, name)
+        else:
+            folder = find_run(self._runs, str(self._resume))
+            if (folder / "manifest.json").exists():
+                raise RuntimeError(f"isobit.record: {folder} is finished: there is nothing to go on with")
+        if folder is not None:
+            state = json.loads((folder / "state.json").read_bytes())
+            if state["contract"] != _library.contract_version:
+                raise RuntimeError(f"isobit.record: {folder} was recorded under {state['contract']}, this is {_library.contract_version}")
+            every = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))["fingerprint_every"]
+            if every != self._every:
+                raise RuntimeError(f"isobit.record: {folder} has every={every}, not {self._every}")
+            writer = _resume.holder(self._runs / ".locks" / folder.name)
+            if writer is not None:
+                raise RuntimeError(f"isobit.record: {folder} is being written by {writer}")
+        return folder
+
+    def _go_on(self, folder):
+        current = _provenance.local_sources(self._root) if self._root else {}
+        self._recorded_sources = _resume.same_program(folder, current)
+        self._sources_written = (folder / "sources.json").read_bytes()
+        self._folder, self._checkpoint, self._replayed = RunFolder.resume(folder, _resume.take_lock, _resume.cut_back)
+        if self._checkpoint is not None:
+            self.steps = self._checkpoint["step"]
+
     def _sources(self):
         sources = _provenance.local_sources(self._root) if self._root else {}
+        sources = dict(sorted({**self._recorded_sources, **sources}.items()))
         return json_text({"format": "isobit-sources-1", "files": sources}).encode()
 
     def _finish(self):
@@ -167,6 +230,9 @@ class record:  # noqa: N801 (used like a function)
     def _after_step(self, optimizer, _arguments, _keywords):
         if os.getpid() != self._process:
             return
+        if self._checkpoint is not None and not self._loaded:
+            raise RuntimeError(f"isobit.record: {self.path} goes on after step {self.steps}, but the script did not call run.load() "
+                               "before it trained")
         with self._lock:
             self._write_evaluation()
             self.steps += 1
@@ -176,11 +242,17 @@ class record:  # noqa: N801 (used like a function)
             line = [("step", self.steps), ("epoch", int(self.epoch)), ("loss", f'"{self._loss:08x}"'), ("batch", f'"{batch}"')]
             if self.steps % self._every == 0:
                 line += [("weights", f'"{self._weights()}"'), ("optimizer", f'"{self._optimizer_state()}"')]
-            self._folder.append("steps.jsonl", line_of(line))
+            line = line_of(line)
+            if self._replayed and (before := self._replayed.pop(0)) != line:
+                raise RuntimeError(f"isobit.record: step {self.steps} came out differently after resuming: {line.strip()} now, "
+                                   f"{before.strip()} before; does the script restore all of its state?")
+            self._folder.append("steps.jsonl", line)
             self._batch, self._loss = [], 0x7FC00000
 
     def _weights(self):
         """Of the one model as isobit.fingerprint(model); of several with their numbers before the names."""
+        if not self._models and self._resumed_weights is not None:  # no step since
+            return self._resumed_weights
         if len(self._models) == 1:
             return _fingerprint(list(self._models[0].state_dict().items()))
         return _fingerprint([(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)

@@ -69,17 +69,27 @@ def line_of(pairs):
     return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in pairs) + "}\n"
 
 
-class Lock:
-    """Who writes the run now: RUNS/.locks/<id>, in the C++ program's form. New runs only: nobody else has the id."""
+def lock_description(pid=None):
+    """What a lock says of a process of this machine, this one unless named."""
+    return {"host": socket.gethostname(), "machine": _first_line("/etc/machine-id"),
+            "boot": _first_line("/proc/sys/kernel/random/boot_id"), "processes": _namespace(), "pid": pid or os.getpid(),
+            "started": _start_of(pid or os.getpid()), "token": secrets.token_hex(8)}
 
-    def __init__(self, runs, run_id):
+
+class Lock:
+    """Who writes the run now: RUNS/.locks/<id>, in the C++ program's form.
+
+    take: called with path and content where the lock of a process that is gone may lie there; else nobody has the id.
+    """
+
+    def __init__(self, runs, run_id, take=None):
         folder = runs / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / run_id
-        self._content = json_text({
-            "host": socket.gethostname(), "machine": _first_line("/etc/machine-id"),
-            "boot": _first_line("/proc/sys/kernel/random/boot_id"), "processes": _namespace(), "pid": os.getpid(),
-            "started": _start_of_this_process(), "token": secrets.token_hex(8)}).encode()
+        self._content = json_text(lock_description()).encode()
+        if take is not None:
+            take(self._path, self._content)
+            return
         with open(self._path, "xb") as file:
             file.write(self._content)
 
@@ -105,13 +115,29 @@ def _namespace():
         return ""
 
 
-def _start_of_this_process():
-    fields = _first_line("/proc/self/stat").rpartition(")")[2].split()  # from field 3 on; field 22 is the start
+def _start_of(pid):
+    fields = _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()  # from field 3 on; field 22 is the start
     return fields[19] if len(fields) > 19 else ""
 
 
 class RunFolder:
-    """Writes a new run's record."""
+    """Writes a run's record."""
+
+    @classmethod
+    def resume(cls, path, take_lock, cut_back):
+        """An interrupted one: (folder, newest checkpoint's line, cut-off steps). What it is given: _resume.py."""
+        run = cls.__new__(cls)
+        run.id, run.path = path.name, path
+        run._lock = Lock(path.parent, path.name, take_lock)
+        run._logs = {}
+        try:
+            run._state, newest, cut_off = cut_back(path)
+            run._say()
+        except BaseException:
+            run._lock.release()
+            raise
+        run._open_logs()
+        return run, newest, cut_off
 
     def __init__(self, runs, name, contract, files):
         """files: name -> bytes; experiment.toml, environment.json and data.json among them."""
@@ -133,7 +159,27 @@ class RunFolder:
         write_file(hidden / "state.json", json_text(self._state).encode())
         os.rename(hidden, self.path)
         _sync_folder(runs)
-        self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC) for log in LOGS[:3]}
+        self._open_logs()
+
+    def _open_logs(self):
+        self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+                      for log in LOGS if log != "timings.jsonl"}
+
+    def checkpoint(self, step, content):
+        """Writes checkpoints/step-<step>.pt and its line, as the C++ program spells it; older ones go."""
+        for log in self._logs.values():
+            os.fsync(log)
+        (self.path / "checkpoints").mkdir(exist_ok=True)
+        file = f"checkpoints/step-{step}.pt"
+        write_file(self.path / file, content)
+        logs = ",".join(f'"{log}":{_digest_text(digest((self.path / log).read_bytes()))}' for log in sorted(LOGS[:-1]))
+        written = digest(content)
+        self.append("checkpoints.jsonl", line_of([("step", step), ("file", f'"{file}"'), ("size", written["size"]),
+                                                  ("sha256", f'"{written["sha256"]}"'), ("logs", "{" + logs + "}")]))
+        os.fsync(self._logs["checkpoints.jsonl"])
+        for old in (self.path / "checkpoints").iterdir():
+            if old.name != f"step-{step}.pt":
+                old.unlink()
 
     def append(self, log, line):
         """One write for a line, so that it survives the process; a part of one is cut off again."""
@@ -156,7 +202,9 @@ class RunFolder:
     def finish(self, steps, weights):
         self._close_logs()
         self._say(state="finished", steps=steps, weights=weights)
-        files = {path.name: digest(path.read_bytes()) for path in self.path.iterdir()}
+        for left in self.path.rglob(".tmp-*"):
+            left.unlink()
+        files = {str(path.relative_to(self.path)): digest(path.read_bytes()) for path in self.path.rglob("*") if not path.is_dir()}
         write_file(self.path / "manifest.json", manifest_text(self.id, files).encode())
         self._lock.release()
 
@@ -174,6 +222,10 @@ class RunFolder:
             os.fsync(file)
             os.close(file)
         self._logs = {}
+
+
+def _digest_text(value):
+    return f'{{"size":{value["size"]},"sha256":"{value["sha256"]}"}}'
 
 
 def manifest_text(run_id, files):

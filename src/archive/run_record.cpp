@@ -39,7 +39,7 @@ bool is_script(const fs::path& folder) {
       folder.string(),
       fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
       summary.state == RunState::running ? "wait for its end"
-      : is_script(folder)                ? "its program must run again; nothing can be verified of a record that is not sealed"
+      : is_script(folder)                ? "its program must run to its end: with isobit.record(resume=True) it goes on"
                                          : "isobit run --resume finishes it");
 }
 

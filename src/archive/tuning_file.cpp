@@ -1,8 +1,11 @@
 #include "archive/tuning_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -17,6 +20,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr const char* kRemedy = "run isobit tune again, or remove the file";
+constexpr const char* kOtherFile = "name another file with --out";
 
 const char* non_empty(const char* name) {
   const char* value = std::getenv(name);
@@ -70,11 +74,24 @@ bool load_tuning() {
   return true;
 }
 
+void expect_writable_tuning(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw UserError(path.string(), "is a folder", kOtherFile);
+  std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!std::filesystem::is_directory(folder, ignored)) throw UserError(folder.string(), "is no folder", kOtherFile);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw UserError(path.string(), fmt::format("can not be written: {}", std::strerror(errno)), kOtherFile);
+}
+
 void write_tuning(const std::filesystem::path& path, const kernels::Tuning& tuning) {
   nlohmann::ordered_json json{{"format", kFormat}, {"cpu", cpu_name()}};
   for (const kernels::TuningKey& key : kernels::tuning_keys()) json["sizes"][key.name] = tuning.*key.member;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
-  write_file(path, json.dump(2) + "\n");
+  try {
+    if (path.has_parent_path()) make_folders(path.parent_path());
+    write_file(path, json.dump(2) + "\n");
+  } catch (const UserError& error) {
+    throw UserError(error.place(), error.problem(), kOtherFile);
+  }
 }
 
 }  // namespace isobit::archive

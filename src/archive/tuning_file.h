@@ -14,6 +14,9 @@ namespace isobit::archive {
 // that was named by $ISOBIT_TUNING must exist. UserError naming the file, the key and the remedy for anything else.
 bool load_tuning();
 
+// UserError where the file could not be written there. Writes nothing.
+void expect_writable_tuning(const std::filesystem::path& path);
+
 // Atomically; folders are made.
 void write_tuning(const std::filesystem::path& path, const kernels::Tuning& tuning);
 

@@ -70,7 +70,7 @@ Session resume(const RunOptions& options) {
   }
   const auto experiment = folder / "experiment.toml";
   if (std::filesystem::exists(experiment) && is_script(archive::read_file(experiment))) {
-    throw UserError(folder.string(), "is a Python program's record, which can not be resumed", "run the program again");
+    throw UserError(folder.string(), "is a Python program's record, which its program resumes", "run the program again with isobit.record(resume=True)");
   }
   session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
   session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());

@@ -129,6 +129,7 @@ int tune(const Options& options) {
   options.execution.apply();
   const std::filesystem::path path = options.out.empty() ? archive::tuning_path() : std::filesystem::path(options.out);
   if (path.empty()) throw archive::UserError("--out", "no place for the table: HOME is not set", "name a file with --out");
+  if (!options.dry_run) archive::expect_writable_tuning(path);  // before minutes are spent
   const StopSignal stop;
   const Work work;
   double gain = 1;
@@ -160,7 +161,7 @@ Action declare(CLI::App& app) {
   app.add_flag("--dry-run", options->dry_run, "Measure and print, write nothing");
   app.add_flag("--json", options->json, "One JSON object on stdout");
   app.add_option("--threads", options->execution.threads, "Threads that compute (default: all this process may use)")->type_name("N")->check(whole_number_from(1));
-  app.add_option("--isa", options->execution.isa, "Instruction set: auto, avx2, avx512")->type_name("ISA");
+  app.add_option("--isa", options->execution.isa, "Instruction set: auto, avx2, avx512, reference")->type_name("ISA");
   return [options] { return tune(*options); };
 }
 

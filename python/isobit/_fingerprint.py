@@ -34,7 +34,8 @@ def _list_of(value):
         raise TypeError(f"isobit.fingerprint takes a tensor, a state dict, a module or a list, got {type(value).__name__}")
     for name, tensor in pairs:
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"isobit.fingerprint: {name!r} is no named tensor but {type(tensor).__name__}")
+            raise TypeError(f"isobit.fingerprint takes tensors by name, as a model's state dict has them: {name!r} is "
+                            f"{type(tensor).__name__}")
     return [name for name, _ in pairs], [_plain(tensor) for _, tensor in pairs]
 
 

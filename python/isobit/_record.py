@@ -82,6 +82,7 @@ class record:  # noqa: N801 (used like a function)
         if part not in ("train", "test") or not values:
             raise ValueError("run.log takes 'train' or 'test', and numbers by name")
         self._write_evaluation()
+        values = {name_: value.item() if isinstance(value, torch.Tensor) else value for name_, value in values.items()}
         inner = ",".join(f"{json.dumps(name)}:{number(values[name])}" for name in sorted(values))
         self._folder.append("metrics.jsonl", line_of([("step", self.steps), ("epoch", int(self.epoch)),
                                                       ("set", json.dumps(part)), ("values", "{" + inner + "}")]))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from isobit import _exported, _library, _provenance
+from isobit import _exported, _library, _provenance, _switch
 from isobit._record import RERUN
 from isobit._record_files import DamagedRecord, find_run, read_record
 
@@ -184,6 +184,12 @@ def verify(options, verdict):
     return 1 if difference else 0
 
 
+def _count(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m isobit", description="Records of Python programs.")
     command = parser.add_subparsers(dest="command", required=True).add_parser(
@@ -191,8 +197,8 @@ def main(arguments=None):
         epilog="After --: arguments for the script instead of the recorded ones.")
     command.add_argument("run", metavar="RUN", help="a run's folder, id, beginning of an id, last, or a file made by isobit export")
     command.add_argument("--runs", help="the archive (default: $ISOBIT_RUNS, else runs)")
-    command.add_argument("--threads", type=int, help="default: another count than recorded")
-    command.add_argument("--isa", help="default: another than recorded")
+    command.add_argument("--threads", type=_count, help="default: another count than recorded")
+    command.add_argument("--isa", choices=_switch.ISAS, help="default: another than recorded")
     command.add_argument("--repository", default=".", help="where the commit and the data are (default: here)")
     command.add_argument("--json", action="store_true", help="one JSON object on stdout (docs/cli.md)")
     words = sys.argv[1:] if arguments is None else list(arguments)

@@ -30,7 +30,7 @@ with isobit.record("runs", every=2) as run:
             torch.nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
         with torch.no_grad():
-            run.log("test", accuracy=(model(x).argmax(1) == y).float().mean().item(), other=1e15)
+            run.log("test", accuracy=(model(x).argmax(1) == y).float().mean(), other=1e15)
     END
 print(run.path)
 print(isobit.fingerprint(model))
@@ -181,6 +181,10 @@ class Verify(Folder):
         self.train()
         verdict = self.verify("--", "more", expect=1)
         self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (8, "evaluated batches"))
+
+    def test_wrong_options(self):
+        for words in (("--isa", "avx3"), ("--threads", "0"), ("--threads", "two")):
+            self.call(sys.executable, "-m", "isobit", "verify", "last", *words, expect=2)
 
     def test_damage_is_found(self):
         lines = self.train()

@@ -1,12 +1,16 @@
 """isobit export of a Python program's record, and its verification by somebody who has nothing but the file."""
 
+import gzip
 import json
 import pathlib
+import random
 import shutil
 import sys
 import tarfile
 import tempfile
 import unittest
+
+import torch
 
 from isobit import _exported, _record_files
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
@@ -65,6 +69,24 @@ class Export(Folder):
         self.alone()  # the commit, too
         self.git("init", "-q", ".")
         self.assertEqual(self.judged(sys.executable, "-m", "isobit", "verify", "run.tar")["verdict"], "identical")
+
+    def test_torchscript_brings_its_network(self):
+        draw = random.Random(1)
+        for name, count in (("train", 40), ("t10k", 10)):
+            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
+                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
+                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
+                    file.write(header + elements)
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+        torch.jit.script(network).save(str(self.folder / "net.pt"))
+        self.write("small.toml", 'name = "script"\nbatch = 10\nsteps = 4\n[data]\nformat = "idx"\npath = "."\n[model]\n'
+                                 'name = "torchscript"\ntorchscript = "net.pt"\n[optimizer]\nname = "sgd"\nlr = 0.1\n')
+        self.call(PROGRAM, "run", "small.toml")
+        self.exported()
+        (self.folder / "net.pt").unlink()
+        self.assertEqual(self.judged(PROGRAM, "verify", "run.tar")["verdict"], "identical")
+        self.call(PROGRAM, "export", "last", "--out", "other.tar", expect=2)
 
     def test_what_is_no_export_is_refused(self):
         self.train()

@@ -369,6 +369,27 @@ class CommandLine(unittest.TestCase):
         self.expect_error(["verify", self.run_folder, "--data", moved], "not the file that was recorded", "train-images")
         self.expect_error(["verify", self.run_folder, "--data", self.scratch + "/absent"], "absent")
 
+    def test_an_exported_file_verifies(self):
+        moved, file = self.fresh("exported data"), self.fresh("run.tar")
+        shutil.copytree(self.scratch + "/data", moved)
+        try:
+            os.remove(file)
+        except FileNotFoundError:
+            pass
+        self.assertEqual(self.isobit("export", self.run_folder, "--out", file).returncode, 0)
+        verdict = self.verdict([file, "--data", moved], 0)
+        self.assertEqual((verdict["verdict"], verdict["whole"], verdict["path"]), ("identical", True, file))
+        self.assertEqual(verdict["weights"], self.weights.split()[-1])
+        kept = self.fresh("kept")
+        self.assertEqual(self.isobit("verify", file, "--into", kept, "--from", "5", "--to", "7").returncode, 0)
+        self.assertEqual(deterministic_lines(self.only_run(kept)), deterministic_lines(self.run_folder))
+        with open(file, "r+b") as damaged:
+            content = bytearray(damaged.read())
+            content[content.index(b'"loss":"') + 9] ^= 1
+            damaged.seek(0)
+            damaged.write(content)
+        self.expect_error(["verify", file], "run.tar")
+
     def test_a_damaged_record_is_named(self):
         draw = random.Random(5)
         for name in ("steps.jsonl", "metrics.jsonl", "experiment.toml", "data.json", "manifest.json"):

@@ -15,8 +15,9 @@ std::vector<Entry> all_entries() {
                        &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
                        &activation_operators, &attention_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
                        &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
-                       &resampling_operators, &pooling3d_operators, &unpooling_operators,
-                       &selection_operators, &distance_operators}) {
+                       &resampling_operators, &grid_sampling_operators, &pooling3d_operators, &unpooling_operators,
+                       &selection_operators, &distance_operators, &wide_function_operators,
+                       &sequence_operators, &product_operators, &fractional_pooling_operators, &reduced_indexing_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }

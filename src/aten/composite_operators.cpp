@@ -37,7 +37,9 @@ aten::split_with_sizes_copy aten::squeeze_copy aten::squeeze_copy.dim aten::sque
 aten::transpose_copy.int aten::unbind_copy.int aten::unsqueeze_copy aten::view_copy aten::unfold_copy aten::zeros
 aten::zeros.out aten::zeros_like aten::new_zeros aten::ones aten::ones.out aten::ones_like aten::new_ones aten::full
 aten::full.out aten::full_like aten::new_full aten::eye aten::eye.m aten::arange aten::arange.start
-aten::arange.start_step aten::arange.out aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
+aten::arange.start_step aten::arange.out aten::linspace aten::linspace.Tensor_Tensor
+aten::linspace.Tensor_Scalar aten::linspace.Scalar_Tensor aten::logspace aten::logspace.Tensor_Tensor
+aten::logspace.Tensor_Scalar aten::logspace.Scalar_Tensor aten::put aten::combinations aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
 aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf
 aten::where.ScalarOther aten::where.Scalar aten::_pack_padded_sequence aten::_pack_padded_sequence_backward
 aten::_pad_packed_sequence
@@ -69,6 +71,15 @@ aten::bitwise_and.Scalar aten::bitwise_and_.Scalar aten::bitwise_or.Scalar aten:
 aten::bitwise_xor.Scalar aten::bitwise_xor_.Scalar aten::bitwise_left_shift.Tensor_Scalar
 aten::bitwise_left_shift_.Tensor_Scalar aten::bitwise_right_shift.Tensor_Scalar
 aten::bitwise_right_shift_.Tensor_Scalar aten::special_expit aten::special_erf aten::special_expm1 aten::special_log1p
+aten::nan_to_num aten::nan_to_num_ aten::remainder.Scalar_out aten::fmod.Scalar_out aten::copysign.Scalar aten::copysign_.Scalar
+aten::special_exp2 aten::special_erfc aten::special_logit aten::special_sinc aten::special_xlog1py.other_scalar
+aten::special_xlog1py.self_scalar aten::arcsin aten::arcsin_ aten::arccos aten::arccos_ aten::arctan aten::arctan_ aten::arcsinh
+aten::arcsinh_ aten::arccosh aten::arccosh_ aten::arctanh aten::arctanh_ aten::arctan2 aten::arctan2_ aten::ldexp.Tensor aten::ldexp_
+aten::deg2rad aten::deg2rad_ aten::rad2deg aten::rad2deg_ aten::trapezoid.x aten::trapezoid.dx aten::trapz.x aten::trapz.dx
+aten::cumulative_trapezoid.x aten::cumulative_trapezoid.dx aten::kron aten::dist aten::cov aten::linalg_vecdot
+aten::linalg_matrix_power aten::matrix_power aten::deg2rad.out aten::rad2deg.out aten::gradient.scalarint
+aten::gradient.scalararray aten::gradient.array aten::gradient.scalarrayint aten::gradient.scalarrayarray
+aten::gradient.tensorarrayint aten::gradient.tensorarray aten::nanmean aten::std_mean aten::std_mean.dim aten::cross
 aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";
 
@@ -109,6 +120,10 @@ aten::_upsample_nearest_exact1d.vec aten::_upsample_nearest_exact2d.vec aten::_u
 aten::upsample_linear1d.vec aten::upsample_bilinear2d.vec aten::upsample_trilinear3d.vec aten::upsample_bicubic2d.vec
 aten::_upsample_bilinear2d_aa.vec aten::_upsample_bicubic2d_aa.vec
 aten::_scaled_dot_product_attention_math aten::einsum
+aten::grid_sampler aten::affine_grid_generator aten::affine_grid_generator_backward aten::bilinear aten::_trilinear
+aten::_weight_norm aten::norm_except_dim aten::_weight_norm_differentiable_backward aten::linalg_norm aten::linalg_norm.ord_str
+aten::linalg_matrix_norm aten::linalg_matrix_norm.str_ord aten::cummax.out aten::cummin.out
+aten::logcumsumexp aten::cummax aten::cummin aten::cummaxmin_backward aten::bernoulli
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.

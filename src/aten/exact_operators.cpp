@@ -77,7 +77,8 @@ aten::gt.Scalar aten::gt.Scalar_out aten::gt.Tensor aten::gt.Tensor_out aten::gt
 aten::ge.Scalar aten::ge.Scalar_out aten::ge.Tensor aten::ge.Tensor_out aten::ge_.Scalar aten::ge_.Tensor aten::equal
 aten::isnan aten::isposinf aten::isposinf.out aten::isneginf aten::isneginf.out aten::searchsorted.Tensor
 aten::searchsorted.Tensor_out aten::searchsorted.Scalar aten::searchsorted.Scalar_out aten::bucketize.Tensor
-aten::bucketize.Tensor_out aten::bucketize.Scalar
+aten::bucketize.Tensor_out aten::bucketize.Scalar aten::_cummax_helper aten::_cummin_helper aten::unique_consecutive
+aten::unique_dim_consecutive
 )"},
     {ExactRule::inspects, "asks which values are zero", R"(
 aten::logical_and.out aten::logical_or.out aten::logical_xor.out aten::logical_not.out aten::any aten::any.dim
@@ -96,7 +97,6 @@ aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out 
 aten::threshold.out aten::threshold_
 )", "stock's floating-point arithmetic is not passed on a GPU"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
-aten::prod aten::prod.dim_int aten::prod.int_out
 aten::aminmax.out
 aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor aten::bitwise_or.Tensor
 aten::bitwise_or.Tensor_out aten::bitwise_or_.Tensor aten::bitwise_xor.Tensor aten::bitwise_xor.Tensor_out
@@ -105,20 +105,12 @@ aten::bitwise_left_shift.Tensor_out aten::bitwise_left_shift_.Tensor aten::bitwi
 aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor aten::__lshift__.Scalar aten::__lshift__.Tensor
 aten::__ilshift__.Scalar aten::__ilshift__.Tensor aten::__rshift__.Scalar aten::__rshift__.Tensor
 aten::__irshift__.Scalar aten::__irshift__.Tensor
-aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_ aten::trace
-aten::bincount aten::arange.start_out
+aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_
+aten::bincount
 aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
 aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
-aten::unique_consecutive aten::unique_dim_consecutive aten::view.dtype c10d::allreduce_ c10d::reduce_
+aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
-    {ExactRule::integers, "integers and bool only: quotients and remainders", R"(
-aten::div.Tensor_mode aten::div.out_mode aten::div_.Tensor_mode aten::floor_divide aten::floor_divide.out
-aten::floor_divide_.Tensor aten::fmod.Tensor aten::fmod.Tensor_out aten::fmod_.Tensor aten::remainder.Tensor
-aten::remainder.Tensor_out aten::remainder_.Tensor aten::remainder.Scalar_Tensor
-)", "a division by zero is an error on the CPU and passes on a GPU"},
-    {ExactRule::integers, "integers and bool only: the different values", R"(
-aten::_unique aten::_unique2 aten::unique_dim
-)", "the order of the values is not known to be the CPU's"},
     {ExactRule::places, "writes one value, or each place once, by index", R"(
 aten::scatter.value aten::scatter.value_out aten::scatter_.value aten::scatter.src aten::scatter.src_out
 aten::scatter_.src

@@ -4,33 +4,30 @@
 #include <ATen/ops/triu_indices.h>
 #include <ATen/ops/where.h>
 
-#include <cmath>
 #include <limits>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
-#include "aten/refusal.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
 
-void check_order(const char* op, double p) {
-  if (p != 1.0 && p != 2.0 && p != std::numeric_limits<double>::infinity()) {
-    refuse(op, "is certified for the orders 1, 2 and infinity", "use p=2, or write the distance as operators");
-  }
-}
-
 Tensor norms(const Tensor& difference, double p) { return at::linalg_vector_norm(difference, p, at::IntArrayRef{-1}); }
 
 // Of every difference, for a gradient of every distance: sign, quotient by the distance, or the sign where it is the
-// distance; +0 where the distance is 0.
+// distance; other orders sign * (|d| / distance)^(p - 1); +0 where the distance is 0.
 Tensor difference_gradients(const Tensor& difference, const Tensor& dy, const Tensor& distance, double p) {
   const Tensor grad = dy.unsqueeze(-1), far = distance.unsqueeze(-1), none = new_tensor({}).zero_();
   if (p == 1.0) return grad.mul(difference.sign());
   if (p == 2.0) return at::where(far.eq(0), none, grad.mul(difference).div(far));
-  return at::where(difference.abs().eq(far), grad.mul(difference.sign()), none);
+  const Tensor size = difference.abs();
+  if (p == std::numeric_limits<double>::infinity()) return at::where(size.eq(far), grad.mul(difference.sign()), none);
+  if (p == 0.0) return grad.mul(difference.sub(difference));  // +0, of the right sizes
+  // sign * (|d| / distance)^(p - 1)
+  const Tensor share = at::where(far.eq(0).logical_or(size.eq(0)), none, size.div(far).pow(p - 1.0));
+  return grad.mul(difference.sign()).mul(share);
 }
 
 constexpr const char* kForward = "aten::_cdist_forward";
@@ -38,14 +35,12 @@ constexpr const char* kBackward = "aten::_cdist_backward";
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::optional<std::int64_t> /*mode*/) {
   require_float(kForward, {&a, &b});
-  check_order(kForward, p);
   TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2 && a.size(-1) == b.size(-1), kForward, ": rows of ", a.sizes(), " and ", b.sizes());
   return norms(a.unsqueeze(-2).sub(b.unsqueeze(-3)), p);
 }
 // The first argument's gradient: the sum over the second's rows. (Autograd asks for the other with both exchanged.)
 Tensor cdist_backward(const Tensor& dy, const Tensor& a, const Tensor& b, double p, const Tensor& distance) {
   require_float(kBackward, {&dy, &a, &b, &distance});
-  check_order(kBackward, p);
   const Tensor d = difference_gradients(a.unsqueeze(-2).sub(b.unsqueeze(-3)), dy, distance, p);
   return d.sum(-2);  // of the broadcast batch: autograd adds up what was broadcast
 }
@@ -66,14 +61,12 @@ Tensor pair_differences(const Tensor& x, const Pairs& pairs) {
 
 Tensor pdist(const Tensor& x, double p) {
   require_float(kPairs, x);
-  check_order(kPairs, p);
   TORCH_CHECK(x.dim() == 2, kPairs, ": a matrix expected, got ", x.sizes());
   return norms(pair_differences(x, pairs_of(x)), p);
 }
 // Sums over the pairs in which a row is the first, less those in which it is the second.
 Tensor pdist_backward(const Tensor& dy, const Tensor& x, double p, const Tensor& distance) {
   require_float(kPairsBackward, {&dy, &x, &distance});
-  check_order(kPairsBackward, p);
   const Pairs pairs = pairs_of(x);
   const Tensor d = difference_gradients(pair_differences(x, pairs), dy, distance, p);
   const Tensor none = new_tensor(x.sizes()).zero_();

@@ -80,9 +80,15 @@ std::vector<Entry> ctc_operators();
 std::vector<Entry> recurrent_operators();
 std::vector<Entry> recurrent_cell_operators();
 std::vector<Entry> resampling_operators();
+std::vector<Entry> grid_sampling_operators();
 std::vector<Entry> pooling3d_operators();
 std::vector<Entry> unpooling_operators();
 std::vector<Entry> selection_operators();
 std::vector<Entry> distance_operators();
+std::vector<Entry> wide_function_operators();
+std::vector<Entry> sequence_operators();
+std::vector<Entry> product_operators();
+std::vector<Entry> fractional_pooling_operators();
+std::vector<Entry> reduced_indexing_operators();
 
 }  // namespace isobit::aten

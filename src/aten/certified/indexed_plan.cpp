@@ -87,4 +87,20 @@ Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std:
   return dweight.div_(counts.to(at::kFloat).unsqueeze(1));
 }
 
+at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {
+  const at::Tensor destinations = host_integers(index.numel());
+  const std::int64_t* const values = index.const_data_ptr<std::int64_t>();
+  std::int64_t* const to = destinations.mutable_data_ptr<std::int64_t>();
+  const auto rank = static_cast<std::int64_t>(self_sizes.size());
+  at::DimVector stride(self_sizes.size()), place(self_sizes.size(), 0);
+  std::int64_t step = 1;
+  for (std::int64_t d = rank - 1; d >= 0; --d) stride[d] = step, step *= self_sizes[d];
+  for (std::int64_t k = 0; k < index.numel(); ++k) {
+    to[k] = values[k] * stride[dim];
+    for (std::int64_t d = 0; d < rank; ++d) to[k] += d == dim ? 0 : place[d] * stride[d];
+    for (std::int64_t d = rank - 1; d >= 0 && ++place[d] == index.size(d); --d) place[d] = 0;
+  }
+  return destinations;
+}
+
 }  // namespace isobit::aten

@@ -22,6 +22,9 @@ struct IndexedPlan {
 // Given as lists one after another, on the host: row r's are order[begin[r]] .. order[begin[r + 1] - 1].
 [[nodiscard]] IndexedPlan plan_of_lists(const at::Tensor& begin, const at::Tensor& order);
 
+// Row-major number in a tensor of `self_sizes` of the destination of every element of the index (contiguous, on the host).
+[[nodiscard]] at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim);
+
 // Throws, naming the first index outside [0, rows).
 void check_index(const char* op, const at::Tensor& host_index, std::int64_t rows);
 

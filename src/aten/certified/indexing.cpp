@@ -51,23 +51,6 @@ Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Te
 
 // ---- scatter_add: every element of the index names its own destination
 
-// Row-major number in `self` of the destination of every element of the index.
-Tensor linear_destinations(const Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {
-  const Tensor destinations = host_integers(index.numel());
-  const std::int64_t* const values = index.const_data_ptr<std::int64_t>();
-  std::int64_t* const to = destinations.mutable_data_ptr<std::int64_t>();
-  const auto rank = static_cast<std::int64_t>(self_sizes.size());
-  at::DimVector stride(self_sizes.size()), place(self_sizes.size(), 0);
-  std::int64_t step = 1;
-  for (std::int64_t d = rank - 1; d >= 0; --d) stride[d] = step, step *= self_sizes[d];
-  for (std::int64_t k = 0; k < index.numel(); ++k) {
-    to[k] = values[k] * stride[dim];
-    for (std::int64_t d = 0; d < rank; ++d) to[k] += d == dim ? 0 : place[d] * stride[d];
-    for (std::int64_t d = rank - 1; d >= 0 && ++place[d] == index.size(d); --d) place[d] = 0;
-  }
-  return destinations;
-}
-
 Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& given_index, const Tensor& source) {
   if (is_integral(self)) return at::cpu::scatter_add(self, dim, given_index, source);
   constexpr const char* op = "aten::scatter_add";

@@ -3,7 +3,9 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/searchsorted.h>
 
 #include <cstdint>
 #include <limits>
@@ -15,6 +17,7 @@
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
 #include "aten/refusal.h"
+#include "contract/random.h"
 
 namespace isobit::aten {
 namespace {
@@ -90,6 +93,108 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double p, std::option
 Tensor native_dropout_backward(const Tensor& dy, const Tensor& mask, double scale) {
   require_float("aten::native_dropout_backward", dy);
   return dy.mul(mask).mul_(scale);
+}
+
+// ---- other distributions, made of uniform and normal numbers on the host
+
+// 1 - u in (0, 1].
+Tensor open_uniform(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
+  const std::uint64_t key = take_key(op, generator);
+  return write_new(sizes, [&](float* out) {
+    kernels::fill_uniform(key, 0, 0.0f, 1.0f, out, c10::multiply_integers(sizes));
+  }).neg_().add_(1.0);
+}
+// -log(1 - u), 2^-25 where that is 0.
+Tensor exponentials(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
+  return open_uniform(op, sizes, generator).log_().neg_().clamp_min_(0x1p-25);
+}
+Tensor& exponential_(Tensor& self, double rate, std::optional<Generator> generator) {
+  require_float("aten::exponential_", self);
+  TORCH_CHECK(rate > 0, "aten::exponential_: lambda must be positive, got ", rate);
+  return self.copy_(exponentials("aten::exponential_", self.sizes(), generator).div_(rate));
+}
+Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
+  require_float("aten::geometric_", self);
+  TORCH_CHECK(p > 0 && p < 1, "aten::geometric_: p must be between 0 and 1, got ", p);
+  const Tensor none = new_tensor({}).fill_(-p).log1p_();
+  return self.copy_(open_uniform("aten::geometric_", self.sizes(), generator).log_().div_(none).ceil_().clamp_min_(1.0));
+}
+Tensor& log_normal_(Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
+  return normal_(self, mean, deviation, std::move(generator)).exp_();
+}
+Tensor& cauchy_(Tensor& self, double median, double sigma, std::optional<Generator> generator) {
+  require_float("aten::cauchy_", self);
+  uniform_(self, 0.0, 1.0, std::move(generator));
+  return self.sub_(0.5).mul_(3.141592653589793).tan_().mul_(sigma).add_(median);
+}
+
+// 1 where w < RN(p * 2^32), element by element: the uniform number's 24 bits do not do.
+Tensor drawn(const char* op, const Tensor& given, const std::optional<Generator>& generator) {
+  const Tensor p = contiguous(given.to(at::kFloat));
+  const std::uint64_t key = take_key(op, generator);
+  return write_new(p.sizes(), [&](float* out) {
+    const float* const chance = p.const_data_ptr<float>();
+    for (std::int64_t i = 0; i < p.numel(); ++i) {
+      TORCH_CHECK(chance[i] >= 0.0f && chance[i] <= 1.0f, op, ": p must be in [0, 1], got ", chance[i]);
+      const auto e = static_cast<std::uint64_t>(i);
+      out[i] = contract::random_block(key, e / 4).word[e % 4] < contract::bernoulli_threshold(chance[i]) ? 1.0f : 0.0f;
+    }
+  });
+}
+Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, std::optional<Generator> generator) {
+  return self.copy_(drawn("aten::bernoulli_", p.expand(self.sizes()), generator));
+}
+Tensor& bernoulli_out(const Tensor& p, std::optional<Generator> generator, Tensor& out) {
+  copy_out(out, drawn("aten::bernoulli", p, generator).to(out.scalar_type()));
+  return out;
+}
+
+// RN(RN(z * deviation) + mean).
+Tensor normals(at::IntArrayRef sizes, const Tensor& mean, const Tensor& deviation, std::optional<Generator> generator) {
+  require_float("aten::normal", {&mean, &deviation});
+  Tensor z = new_tensor(sizes);
+  return normal_(z, 0.0, 1.0, std::move(generator)).mul(deviation).add(mean);
+}
+Tensor normal_means(const Tensor& mean, double deviation, std::optional<Generator> generator) {
+  return normals(mean.sizes(), mean, new_tensor({}).fill_(deviation), std::move(generator));
+}
+Tensor normal_deviations(double mean, const Tensor& deviation, std::optional<Generator> generator) {
+  return normals(deviation.sizes(), new_tensor({}).fill_(mean), deviation, std::move(generator));
+}
+Tensor normal_both(const Tensor& mean, const Tensor& deviation, std::optional<Generator> generator) {
+  return normals(at::infer_size_dimvector(mean.sizes(), deviation.sizes()), mean, deviation, std::move(generator));
+}
+
+// With replacement, or one: the first place whose running sum is above u times the last. Without: the largest quotients of the
+// weights by exponentials (Efraimidis and Spirakis), in their order.
+Tensor draw_places(const Tensor& given, std::int64_t count, bool replacement, std::optional<Generator> generator) {
+  constexpr const char* op = "aten::multinomial";
+  require_float(op, given);
+  TORCH_CHECK(given.dim() == 1 || given.dim() == 2, op, ": weights of one or two dimensions expected, got ", given.sizes());
+  const std::int64_t n = given.size(-1);
+  TORCH_CHECK(count > 0 && (replacement || count <= n), op, ": can not draw ", count, " of ", n, " values");
+  const Tensor weights = contiguous(given.dim() == 1 ? given.unsqueeze(0) : given);
+  TORCH_CHECK(weights.ge(0).logical_and_(weights.lt(std::numeric_limits<float>::infinity())).all().item<bool>(), op,
+              ": weights must be finite and not negative");
+  const Tensor left = weights.gt(0).sum(-1);
+  TORCH_CHECK(left.ge(replacement ? 1 : count).all().item<bool>(), op, ": a row has too few weights above 0");
+  Tensor result;
+  if (!replacement && count > 1) {
+    result = std::get<1>(weights.div(exponentials(op, weights.sizes(), generator)).topk(count, -1, true, true));
+  } else {
+    const Tensor sums = weights.cumsum(-1);
+    const Tensor u = new_tensor({weights.size(0), count});
+    const std::uint64_t key = take_key(op, generator);
+    kernels::fill_uniform(key, 0, 0.0f, 1.0f, u.mutable_data_ptr<float>(), u.numel());
+    const Tensor place = at::searchsorted(sums, u.mul(sums.select(-1, n - 1).unsqueeze(-1)), false, true);
+    const Tensor last = at::searchsorted(sums, sums.select(-1, n - 1).unsqueeze(-1).contiguous(), false, false);
+    result = place.minimum(last);
+  }
+  return given.dim() == 1 ? result.squeeze(0) : result;
+}
+Tensor& multinomial_out(const Tensor& weights, std::int64_t count, bool replacement, std::optional<Generator> generator, Tensor& out) {
+  copy_out(out, draw_places(weights, count, replacement, std::move(generator)));
+  return out;
 }
 
 // ---- integers
@@ -170,6 +275,17 @@ std::vector<Entry> random_operators() {
       certify<uniform_>("aten::uniform_", "", "5: fma(u, high - low, low), u = (w >> 8) * 2^-24"),
       certify<normal_>("aten::normal_", "", "5: fma(z, deviation, mean), z by Box-Muller pairs"),
       certify<bernoulli_>("aten::bernoulli_", "float", "5: 1 where w < RN(p * 2^32)"),
+      certify_on_host<bernoulli_tensor_>("aten::bernoulli_", "Tensor", "5: 1 where w < RN(p * 2^32)"),
+      certify_on_host<bernoulli_out>("aten::bernoulli", "out", "5: 1 where w < RN(p * 2^32)"),
+      certify_on_host<normal_means>("aten::normal", "Tensor_float", "5: RN(z * deviation) + mean"),
+      certify_on_host<normal_deviations>("aten::normal", "float_Tensor", "5: RN(z * deviation) + mean"),
+      certify_on_host<normal_both>("aten::normal", "Tensor_Tensor", "5: RN(z * deviation) + mean"),
+      certify_on_host<exponential_>("aten::exponential_", "", "5: -log(1 - u) / lambda"),
+      certify_on_host<geometric_>("aten::geometric_", "", "5: ceil(log(1 - u) / log1p(-p))"),
+      certify_on_host<log_normal_>("aten::log_normal_", "", "5: exp of a normal number"),
+      certify_on_host<cauchy_>("aten::cauchy_", "", "5: tan(pi (u - 0.5)) * sigma + median"),
+      certify_on_host<draw_places>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
+      certify_on_host<multinomial_out>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
       certify<random_>("aten::random_", "", "5: floor(w * 2^-64 * range), from 0 to the type's highest"),
       certify<random_to_>("aten::random_", "to", "5: floor(w * 2^-64 * range)"),
       certify<random_from_>("aten::random_", "from", "5: low + floor(w * 2^-64 * range)"),

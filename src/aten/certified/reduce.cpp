@@ -63,7 +63,7 @@ Tensor& mean_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type
 }
 Tensor mean(const Tensor& x, Type type) { return mean_dim(x, std::nullopt, false, type); }
 
-// ---- norms of order 2, 1 and infinity
+// ---- norms: of any order p (sum of |x|^p)^(1 / p), the powers of section 10; 0 counts what is not 0
 
 Tensor norm_dim(const char* op, const Tensor& x, double order, OptionalIntArrayRef dims, bool keep) {
   require_float(op, x);
@@ -76,7 +76,14 @@ Tensor norm_dim(const char* op, const Tensor& x, double order, OptionalIntArrayR
     require_elements(op, over);
     return reduce_new(over, magnitudes, &kernels::maximum);
   }
-  refuse(op, "is certified for the orders 1, 2 and infinity only, got " + std::to_string(order));
+  if (order == -std::numeric_limits<double>::infinity()) {
+    require_elements(op, over);
+    return reduce_new(over, magnitudes, &kernels::minimum);
+  }
+  if (order == 0) return reduce_new(over, contiguous(magnitudes.ne(0).to(at::kFloat)), &kernels::sum);
+  if (order < 0) require_elements(op, over);
+  const Tensor terms = contiguous(magnitudes.pow(order));
+  return reduce_new(plan_reduction(op, terms, dims, keep), terms, &kernels::sum).pow_(1.0 / order);
 }
 
 Tensor vector_norm(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef dims, bool keep, Type type) {
@@ -171,7 +178,7 @@ std::vector<Entry> reduce_operators() {
   constexpr std::string_view lanes = "4: 32 lanes in leaves of 512, fold, pairwise tree";
   constexpr std::string_view quotient = "4: sum / RN(n)";
   constexpr std::string_view norm_section =
-      "4: sqrt of the fma-lane sum of squares; order 1 sum, inf maximum";
+      "4: sqrt of the fma-lane sum of squares; order 1 sum, inf maximum; others powers, sum, root";
   constexpr std::string_view moment_section = "4: leaf moments, M / RN(n - correction)";
   return {
       certify<sum, kIntegersByStock>("aten::sum", "", lanes),

@@ -1,0 +1,152 @@
+// The kernels of grid_sample.h, for every build: some neighbouring outputs at a time, their taps found once for all channels.
+#pragma once
+
+#include "kernels/cpu/grid_places.h"
+#include "kernels/cpu/host_table.h"
+#include "kernels/cpu/workspace.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+constexpr std::int64_t kGridBlock = 256;
+
+inline GridTaps taps_in(const GridShape& s, std::int64_t first, bool with_change, Workspace& workspace) {
+  GridTaps taps;
+  taps.width = s.out - first < kGridBlock ? s.out - first : kGridBlock;
+  taps.count = taps_of(s);
+  taps.place = workspace.ints(taps.count * taps.width);
+  taps.weight = workspace.floats(taps.count * taps.width);
+  for (int d = 0; with_change && d < s.rank; ++d) {
+    taps.change[d] = workspace.floats(taps.count * taps.width);
+    taps.slope[d] = workspace.floats(taps.width);
+  }
+  return taps;
+}
+
+// y of one channel. Places outside read element 0 and keep the sum: the loop has no branch.
+inline void sample_plane(const GridTaps& taps, bool copy, const float* __restrict x, float* __restrict y) {
+  for (std::int64_t o = 0; o < taps.width; ++o) y[o] = 0.0f;
+  for (int k = 0; k < taps.count; ++k) {
+    const std::int32_t* const place = taps.place + k * taps.width;
+    const float* const weight = taps.weight + k * taps.width;
+    for (std::int64_t o = 0; o < taps.width; ++o) {
+      const float value = x[place[o] < 0 ? 0 : place[o]];
+      const float next = copy ? value : ::fmaf(weight[o], value, y[o]);
+      y[o] = place[o] < 0 ? y[o] : next;
+    }
+  }
+}
+
+inline std::int64_t blocks_of(const GridShape& s) { return (s.out + kGridBlock - 1) / kGridBlock; }
+
+inline void grid_sample(const GridShape& s, const float* x, const float* grid, float* y) {
+  if (s.out == 0 || s.batch == 0 || s.channels == 0) return;
+  const std::int64_t blocks = blocks_of(s);
+  parallel_for(0, s.batch * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t n = i / blocks, first = i % blocks * kGridBlock;
+      Workspace workspace;
+      const GridTaps taps = taps_in(s, first, false, workspace);
+      find_taps(s, grid + (n * s.out + first) * s.rank, taps);
+      for (std::int64_t c = n * s.channels; c < (n + 1) * s.channels; ++c) {
+        sample_plane(taps, s.filter == GridFilter::nearest, x + c * s.plane(), y + c * s.out + first);
+      }
+    }
+  });
+}
+
+// Planes are independent; within one the outputs come in ascending order whatever the cut.
+inline void grid_sample_input_gradient(const GridShape& s, const float* grid, const float* dy, float* dx) {
+  parallel_for(0, s.batch * s.channels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * s.plane(); i < end * s.plane(); ++i) dx[i] = 0.0f;
+    for (std::int64_t plane = begin; plane < end && s.out > 0;) {
+      const std::int64_t n = plane / s.channels, after = (n + 1) * s.channels < end ? (n + 1) * s.channels : end;
+      for (std::int64_t first = 0; first < s.out; first += kGridBlock) {
+        Workspace workspace;
+        const GridTaps taps = taps_in(s, first, false, workspace);
+        find_taps(s, grid + (n * s.out + first) * s.rank, taps);
+        for (std::int64_t c = plane; c < after; ++c) {
+          float* const to = dx + c * s.plane();
+          const float* const from = dy + c * s.out + first;
+          for (std::int64_t o = 0; o < taps.width; ++o) {
+            for (int k = 0; k < taps.count; ++k) {
+              const std::int32_t place = taps.place[k * taps.width + o];
+              if (place >= 0) to[place] = ::fmaf(taps.weight[k * taps.width + o], from[o], to[place]);
+            }
+          }
+        }
+      }
+      plane = after;
+    }
+  });
+}
+
+// dots[k, o] = the ordered dot of inputs and gradients over channels [begin, end), the tree by halves as section 3 cuts it.
+inline void channel_dots(const GridShape& s, const GridTaps& taps, const float* x, const float* dy, std::int64_t begin,
+                         std::int64_t end, float* dots) {
+  const std::int64_t count = taps.count * taps.width, leaves = (end - begin + contract::kLeaf - 1) / contract::kLeaf;
+  if (leaves > 1) {
+    std::int64_t first = 1;
+    while (2 * first < leaves) first *= 2;
+    const std::int64_t middle = begin + first * contract::kLeaf;
+    Workspace workspace;
+    float* const rest = workspace.floats(count);
+    channel_dots(s, taps, x, dy, begin, middle, dots);
+    channel_dots(s, taps, x, dy, middle, end, rest);
+    for (std::int64_t i = 0; i < count; ++i) dots[i] = dots[i] + rest[i];
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) dots[i] = 0.0f;
+  for (std::int64_t c = begin; c < end; ++c) {
+    const float* const from = x + c * s.plane();
+    const float* const gradient = dy + c * s.out;
+    for (int k = 0; k < taps.count; ++k) {
+      const std::int32_t* const place = taps.place + k * taps.width;
+      float* const sum = dots + k * taps.width;
+      for (std::int64_t o = 0; o < taps.width; ++o) {
+        const float next = ::fmaf(from[place[o] < 0 ? 0 : place[o]], gradient[o], sum[o]);
+        sum[o] = place[o] < 0 ? sum[o] : next;
+      }
+    }
+  }
+}
+
+inline void grid_sample_grid_gradient(const GridShape& s, const float* x, const float* grid, const float* dy, float* dgrid) {
+  if (s.filter == GridFilter::nearest || s.channels == 0) {
+    for (std::int64_t i = 0; i < s.batch * s.out * s.rank; ++i) dgrid[i] = 0.0f;
+    return;
+  }
+  const std::int64_t blocks = blocks_of(s);
+  parallel_for(0, s.batch * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t n = i / blocks, first = i % blocks * kGridBlock;
+      Workspace workspace;
+      const GridTaps taps = taps_in(s, first, true, workspace);
+      const float* const numbers = grid + (n * s.out + first) * s.rank;
+      find_taps(s, numbers, taps);
+      float* const dots = workspace.floats(taps.count * taps.width);
+      channel_dots(s, taps, x + n * s.channels * s.plane(), dy + n * s.channels * s.out + first, 0, s.channels, dots);
+      float* const to = dgrid + (numbers - grid);
+      for (std::int64_t o = 0; o < taps.width; ++o) {
+        for (int d = 0; d < s.rank; ++d) {
+          float sum = 0.0f;
+          for (int k = 0; k < taps.count; ++k) {
+            const std::int64_t at = k * taps.width + o;
+            if (taps.place[at] >= 0) sum = ::fmaf(dots[at] + 0.0f, taps.change[d][at], sum);
+          }
+          to[o * s.rank + d] = sum * taps.slope[d][o];
+        }
+      }
+    }
+  });
+}
+
+inline void fill_grid_kernels(HostTable& t) {
+  t.grid_sample = grid_sample;
+  t.grid_sample_input_gradient = grid_sample_input_gradient;
+  t.grid_sample_grid_gradient = grid_sample_grid_gradient;
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

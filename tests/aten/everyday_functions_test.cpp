@@ -1,0 +1,137 @@
+// Functions by binary64 formulas, remainders, sequences, products, reductions by index, fractional pooling, bilinear: values,
+// gradients, orders, edge values.
+#include "operator_cases.h"
+
+namespace isobit::test {
+namespace {
+
+void check_on_host(std::string name, Tensors inputs, std::function<Tensor(const Tensors&)> forward, double bound = 2e-5,
+                   bool gradients = true) {
+  check({std::move(name), std::move(inputs), std::move(forward), bound, gradients, /*on_device=*/false});
+}
+Tensor number(const Tensor& t, std::int64_t i) { return t.flatten()[i]; }
+
+TEST(EverydayFunctions, OfOneArgument) {
+  at::manual_seed(320);
+  const Tensor any = at::randn({7, 40, 30}), positive = at::rand({33, 9}) + 0.1, unit = at::rand({33, 9}) * 1.8 - 0.9;
+  using One = Tensor (*)(const Tensor&);
+  for (const One f : {One{at::sinh}, One{at::cosh}, One{at::atan}, One{at::asinh}, One{at::erfc}, One{at::exp2}, One{at::sinc}}) {
+    check_on_host("any", {any}, [f](const Tensors& t) { return f(t[0]); });
+  }
+  for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}}) {
+    check_on_host("positive", {positive}, [f](const Tensors& t) { return f(t[0]); });
+  }
+  for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}}) {
+    check_on_host("unit", {unit}, [f](const Tensors& t) { return f(t[0]); });
+  }
+  check_on_host("acosh", {positive + 1.5}, [](const Tensors& t) { return at::acosh(t[0]); });
+  check_on_host("logit", {at::rand({50}) * 0.9 + 0.05}, [](const Tensors& t) { return at::logit(t[0], 0.1); });
+}
+
+TEST(EverydayFunctions, OfTwoArguments) {
+  at::manual_seed(321);
+  const Tensor a = at::randn({8, 300}) * 4, b = at::randn({300}) + 3;
+  using Two = Tensor (*)(const Tensor&, const Tensor&);
+  for (const Two f : {Two{at::atan2}, Two{at::hypot}, Two{at::logaddexp}, Two{at::logaddexp2}, Two{at::fmax}, Two{at::fmin},
+                      Two{at::fmod}, Two{at::remainder}, Two{at::copysign}}) {
+    check_on_host("two", {a, b}, [f](const Tensors& t) { return f(t[0], t[1]); }, 1e-4);
+  }
+  check_on_host("floor", {a, b}, [](const Tensors& t) { return at::floor_divide(t[0], t[1]); }, 0, false);
+  check_on_host("trunc", {a, b}, [](const Tensors& t) { return at::div(t[0], t[1], "trunc"); }, 0, false);
+  check_on_host("power of a number", {b}, [](const Tensors& t) { return at::pow(1.7, t[0]); });
+}
+
+TEST(EverydayFunctions, EdgeValues) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = at::tensor({nan, inf, -inf, -0.0f});
+  const Tensor zeros = at::tensor({0.0f, -0.0f}), many = at::tensor({nan, 1.0f, -0.0f, 0.0f, nan, 1.0f});
+  const aten::OperatorSwitch on;
+  EXPECT_TRUE(same_bits(at::nan_to_num(x, 2.0), at::tensor({2.0f, 3.4028234664e38f, -3.4028234664e38f, -0.0f})));
+  EXPECT_TRUE(same_bits(at::fmax(zeros, zeros.flip(0)), at::tensor({0.0f, 0.0f})));
+  EXPECT_TRUE(same_bits(at::remainder(at::tensor({-3.0f, 3.0f, 1.0f}), at::tensor({2.0f, -2.0f, 0.0f})), at::tensor({1.0f, -1.0f, nan})));
+  EXPECT_EQ(std::get<0>(at::_unique2(many, true, false, false)).numel(), 4);  // a zero, a one, two NaN
+  EXPECT_TRUE(std::signbit(number(std::get<0>(at::_unique2(many, true, false, false)), 0).item<float>())) << "the first of equals";
+}
+
+TEST(EverydayFunctions, SequencesMeetBothEnds) {
+  const Tensor stock = at::linspace(-1.0, 3.0, 1001, at::kDouble);
+  const aten::OperatorSwitch on;
+  const Tensor line = at::linspace(-1.0, 3.0, 1001);
+  EXPECT_TRUE(same_bits(line, stock.to(at::kFloat)));
+  EXPECT_EQ(number(line, 1000).item<float>(), 3.0f);
+  EXPECT_EQ(number(at::arange(0.0, 1.0, 0.1), 9).item<float>(), 0.9f);
+  EXPECT_EQ(number(at::logspace(0, 10, 11, 2.0), 10).item<float>(), 1024.0f);
+  EXPECT_EQ(at::arange(5).scalar_type(), at::kLong);
+}
+
+TEST(EverydayFunctions, Reductions) {
+  at::manual_seed(322);
+  const Tensor x = at::rand({6, 50, 5}) + 0.5, index = at::randint(0, 4, {6, 50, 5}, at::kLong);
+  const Tensor self = at::rand({6, 4, 5}) + 0.5;
+  check_on_host("prod", {x}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4);
+  check_on_host("prod of all", {x.flatten().narrow(0, 0, 60)}, [](const Tensors& t) { return at::prod(t[0]); }, 1e-4);
+  check_on_host("logcumsumexp", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 1); });
+  check_on_host("norm of order 3", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 3, at::IntArrayRef{1}); });
+  check_on_host("distances of order 3", {at::randn({9, 5}), at::randn({11, 5})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 3); });
+  check_on_host("nansum", {x}, [](const Tensors& t) { return at::nansum(t[0], 1); });
+  check_on_host("weight norm", {x, at::rand({6, 1, 1})}, [](const Tensors& t) { return at::_weight_norm(t[0], t[1], 0); });
+  check_on_host("unfold", {x}, [](const Tensors& t) { return t[0].unfold(1, 7, 2); });
+  for (const char* kind : {"sum", "prod", "mean", "amax", "amin"}) {
+    check_on_host(kind, {self, x}, [=](const Tensors& t) { return at::scatter_reduce(t[0], 1, index, t[1], kind, true); }, 1e-4);
+  }
+}
+
+TEST(EverydayFunctions, AScattersSumIsInLeaves) {
+  Tensor source = at::full({1024}, 0x1p-25);
+  source[0] = 1.0;
+  source.narrow(0, 1, 511).zero_();
+  const Tensor index = at::zeros({1024}, at::kLong), self = at::zeros({1});
+  const aten::OperatorSwitch on;
+  EXPECT_EQ(at::scatter_reduce(self, 0, index, source, "sum").item<float>(), 1.0f + 0x1p-16f);
+}
+// Factors of 1 + 2^-23 and 1 - 2^-24: a chain keeps or loses them by its order.
+TEST(EverydayFunctions, AProductIsATreeOfLeaves) {
+  at::manual_seed(323);
+  const Tensor x = at::rand({1500}) * 0.01 + 0.995;
+  float leaf[3], chain = 1;
+  for (int k = 0; k < 3; ++k) {
+    leaf[k] = 1;
+    for (int i = 512 * k; i < std::min(1500, 512 * k + 512); ++i) leaf[k] *= number(x, i).item<float>(), chain *= number(x, i).item<float>();
+  }
+  const aten::OperatorSwitch on;
+  EXPECT_EQ(at::prod(x).item<float>(), (leaf[0] * leaf[1]) * leaf[2]);
+  EXPECT_NE(chain, (leaf[0] * leaf[1]) * leaf[2]) << "the values do not tell";
+}
+
+TEST(EverydayFunctions, FractionalPoolingAndBilinear) {
+  at::manual_seed(324);
+  const Tensor image = at::randn({2, 3, 20, 23}), body = at::randn({2, 3, 9, 8, 7});
+  const Tensor samples = at::rand({2, 3, 2}), samples3 = at::rand({2, 3, 3});
+  check_on_host("fractional", {image}, [=](const Tensors& t) {
+    return std::get<0>(at::fractional_max_pool2d(t[0], {3, 2}, {7, 9}, samples.to(t[0].scalar_type())));
+  });
+  check_on_host("fractional, three dimensions", {body}, [=](const Tensors& t) {
+    return std::get<0>(at::fractional_max_pool3d(t[0], {2, 3, 2}, {4, 3, 3}, samples3.to(t[0].scalar_type())));
+  });
+  check_on_host("bilinear", {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
+                [](const Tensors& t) { return at::bilinear(t[0], t[1], t[2], t[3]); });
+}
+
+TEST(EverydayFunctions, Draws) {
+  const Tensor weights = at::tensor({0.0f, 1.0f, 3.0f, 0.0f, 6.0f});
+  const aten::OperatorSwitch on;
+  at::manual_seed(5);
+  const Tensor places = at::multinomial(weights, 20000, true), counts = at::bincount(places, {}, 5);
+  EXPECT_EQ(number(counts, 0).item<std::int64_t>() + number(counts, 3).item<std::int64_t>(), 0);
+  EXPECT_NEAR(number(counts, 2).item<double>() / 20000, 0.3, 0.02);
+  const Tensor some = at::multinomial(weights, 3, false);
+  EXPECT_TRUE(std::get<0>(at::sort(some)).equal(at::tensor({1, 2, 4}, at::kLong)));
+  EXPECT_THROW(at::multinomial(weights, 4, false), c10::Error);
+  const Tensor e = at::empty({50000}).exponential_(2.0);
+  EXPECT_NEAR(e.mean().item<double>(), 0.5, 0.01);
+  EXPECT_GT(e.min().item<float>(), 0.0f);
+  EXPECT_NEAR(at::bernoulli(at::full({50000}, 0.3)).mean().item<double>(), 0.3, 0.01);
+}
+
+}  // namespace
+}  // namespace isobit::test

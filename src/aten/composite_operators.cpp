@@ -74,12 +74,12 @@ aten::bitwise_right_shift_.Tensor_Scalar aten::special_expit aten::special_erf a
 aten::nan_to_num aten::nan_to_num_ aten::remainder.Scalar_out aten::fmod.Scalar_out aten::copysign.Scalar aten::copysign_.Scalar
 aten::special_exp2 aten::special_erfc aten::special_logit aten::special_sinc aten::special_xlog1py.other_scalar
 aten::special_xlog1py.self_scalar aten::arcsin aten::arcsin_ aten::arccos aten::arccos_ aten::arctan aten::arctan_ aten::arcsinh
-aten::arcsinh_ aten::arccosh aten::arccosh_ aten::arctanh aten::arctanh_ aten::arctan2 aten::arctan2_ aten::ldexp.Tensor aten::ldexp_
+aten::arcsinh_ aten::arccosh aten::arccosh_ aten::arctanh aten::arctanh_ aten::arctan2 aten::arctan2_ aten::ldexp.Tensor
 aten::deg2rad aten::deg2rad_ aten::rad2deg aten::rad2deg_ aten::trapezoid.x aten::trapezoid.dx aten::trapz.x aten::trapz.dx
 aten::cumulative_trapezoid.x aten::cumulative_trapezoid.dx aten::kron aten::dist aten::cov aten::linalg_vecdot
 aten::linalg_matrix_power aten::matrix_power aten::deg2rad.out aten::rad2deg.out aten::gradient.scalarint
 aten::gradient.scalararray aten::gradient.array aten::gradient.scalarrayint aten::gradient.scalarrayarray
-aten::gradient.tensorarrayint aten::gradient.tensorarray aten::nanmean aten::std_mean aten::std_mean.dim aten::cross
+ aten::nanmean aten::std_mean aten::std_mean.dim aten::cross
 aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";
 
@@ -122,8 +122,8 @@ aten::_upsample_bilinear2d_aa.vec aten::_upsample_bicubic2d_aa.vec
 aten::_scaled_dot_product_attention_math aten::einsum
 aten::grid_sampler aten::affine_grid_generator aten::affine_grid_generator_backward aten::bilinear aten::_trilinear
 aten::_weight_norm aten::norm_except_dim aten::_weight_norm_differentiable_backward aten::linalg_norm aten::linalg_norm.ord_str
-aten::linalg_matrix_norm aten::linalg_matrix_norm.str_ord aten::cummax.out aten::cummin.out
-aten::logcumsumexp aten::cummax aten::cummin aten::cummaxmin_backward aten::bernoulli
+aten::linalg_matrix_norm aten::linalg_matrix_norm.str_ord
+aten::logcumsumexp aten::cummaxmin_backward aten::bernoulli
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.

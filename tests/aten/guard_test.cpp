@@ -62,7 +62,7 @@ void expect_all_refused() {
   }
   EXPECT_GT(count[OperatorClass::exact], 300);
   EXPECT_GT(count[OperatorClass::composite], 300);
-  EXPECT_GT(count[OperatorClass::refused], 2000);
+  EXPECT_GT(count[OperatorClass::refused], 1800);
   for (const auto& [kind, n] : count) {
     ::testing::Test::RecordProperty(std::string(to_string(kind)), n);
   }
@@ -197,9 +197,8 @@ TEST(Guard, PassesWhatTypesAndArgumentsMakeExact) {
   const at::Tensor floats = at::ones({4});
   const at::Tensor ints = at::arange(4);
   const Guard guard;
-  EXPECT_EQ(refusal_of([&] { at::prod(ints, 0); }), "");
-  EXPECT_NE(refusal_of([&] { at::prod(floats, 0); }), "");
-  EXPECT_NE(refusal_of([&] { at::prod(ints, 0, false, at::kFloat); }), "");
+  EXPECT_EQ(refusal_of([&] { at::isin(ints, ints); }), "");
+  EXPECT_NE(refusal_of([&] { at::isin(floats, floats); }), "");
   EXPECT_EQ(refusal_of([&] { at::mul(floats.to(at::kDouble), floats); }), "");
   EXPECT_NE(refusal_of([&] { at::mul(floats.to(at::kHalf), floats.to(at::kHalf)); }), "");
   EXPECT_NE(refusal_of([&] { at::mul(floats.to(at::kComplexFloat), 2); }), "");
@@ -208,7 +207,7 @@ TEST(Guard, PassesWhatTypesAndArgumentsMakeExact) {
   EXPECT_NE(refusal_of([&] { at::full({1}, 3e9).to(at::kInt); }), "");
   EXPECT_NE(refusal_of([&] { at::full({1}, NAN).to(at::kLong); }), "");
   EXPECT_NE(refusal_of([&] { floats.view(at::kInt); }), "");
-  EXPECT_NE(refusal_of([&] { at::multinomial(floats, 2); }), "");
+  EXPECT_NE(refusal_of([&] { at::poisson(floats); }), "");
 }
 
 TEST(Guard, SortsStably) {

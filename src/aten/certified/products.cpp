@@ -1,12 +1,13 @@
 // Products, and reductions made of others: prod, logcumsumexp, nansum, trace, std_mean, renorm, weight norm, cross (contract,
 // sections 4 and 10).
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_cummax_helper.h>
+#include <ATen/ops/_cummin_helper.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/prod_cpu_dispatch.h>
-#include <ATen/ops/std.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/prod_cpu_dispatch.h>
 #include <ATen/ops/prod_native.h>
-#include <ATen/ops/trace_native.h>
+#include <ATen/ops/std.h>
 #include <ATen/ops/where.h>
 
 #include <optional>
@@ -114,6 +115,27 @@ Tensor logcumsumexp(const Tensor& given, std::int64_t dim) {
 }
 Tensor& logcumsumexp_out(const Tensor& x, std::int64_t dim, Tensor& out) { return float_out(kLogSums, logcumsumexp(x, dim), out); }
 
+// ---- cummax, cummin: PyTorch's selection, the last NaN so far, else the last of the largest
+
+template <bool largest>
+Pair running_extremum(const Tensor& x, std::int64_t dim) {
+  if (!is_integral(x)) require_float(largest ? "aten::cummax" : "aten::cummin", x);
+  dim = at::maybe_wrap_dim(dim, x.dim());
+  const Tensor from = contiguous(x);
+  Tensor values = new_tensor(x.sizes(), x.scalar_type()), index = new_tensor(x.sizes(), at::kLong);
+  if (x.dim() == 0) return {values.copy_(x), index.zero_()};
+  if (x.numel() == 0) return {values, index};
+  largest ? at::_cummax_helper(from, values, index, dim) : at::_cummin_helper(from, values, index, dim);
+  return {values, index};
+}
+template <bool largest>
+std::tuple<Tensor&, Tensor&> running_extremum_out(const Tensor& x, std::int64_t dim, Tensor& values, Tensor& index) {
+  const Pair results = running_extremum<largest>(x, dim);
+  copy_out(values, std::get<0>(results));
+  copy_out(index, std::get<1>(results));
+  return {values, index};
+}
+
 // ---- made of other operators
 
 Tensor nansum(const Tensor& x, at::OptionalIntArrayRef dims, bool keep, Type type) {
@@ -190,6 +212,7 @@ std::vector<Entry> product_operators() {
   constexpr std::string_view products = "4: products of leaves of 512, pairwise tree";
   constexpr std::string_view sums = "4: the sum of what is not NaN";
   constexpr std::string_view logs = "10: one chain along the dimension in binary64";
+  constexpr std::string_view running = "1: a selection: the last NaN, else the last of the largest";
   constexpr std::string_view scaled = "10: x * (maxnorm / (norm + 1e-7)) where the norm is above";
   constexpr std::string_view around = "10: a1 * b2 - a2 * b1, products rounded";
   return {
@@ -198,6 +221,10 @@ std::vector<Entry> product_operators() {
       certify<prod_out, kIntegersByStockAndOut>("aten::prod", "int_out", products),
       certify_on_host<logcumsumexp>(kLogSums, "", logs),
       certify_on_host<logcumsumexp_out>(kLogSums, "out", logs),
+      certify_on_host<running_extremum<true>>("aten::cummax", "", running),
+      certify_on_host<running_extremum_out<true>>("aten::cummax", "out", running),
+      certify_on_host<running_extremum<false>>("aten::cummin", "", running),
+      certify_on_host<running_extremum_out<false>>("aten::cummin", "out", running),
       certify<nansum, kIntegersByStock>("aten::nansum", "", sums),
       certify<nansum_out, kIntegersByStockAndOut>("aten::nansum", "out", sums),
       certify<trace, kIntegersByStock>("aten::trace", "", "4: the sum of the diagonal"),

@@ -167,8 +167,10 @@ Tensor normal_both(const Tensor& mean, const Tensor& deviation, std::optional<Ge
 
 // With replacement, or one: the first place whose running sum is above u times the last. Without: the largest quotients of the
 // weights by exponentials (Efraimidis and Spirakis), in their order.
-Tensor draw_places(const Tensor& given, std::int64_t count, bool replacement, std::optional<Generator> generator) {
+// binary64 weights (those of WeightedRandomSampler) are rounded to binary32 first.
+Tensor draw_places(const Tensor& wide, std::int64_t count, bool replacement, std::optional<Generator> generator) {
   constexpr const char* op = "aten::multinomial";
+  const Tensor given = wide.scalar_type() == at::kDouble ? wide.to(at::kFloat) : wide;
   require_float(op, given);
   TORCH_CHECK(given.dim() == 1 || given.dim() == 2, op, ": weights of one or two dimensions expected, got ", given.sizes());
   const std::int64_t n = given.size(-1);

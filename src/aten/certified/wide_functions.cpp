@@ -171,6 +171,7 @@ Tensor number(const Scalar& value, const Tensor& beside) {
   return t;
 }
 Tensor remainder_of_number(const Scalar& a, const Tensor& b) { return Two<WideBinary::remainder>::fresh(number(a, b), b); }
+// Before autograd: PyTorch's own gradient takes the logarithm of the number from the machine's library.
 Tensor power_of_number(const Scalar& base, const Tensor& exponent) { return at::pow(number(base, exponent), exponent); }
 Tensor& power_of_number_out(const Scalar& base, const Tensor& exponent, Tensor& out) {
   return at::pow_out(out, number(base, exponent), exponent);
@@ -261,7 +262,7 @@ std::vector<Entry> wide_function_operators() {
       certify_on_host<divide_out>("aten::div", "out_mode", quotient),
       certify_on_host<divide_>("aten::div_", "Tensor_mode", quotient),
       certify_on_host<remainder_of_number>("aten::remainder", "Scalar_Tensor", exact),
-      certify_on_host<power_of_number>("aten::pow", "Scalar", "10: the power of a tensor of exponents"),
+      certify_layer<power_of_number, kElementwiseNoIntegers>("aten::pow", "Scalar", "10: the power of a tensor of exponents"),
       certify_on_host<power_of_number_out>("aten::pow", "Scalar_out", "10: the power of a tensor of exponents"),
       certify_on_host<bounded_logit>("aten::logit", "", formula),
       certify_on_host<logit_out>("aten::logit", "out", formula),

@@ -60,12 +60,12 @@ template <std::int64_t rank>
 Pair pool(const Tensor& given, IntArrayRef window, IntArrayRef out, const Tensor& given_samples) {
   constexpr const char* op = kName<rank>;
   const std::int64_t planes = planes_of(op, given, rank);
-  require_float(op, given_samples);
+  if (given_samples.scalar_type() != at::kDouble) require_float(op, given_samples);  // binary64 ones are rounded to binary32
   TORCH_CHECK(static_cast<std::int64_t>(window.size()) == rank && static_cast<std::int64_t>(out.size()) == rank, op, ": ", rank,
               " window and output sizes expected, got ", window, " and ", out);
   TORCH_CHECK(given_samples.dim() == 3 && given_samples.size(-1) == rank && given_samples.numel() >= planes * rank, op, ": ", rank,
               " samples for each of ", planes, " images expected, got ", given_samples.sizes());
-  const Tensor x = contiguous(given), samples = contiguous(given_samples);
+  const Tensor x = contiguous(given), samples = contiguous(given_samples.to(at::kFloat));
   Sizes s;
   at::DimVector sizes(x.sizes());
   for (std::int64_t d = 0; d < rank; ++d) {

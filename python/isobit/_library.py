@@ -46,6 +46,8 @@ _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINT
 _enter_module = _declare(_brief, "enter_module", _TEXT)
 _leave_module = _declare(_brief, "leave_module")
 _begin_step = _declare(_brief, "begin_step", _COUNT)
+_operators = _declare(_library, "operators", ctypes.POINTER(_TEXT))
+_set_ops_command = _declare(_library, "set_ops_command", _TEXT)
 
 contract_version = _declare(_library, "contract_version")().decode()
 _declare(_library, "threads_from_torch", result=None)()
@@ -54,6 +56,9 @@ _declare(_library, "threads_from_torch", result=None)()
 def _raise(message, kind=RuntimeError):
     if message is not None:
         raise kind(message.decode())
+
+
+_raise(_set_ops_command(b"python -m isobit ops"))  # the C++ program is not in the wheel
 
 
 def enable():
@@ -95,6 +100,13 @@ def fingerprint_list(names, tensors):
     texts = (_TEXT * len(names))(*[name.encode() for name in names])
     _raise(_fingerprint_list(_pointers(tensors), texts, len(tensors), digits), TypeError)
     return digits.value.decode()
+
+
+def operators():
+    """[(class, name, overload, reason)] of every operator registered by now, sorted by name."""
+    lines = _TEXT()
+    _raise(_operators(ctypes.byref(lines)))
+    return [tuple(line.split("\t")) for line in lines.value.decode().splitlines()]
 
 
 def enter_module(name):

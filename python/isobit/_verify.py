@@ -190,21 +190,19 @@ def _count(text):
     return int(text)
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m isobit", description="Records of Python programs.")
-    command = parser.add_subparsers(dest="command", required=True).add_parser(
-        "verify", help="execute a recorded script again and compare everything", description=__doc__,
-        epilog="After --: arguments for the script instead of the recorded ones.")
+def declare(commands):
+    command = commands.add_parser("verify", help="execute a recorded script again and compare everything", description=__doc__,
+                                  epilog="After --: arguments for the script instead of the recorded ones.")
     command.add_argument("run", metavar="RUN", help="a run's folder, id, beginning of an id, last, or a file made by isobit export")
     command.add_argument("--runs", help="the archive (default: $ISOBIT_RUNS, else runs)")
     command.add_argument("--threads", type=_count, help="default: another count than recorded")
     command.add_argument("--isa", choices=_switch.ISAS, help="default: another than recorded")
     command.add_argument("--repository", default=".", help="where the commit and the data are (default: here)")
     command.add_argument("--json", action="store_true", help="one JSON object on stdout (docs/cli.md)")
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    end = words.index("--") if "--" in words else len(words)
-    options = parser.parse_args(words[:end])
-    options.arguments = words[end + 1:]
+    command.set_defaults(call=call)
+
+
+def call(options):
     verdict = dict.fromkeys(("verdict", "path", "from", "to", "whole", "weights", "recorded_weights", "difference", "message"))
     try:
         code = verify(options, verdict)

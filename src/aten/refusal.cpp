@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
@@ -13,6 +14,12 @@ namespace isobit::aten {
 namespace {
 
 constexpr std::string_view kMark = "isobit: ";
+
+// Never destroyed: a thread may be refused while the process ends.
+std::string& ops_command() {
+  static auto& command = *new std::string("isobit ops");
+  return command;
+}
 
 // "aten::erfinv" -> "erfinv", "aten::_foo.out" -> "foo".
 std::string_view base_name(std::string_view name) {
@@ -37,13 +44,15 @@ std::string_view search_word(std::string_view op) {
 
 }  // namespace
 
+void set_ops_command(std::string command) { ops_command() = std::move(command); }
+
 void refuse(std::string_view op, std::string_view reason, std::string_view remedy) {
   std::string message(kMark);
   message.append(op).append(" ").append(reason).append(" under ").append(contract::kContractVersion);
   message.append("\n  in     ").append(current_place());
   message.append("\n  do     ");
   if (remedy.empty()) {
-    message.append("use a certified operator (isobit ops --search ").append(search_word(op));
+    message.append("use a certified operator (").append(ops_command()).append(" --search ").append(search_word(op));
     message.append("), or run this part outside isobit");
   } else {
     message.append(remedy);

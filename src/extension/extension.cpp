@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "aten/classification.h"
 #include "aten/graph_check.h"
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
+#include "aten/refusal.h"
 #include "contract/platform.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
@@ -131,6 +133,21 @@ const char* isobit_leave_module() {
 
 const char* isobit_begin_step(std::int64_t step) {
   return reported([step] { isobit::aten::begin_step(step); });
+}
+
+const char* isobit_operators(const char** lines) {
+  return reported([=] {
+    message.clear();
+    for (const isobit::aten::OperatorInfo& info : isobit::aten::classify_all()) {
+      message.append(to_string(info.kind)).append("\t").append(info.name).append("\t");
+      message.append(info.overload).append("\t").append(info.reason).append("\n");
+    }
+    *lines = message.c_str();
+  });
+}
+
+const char* isobit_set_ops_command(const char* command) {
+  return reported([command] { isobit::aten::set_ops_command(command); });
 }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }

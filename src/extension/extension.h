@@ -32,6 +32,12 @@ const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();
 const char* isobit_begin_step(std::int64_t step);
 
+// Every operator registered at this moment and its class on the CPU (aten/classification.h), sorted by name: a line each,
+// "certified<TAB>aten::add<TAB>Tensor<TAB>the contract's section, or why". *lines stays valid until the thread's next call.
+const char* isobit_operators(const char** lines);
+// What refusals tell the user to call for that list; "isobit ops" unless set. Before the first isobit_enable.
+const char* isobit_set_ops_command(const char* command);
+
 // "isobit-0.1"
 const char* isobit_contract_version();
 // Devices with kernels in this build and a driver on this machine; 0 without.

@@ -151,6 +151,11 @@ aten::_foreach_clamp_min.Scalar aten::_foreach_clamp_min_.Scalar aten::_foreach_
 aten::_foreach_pow.ScalarList aten::_foreach_pow_.ScalarList
 )";
 
+// In Python (torch/nn/modules/linear_cross_entropy.py).
+constexpr std::string_view kPython = R"(
+torch_nn::_linear_cross_entropy_batch_chunked torch_nn::_linear_cross_entropy_batch_chunked_no_reduction
+)";
+
 }  // namespace
 
 const std::vector<std::string_view>& composite_operators() {
@@ -166,9 +171,16 @@ const std::vector<std::string_view>& composite_operators() {
   return all;
 }
 
+const std::vector<std::string_view>& python_composites() {
+  static const std::vector<std::string_view> all = words_of(kPython);
+  return all;
+}
+
 bool is_composite(std::string_view full_name) {
-  const auto& all = composite_operators();
-  return std::binary_search(all.begin(), all.end(), full_name);
+  for (const auto* all : {&composite_operators(), &python_composites()}) {
+    if (std::binary_search(all->begin(), all->end(), full_name)) return true;
+  }
+  return false;
 }
 
 }  // namespace isobit::aten

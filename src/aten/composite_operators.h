@@ -12,6 +12,11 @@ namespace isobit::aten {
 // Full names ("aten::reshape", "aten::to.dtype"), sorted.
 [[nodiscard]] const std::vector<std::string_view>& composite_operators();
 
+// PyTorch's operators written in Python: they compute by calling operators, and can do nothing else. In the dispatcher
+// once Python has defined them; tests/python/composite_test.py runs them. Sorted, none of the list above.
+[[nodiscard]] const std::vector<std::string_view>& python_composites();
+
+// Of either list.
 [[nodiscard]] bool is_composite(std::string_view full_name);
 
 }  // namespace isobit::aten

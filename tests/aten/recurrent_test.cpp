@@ -14,19 +14,22 @@ struct Net {
   std::int64_t input = 5, hidden = 7, layers = 1;
   bool bidirectional = false, biases = true, batch_first = false;
   double dropout = 0;
+  std::int64_t projected = 0;  // 0: no projections
+  [[nodiscard]] std::int64_t state() const { return projected != 0 ? projected : hidden; }
   [[nodiscard]] std::int64_t directions() const { return layers * (bidirectional ? 2 : 1); }
 };
 
 // input, h0, c0, weights of every layer and direction.
 Tensors inputs_of(const Net& net, const Tensor& x, std::int64_t batch) {
-  const Tensor h = at::randn({net.directions(), batch, net.hidden}), c = at::randn({net.directions(), batch, net.hidden});
+  const Tensor h = at::randn({net.directions(), batch, net.state()}), c = at::randn({net.directions(), batch, net.hidden});
   Tensors all{x, h, c};
   for (std::int64_t d = 0; d < net.directions(); ++d) {
     const bool first = d < (net.bidirectional ? 2 : 1);
-    const std::int64_t width = gates_of(net.kind) * net.hidden, in = first ? net.input : net.hidden * (net.bidirectional ? 2 : 1);
+    const std::int64_t width = gates_of(net.kind) * net.hidden, in = first ? net.input : net.state() * (net.bidirectional ? 2 : 1);
     all.push_back(at::randn({width, in}).mul(0.3));
-    all.push_back(at::randn({width, net.hidden}).mul(0.3));
+    all.push_back(at::randn({width, net.state()}).mul(0.3));
     if (net.biases) all.push_back(at::randn({width})), all.push_back(at::randn({width}));
+    if (net.projected != 0) all.push_back(at::randn({net.projected, net.hidden}).mul(0.3));
   }
   return all;
 }
@@ -81,6 +84,20 @@ TEST(Recurrent, ValuesGradientsThreadsStridesAndStockBack) {
   }
 }
 
+TEST(Recurrent, ProjectionsGiveValuesGradientsThreadsAndStrides) {
+  at::manual_seed(206);
+  const Tensor batch_sizes = at::tensor(std::vector<std::int64_t>{4, 3, 1, 1});
+  const Case cases[] = {
+      case_of("one layer", {.projected = 3}, at::randn({6, 3, 5}), 3),
+      case_of("batch first, no biases", {.biases = false, .batch_first = true, .projected = 1}, at::randn({3, 6, 5}), 3),
+      case_of("two layers, both directions", {.hidden = 33, .layers = 2, .bidirectional = true, .projected = 17},
+              at::randn({4, 17, 5}), 17),
+      case_of("packed", {.layers = 2, .bidirectional = true, .projected = 4}, at::randn({9, 5}), 4, batch_sizes),
+      case_of("no sequences", {.projected = 3}, at::randn({2, 0, 5}), 0),
+  };
+  for (const Case& c : cases) check(c);
+}
+
 Tensor cell(Kind kind, const Tensor& x, const Tensor& h, Tensor& c, const Tensors& w) {
   switch (kind) {
     case Kind::lstm: {
@@ -118,6 +135,45 @@ TEST(Recurrent, LayersHaveTheBitsOfCellsSteppedByHand) {
       EXPECT_TRUE(same_bits(evaluate(whole, inputs, at::kFloat), expected));
       EXPECT_EQ(expected.size(), inputs.size() - (kind == Kind::lstm ? 0 : 1) + 1);
     }
+  }
+}
+
+// Of each direction: lstm_cell, then a product without a bias. Layers and directions are joined as nn.LSTM does.
+TEST(Recurrent, ProjectedLayersHaveTheBitsOfCellsAndProducts) {
+  at::manual_seed(207);
+  for (const Net& net : {Net{.projected = 3}, Net{.hidden = 150, .layers = 2, .bidirectional = true, .projected = 33},
+                         Net{.layers = 2, .biases = false, .projected = 6}}) {
+    const Tensors inputs = inputs_of(net, at::randn({5, 6, 5}), 6);
+    const Case whole{"", inputs, [&](const Tensors& t) { return run_net(net, t); }};
+    const Case by_hand{"", inputs, [&](const Tensors& t) {
+                         const std::int64_t each = net.biases ? 5 : 3, directions = net.bidirectional ? 2 : 1;
+                         Tensor x = t[0];
+                         Tensors last_h, last_c;
+                         for (std::int64_t place = 0; place < net.directions(); place += directions) {
+                           Tensors sides;
+                           for (std::int64_t d = 0; d < directions; ++d) {
+                             const auto w = t.begin() + 3 + (place + d) * each;
+                             const auto bias = [&](int i) {
+                               return net.biases ? std::optional<Tensor>(w[i]) : std::optional<Tensor>();
+                             };
+                             Tensor h = t[1][place + d], c = t[2][place + d];
+                             Tensors steps = x.unbind(0), outputs(steps.size());
+                             for (std::size_t taken = 0; taken < steps.size(); ++taken) {
+                               const std::size_t time = d == 1 ? steps.size() - 1 - taken : taken;
+                               const auto [whole_h, next_c] = at::lstm_cell(steps[time], {h, c}, w[0], w[1], bias(2), bias(3));
+                               outputs[time] = h = at::linear(whole_h, w[each - 1]);
+                               c = next_c;
+                             }
+                             sides.push_back(at::stack(outputs)), last_h.push_back(h), last_c.push_back(c);
+                           }
+                           x = at::cat(sides, 2);
+                         }
+                         return at::cat({x.flatten(), at::stack(last_h).flatten(), at::stack(last_c).flatten()});
+                       }};
+    const aten::OperatorSwitch on;
+    const Tensors expected = evaluate(by_hand, inputs, at::kFloat);
+    EXPECT_EQ(expected.size(), inputs.size() + 1);
+    EXPECT_TRUE(same_bits(evaluate(whole, inputs, at::kFloat), expected));
   }
 }
 
@@ -172,8 +228,10 @@ TEST(Recurrent, Refuses) {
   Tensors t = inputs_of(net, at::randn({3, 2, 5}), 2);
   const aten::OperatorSwitch on;
   Tensors projected = t;
+  projected.push_back(at::ones({3, 7}));  // h has 7, not 3
+  expect_throws([&] { run_net(net, projected); }, "projection");
   projected.push_back(at::ones({3, 7}));
-  expect_throws([&] { run_net(net, projected); }, "projections");
+  expect_throws([&] { run_net(net, projected); }, "weights expected");
   Tensors wide = t;
   wide[0] = t[0].to(at::kDouble);
   expect_throws([&] { run_net(net, wide); }, "Double");

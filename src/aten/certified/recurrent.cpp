@@ -2,7 +2,7 @@
 //
 // PyTorch decides between several implementations within these operators (oneDNN's, a fused cell's, a composition); ours
 // stand before that decision, and before autograd, as one autograd function per layer and direction. Devices take the
-// composition of recurrent_cells.h.
+// composition of recurrent_cells.h, and so do projections (nn.LSTM's proj_size) everywhere.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
@@ -163,7 +163,7 @@ struct Layer : torch::autograd::Function<Layer> {
 };
 
 CellSequence run_direction(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w) {
-  if (x.is_cuda()) return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
+  if (x.is_cuda() || w.projection.defined()) return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
   bool graph = false;
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
@@ -191,15 +191,14 @@ struct Network {
   Tensor y, h, c;
 };
 
-// x [all rows, width]; h and c [layers * directions, batch, hidden].
+// x [all rows, width]; h and c [layers * directions, batch, hidden]; with projections h's last size is theirs.
 Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vector<std::int64_t>& rows, const Tensor& h,
                     const Tensor& c, TensorList params, const Options& options) {
   const bool lstm = cell == RecurrentCell::lstm;
   const std::int64_t directions = options.bidirectional ? 2 : 1, all = options.layers * directions;
-  const std::int64_t each = options.biases ? 4 : 2;
-  if (static_cast<std::int64_t>(params.size()) == all * (each + 1)) {
-    refuse(op, "is not certified with projections", "use proj_size=0, or a linear layer after it");
-  }
+  const std::int64_t unprojected = options.biases ? 4 : 2;
+  const bool projected = lstm && static_cast<std::int64_t>(params.size()) == all * (unprojected + 1);
+  const std::int64_t each = unprojected + (projected ? 1 : 0);
   TORCH_CHECK(static_cast<std::int64_t>(params.size()) == all * each, op, ": ", all * each, " weights expected, got ", params.size());
   TORCH_CHECK(!rows.empty(), op, ": a sequence has at least one step");
   require_float(op, {&x, &h});
@@ -208,9 +207,10 @@ Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vec
               all, ", ", rows[0], ", hidden]");
   if (lstm) {
     require_float(op, c);
-    TORCH_CHECK(c.sizes() == h.sizes(), op, ": states of sizes ", h.sizes(), " and ", c.sizes());
+    TORCH_CHECK(c.dim() == 3 && c.size(0) == all && c.size(1) == rows[0] && (projected || c.size(2) == h.size(2)), op,
+                ": states of sizes ", h.sizes(), " and ", c.sizes());
   }
-  const std::int64_t hidden = h.size(2), width = Direction(cell, {}, false).shape(hidden).width();
+  const std::int64_t hidden = lstm ? c.size(2) : h.size(2), width = Direction(cell, {}, false).shape(hidden).width();
   const auto hs = h.unbind(0), cs = lstm ? c.unbind(0) : std::vector<Tensor>();
   std::vector<Tensor> last_h, last_c;
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
@@ -218,10 +218,14 @@ Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vec
     for (std::int64_t d = 0; d < directions; ++d) {
       const std::int64_t place = layer * directions + d;
       const TensorList own = params.slice(static_cast<std::size_t>(place * each), static_cast<std::size_t>(each));
-      const CellWeights w{own[0], own[1], options.biases ? own[2] : Tensor(), options.biases ? own[3] : Tensor()};
-      TORCH_CHECK(w.input.sizes() == at::IntArrayRef({width, x.size(1)}) && w.hidden.sizes() == at::IntArrayRef({width, hidden}),
+      const CellWeights w{own[0], own[1], options.biases ? own[2] : Tensor(), options.biases ? own[3] : Tensor(),
+                          projected ? own.back() : Tensor()};
+      TORCH_CHECK(w.input.sizes() == at::IntArrayRef({width, x.size(1)}) &&
+                      w.hidden.sizes() == at::IntArrayRef({width, h.size(2)}),
                   op, ": weights of sizes ", w.input.sizes(), " and ", w.hidden.sizes(), " do not fit an input of ", x.size(1),
-                  " and a state of ", hidden);
+                  " and a state of ", h.size(2));
+      TORCH_CHECK(!projected || w.projection.sizes() == at::IntArrayRef({h.size(2), hidden}), op, ": a projection of sizes ",
+                  w.projection.sizes(), " does not lead from ", hidden, " to ", h.size(2));
       TORCH_CHECK(!options.biases || (w.input_bias.numel() == width && w.hidden_bias.numel() == width), op,
                   ": biases of ", width, " values expected");
       const CellSequence result =

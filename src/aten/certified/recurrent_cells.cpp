@@ -35,7 +35,8 @@ CellState cell_step(RecurrentCell cell, const Tensor& x, const CellState& state,
       const auto gates = hidden.add(input).unsafe_chunk(4, 1);
       const Tensor i = gates[0].sigmoid(), f = gates[1].sigmoid(), g = gates[2].tanh(), o = gates[3].sigmoid();
       const Tensor c = f.mul(state.c).add(i.mul(g));
-      return {o.mul(c.tanh()), c};
+      const Tensor next = o.mul(c.tanh());
+      return {w.projection.defined() ? at::linear(next, w.projection) : next, c};
     }
     case RecurrentCell::gru: {
       const auto in = input.unsafe_chunk(3, 1), of_hidden = hidden.unsafe_chunk(3, 1);

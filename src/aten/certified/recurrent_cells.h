@@ -11,9 +11,9 @@
 
 namespace isobit::aten {
 
-// Undefined biases: none.
+// Undefined biases: none. projection [projected, hidden], LSTM only: the next h is its product with it; undefined: none.
 struct CellWeights {
-  at::Tensor input, hidden, input_bias, hidden_bias;
+  at::Tensor input, hidden, input_bias, hidden_bias, projection = {};
 };
 // c undefined but for LSTM. product_h: h as the product with the weight takes it, where that is a tensor of its own; autograd
 // then adds the gradients of both to h one after the other.
@@ -24,8 +24,8 @@ struct CellState {
 [[nodiscard]] CellState cell_step(kernels::RecurrentCell cell, const at::Tensor& x, const CellState& state,
                                   const CellWeights& weights);
 
-// One layer in one direction: x [all rows, width], step t's rows after those of the steps before. y [all rows, hidden], and
-// the last state of every sequence.
+// One layer in one direction: x [all rows, width], step t's rows after those of the steps before. y [all rows, width of h],
+// and the last state of every sequence.
 struct CellSequence {
   at::Tensor y;
   CellState last;

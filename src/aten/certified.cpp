@@ -17,7 +17,8 @@ std::vector<Entry> all_entries() {
                        &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
                        &resampling_operators, &grid_sampling_operators, &pooling3d_operators, &unpooling_operators,
                        &selection_operators, &distance_operators, &wide_function_operators,
-                       &sequence_operators, &product_operators, &fractional_pooling_operators, &reduced_indexing_operators}) {
+                       &sequence_operators, &product_operators, &fractional_pooling_operators, &reduced_indexing_operators,
+                       &factorisation_operators}) {
     const std::vector<Entry> entries = family();
     all.insert(all.end(), entries.begin(), entries.end());
   }

@@ -118,6 +118,20 @@ class Everyday(Case):
         for fill in (torch.nn.init.kaiming_normal_, torch.nn.init.kaiming_uniform_, torch.nn.init.xavier_normal_,
                      torch.nn.init.xavier_uniform_, torch.nn.init.eye_, torch.nn.init.ones_):
             fill(torch.empty(6, 6))
+
+    def test_orthogonal_weights(self):
+        for shape in ((40, 40), (70, 30), (9, 4, 3, 3), (1, 8)):
+            torch.manual_seed(7)
+            weight = torch.nn.init.orthogonal_(torch.empty(shape), gain=2.0).flatten(1).double() / 2
+            torch.manual_seed(7)
+            sample = torch.empty(weight.shape).normal_().double()
+            isobit.disable()
+            q, r = torch.linalg.qr(sample.T if shape[0] < weight.shape[1] else sample)
+            expected = q * r.diag().sign()
+            isobit.enable()
+            if shape[0] < weight.shape[1]:
+                expected = expected.T
+            self.assertLess((weight - expected).abs().max().item(), 1e-7, shape)
         if torch.__version__ >= "2.13":  # 2.11 takes erfinv, which is refused
             torch.nn.init.trunc_normal_(torch.empty(6, 6))
 

@@ -90,5 +90,6 @@ std::vector<Entry> sequence_operators();
 std::vector<Entry> product_operators();
 std::vector<Entry> fractional_pooling_operators();
 std::vector<Entry> reduced_indexing_operators();
+std::vector<Entry> factorisation_operators();
 
 }  // namespace isobit::aten

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "contract/order_plan.h"
+#include "kernels/threads.h"
 #include "trace/tensor_fingerprint.h"
 #include "train/synthetic_data.h"
 
@@ -29,7 +30,14 @@ flip = true
 name = "sgd"
 lr = 0.1)";
 
-TEST(BatchPreparer, GivesEachStepsSamplesInAnyOrderOfSteps) {
+// With one thread for the kernels the preparing thread digests, where there is a second core.
+class BatchPreparerWithThreads : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { kernels::set_thread_count(GetParam()); }
+  void TearDown() override { kernels::set_thread_count(kernels::available_cpus()); }
+};
+
+TEST_P(BatchPreparerWithThreads, GivesEachStepsSamplesInAnyOrderOfSteps) {
   const Experiment experiment = parse_experiment(kExperiment, "test");
   const DataSets data = synthetic_data(21, 4, 12);
   const Timetable timetable(experiment, data.train.count);
@@ -55,6 +63,8 @@ TEST(BatchPreparer, GivesEachStepsSamplesInAnyOrderOfSteps) {
     EXPECT_EQ(prepared.digest, trace::fingerprint({{"images", prepared.images}, {"labels", prepared.labels}, {"samples", samples}})) << step;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Counts, BatchPreparerWithThreads, testing::Values(1, kernels::available_cpus() + 1));
 
 }  // namespace
 }  // namespace isobit::train

@@ -188,6 +188,9 @@ void all(const Options& options) {
   conv(options, 64, 256, 8, 256, 3, 1, 1);
   conv(options, 64, 256, 8, 512, 3, 2, 1);
   conv(options, 64, 512, 4, 512, 3, 1, 1);
+  conv(options, 64, 32, 64, 32, 3, 1, 1);  // of a U-Net
+  conv(options, 64, 64, 64, 32, 3, 1, 1);
+  conv(options, 64, 128, 32, 64, 3, 1, 1);
   conv(options, 8, 64, 56, 64, 3, 1, 1);  // and on large ones
   conv(options, 8, 64, 56, 128, 3, 2, 1);
   conv(options, 8, 128, 28, 128, 3, 1, 1);

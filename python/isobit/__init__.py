@@ -11,7 +11,7 @@ from isobit._built import __version__
 from isobit._fingerprint import fingerprint
 from isobit._library import contract_version
 from isobit._record import record
-from isobit._switch import disable, enable, enabled, is_enabled, isa, seed
+from isobit._switch import disable, enable, enabled, is_enabled, isa, release_memory, seed
 
 __all__ = ["__version__", "contract_version", "disable", "enable", "enabled", "fingerprint", "is_enabled", "isa", "record",
-           "seed"]
+           "release_memory", "seed"]

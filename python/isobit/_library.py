@@ -45,6 +45,7 @@ _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
 _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
 _enter_module = _declare(_brief, "enter_module", _TEXT)
 _leave_module = _declare(_brief, "leave_module")
+_release_memory = _declare(_library, "release_memory", result=_COUNT)
 _begin_step = _declare(_brief, "begin_step", _COUNT)
 _operators = _declare(_library, "operators", ctypes.POINTER(_TEXT))
 _set_ops_command = _declare(_library, "set_ops_command", _TEXT)
@@ -71,6 +72,10 @@ def disable():
 
 def is_on():
     return _is_on() != 0
+
+
+def release_memory():
+    return _release_memory()
 
 
 def set_isa(name):

@@ -11,6 +11,7 @@
 #include "aten/certified.h"
 #include "aten/device_composites.h"
 #include "aten/guard.h"
+#include "aten/tensor_memory.h"
 #include "aten/tensordot.h"
 
 namespace isobit::aten {
@@ -66,6 +67,7 @@ struct Installed {
     guard = std::make_unique<Guard>();
   }
 
+  KeptTensorMemory memory;
   ComposedAttention attention;
   torch::Library library, autograd_library, device_library, device_autograd_library;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect

@@ -18,6 +18,7 @@
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
 #include "aten/refusal.h"
+#include "aten/tensor_memory.h"
 #include "contract/platform.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
@@ -95,6 +96,8 @@ const char* isobit_isa() {
   message = isobit::kernels::name(isobit::kernels::active_isa());
   return message.c_str();
 }
+
+std::int64_t isobit_release_memory() { return static_cast<std::int64_t>(isobit::aten::release_tensor_memory()); }
 
 void isobit_threads_from_torch() {
   isobit::kernels::set_thread_count_source([] { return at::get_num_threads(); });

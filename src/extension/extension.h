@@ -16,6 +16,8 @@ int isobit_is_on();
 const char* isobit_set_isa(const char* name);
 const char* isobit_isa();
 const char* isobit_set_threads(int count);
+// Gives the memory that waits for tensors back to the system (aten/tensor_memory.h); its bytes.
+std::int64_t isobit_release_memory();
 // From now on torch.set_num_threads governs, as it stands on the thread that calls an operator.
 void isobit_threads_from_torch();
 

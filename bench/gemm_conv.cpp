@@ -15,6 +15,7 @@
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 
@@ -112,6 +113,25 @@ void gemm(const Options& options, std::int64_t m, std::int64_t n, std::int64_t k
           {[&] { at::mm_out(d, a, b); }});
 }
 
+// Small products in a batch, as of attention: a [batch, m, k], b transposed [batch, n, k] or [batch, k, n].
+void batched(const Options& options, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, bool b_transposed) {
+  const at::Tensor a = at::randn({batch, m, k});
+  const at::Tensor b = b_transposed ? at::randn({batch, n, k}).transpose(1, 2) : at::randn({batch, k, n});
+  at::Tensor c = at::empty({batch, m, n}), d = at::empty({batch, m, n});
+  const std::string name = "batched " + std::to_string(batch) + " of " + std::to_string(m) + " x " + std::to_string(n) + " x " +
+                           std::to_string(k) + (b_transposed ? " B'" : "");
+  compare(options, name, 2.0 * batch * m * n * k,
+          [&] {
+            MatmulProblem p;
+            p.batch = batch, p.m = m, p.n = n, p.k = k;
+            p.a = {a.data_ptr<float>(), a.stride(0), a.stride(1), a.stride(2)};
+            p.b = {b.data_ptr<float>(), b.stride(0), b.stride(1), b.stride(2)};
+            p.c = c.data_ptr<float>(), p.c_batch_stride = m * n, p.c_row_stride = n;
+            matmul(p);
+          },
+          {[&] { at::bmm_out(d, a, b); }});
+}
+
 void conv(const Options& options, std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co,
           std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t groups = 1) {
   Conv2dShape s;
@@ -155,8 +175,18 @@ void all(const Options& options) {
   gemm(options, 512, 784, 64, true, false);
   gemm(options, 64, 10, 512, false, true);
   gemm(options, 64, 120, 400, false, true);
+  batched(options, 192, 50, 50, 64, true);  // attention of vit_tiny, and of a transformer over 28 rows
+  batched(options, 192, 50, 64, 50, false);
+  batched(options, 256, 28, 28, 32, true);
+  batched(options, 256, 28, 32, 28, false);
+  batched(options, 12, 256, 256, 64, true);  // of GPT-2
+  batched(options, 12, 256, 64, 256, false);
   gemm(options, 1, 4096, 4096);
   gemm(options, 1, 4096, 4096, false, true);
+  gemm(options, 1, 16, 512, false, true);
+  gemm(options, 1, 128, 512, false, true);
+  gemm(options, 1, 256, 512, false, true);
+  gemm(options, 1, 512, 784, false, true);
   gemm(options, 4096, 1, 4096);
   conv(options, 64, 1, 28, 6, 5, 1, 2);  // LeNet-5
   conv(options, 64, 6, 14, 16, 5, 1, 0);

@@ -168,10 +168,26 @@ TEST(Matmul, LongSumsAgreeOnEveryInstructionSet) {
 // Matrix-vector products and the like read their matrix in place.
 TEST(Matmul, FewRowsAgreeOnEveryInstructionSet) {
   for (std::int64_t m : {1, 2, 3, 4, 5})
-    for (std::int64_t n : {1, 7, 8, 31, 32, 33, 100, 1500})
-      for (std::int64_t k : {5, 16, 27, 519, 1100})
+    for (std::int64_t n : {1, 7, 8, 9, 23, 31, 32, 33, 100, 1500})
+      for (std::int64_t k : {5, 16, 27, 519, 1024, 1100})
         for (Layout b : {Layout::plain, Layout::transposed})
           expect_same_everywhere({.batch = 1, .m = m, .n = n, .k = k, .b = b, .special = n == 33});
+}
+
+// An addend in the place of the result is read once for each output, wherever columns are worked on twice.
+TEST(Matmul, FewRowsMayAddToTheirOwnPlace) {
+  for (const std::int64_t n : {8, 17, 23, 40}) {
+    const Floats a = ordinary(2 * 600, 1), b = ordinary(600 * n, 2), start = ordinary(2 * n, 3);
+    const auto added = [&](Isa isa) {
+      const IsaScope scope(isa);
+      Floats c = start;
+      matmul({.m = 2, .n = n, .k = 600, .a = {a.data(), 0, 600, 1}, .b = {b.data(), 0, 1, 600}, .addend = {c.data(), 0, n, 1},
+              .c = c.data(), .c_row_stride = n});
+      return c;
+    };
+    const Floats expected = added(Isa::reference);
+    for (Isa isa : available_isas()) EXPECT_EQ(first_difference(expected, added(isa)), -1) << n << " " << name(isa);
+  }
 }
 
 TEST(Matmul, LayoutsAgreeOnEveryInstructionSet) {
@@ -213,6 +229,9 @@ TEST(Matmul, LargeProductsAgreeOnEveryInstructionSet) {
 
 TEST(Matmul, BatchesAgreeOnEveryInstructionSet) {
   expect_same_everywhere({.batch = 40, .m = 17, .n = 17, .k = 24});
+  expect_same_everywhere({.batch = 6, .m = 50, .n = 50, .k = 64, .b = Layout::transposed});  // of attention
+  expect_same_everywhere({.batch = 6, .m = 50, .n = 64, .k = 50, .special = true});
+  expect_same_everywhere({.batch = 2, .m = 130, .n = 33, .k = 600, .b = Layout::strided});
   expect_same_everywhere({.batch = 300, .m = 2, .n = 3, .k = 2});
   expect_same_everywhere({.batch = 7, .m = 1, .n = 64, .k = 64, .b = Layout::transposed});
 }

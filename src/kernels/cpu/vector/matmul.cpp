@@ -114,24 +114,27 @@ bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || 
 void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   Workspace workspace;
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
-  const std::int64_t width = column_panels(j1 - j0) * kTileColumns, size = p.m * width;
+  // Columns along k are read once, in the order in which they lie: all leaves of a few before the next.
+  const std::int64_t step = p.b_k == 1 ? smaller(kFewColumns, j1 - j0) : j1 - j0;
+  const std::int64_t width = column_panels(step) * kTileColumns, size = p.m * width;
   float* partial = workspace.floats(tree_levels(leaves) * size);
-  FewRows leaf_rows{j1 - j0, 0, nullptr, p.a_row, p.a_k, nullptr, p.b_k, p.b_column, workspace.floats(size),
-                    width};
-  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
-    const std::int64_t k0 = leaf * kLeaf;
-    leaf_rows.terms = smaller(kLeaf, p.k - k0);
-    leaf_rows.a = p.a + k0 * p.a_k;
-    leaf_rows.b = p.b + k0 * p.b_k + j0 * p.b_column;
-    few_rows_leaf(leaf_rows, p.m);
-    add_leaf(leaf_rows.sums, partial, size, leaf, leaves, size);
+  float* sums = workspace.floats(size);
+  for (std::int64_t at = j0; at < j1; at += step) {
+    const std::int64_t j = smaller(at, j1 - step);  // the last columns' sums are some of them taken twice, none stored twice
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+      const std::int64_t k0 = leaf * kLeaf;
+      few_rows_leaf({step, k0, smaller(kLeaf, p.k - k0), p.a, p.a_row, p.a_k, p.b + j * p.b_column, p.b_k, p.b_column, sums, width}, p.m);
+      add_leaf(sums, partial, size, leaf, leaves, size);
+    }
+    for (std::int64_t i = 0; i < size; i += kLanes) store(sums + i, load(sums + i) + FloatLanes(0.0f));  // never -0
+    for (std::int64_t r = 0; r < p.m; ++r)
+      for (std::int64_t c = at; c < j + step; c += kTileColumns)
+        store_tile(p, r, 1, c, smaller(kTileColumns, j + step - c), sums + r * width + c - j);
   }
-  for (std::int64_t i = 0; i < size; i += kLanes)
-    store(leaf_rows.sums + i, load(leaf_rows.sums + i) + FloatLanes(0.0f));  // never -0
-  for (std::int64_t r = 0; r < p.m; ++r)
-    for (std::int64_t j = j0; j < j1; j += kTileColumns)
-      store_tile(p, r, 1, j, smaller(kTileColumns, j1 - j), leaf_rows.sums + r * width + j - j0);
 }
+
+// So few columns reuse a packed row too little to pay for packing it along k.
+constexpr std::int64_t kFewPanels = 64 / kTileColumns;
 
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
 void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
@@ -143,7 +146,10 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
   block.leaves = leaves;
   block.level_stride = row_blocks * row_tiles(blocks.rows) * panels * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
-  float* a = workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
+  const bool in_place = p.a_k == 1 && panels <= kFewPanels;
+  float* a = in_place ? nullptr : workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
+  std::int32_t* along_k = in_place ? workspace.ints(depth) : nullptr;
+  for (std::int64_t k = 0; in_place && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
   float* b = workspace.floats(panels * kTileColumns * depth);
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
@@ -155,7 +161,8 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
                                smaller(kTileColumns, j1 - j), b + (j - j0) * terms);
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
-      for (std::int64_t r = 0; r < block.rows; r += kTileRows)
+      block.in_place = in_place ? p.a + i * p.a_row + k0 : nullptr, block.in_place_row = p.a_row, block.in_place_offsets = along_k;
+      for (std::int64_t r = 0; r < block.rows && !in_place; r += kTileRows)
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;

@@ -89,7 +89,7 @@ RecordingRow bench_one(const Workload& work, int threads, const std::string& isa
   measure(
       row, [&](int calls) { return kFingerprintEvery * per_step(plain, nothing, calls * kFingerprintEvery); },
       [&](int calls) { return kFingerprintEvery * per_step(recorded, recorder, calls * kFingerprintEvery); }, rounds, 150.0);
-  return {work.name, threads, isa, row.stock_ms / kFingerprintEvery, row.isobit_ms / kFingerprintEvery, row.ratio - 1, row.spread};
+  return {work.name, threads, isa, row.stock_ms / kFingerprintEvery, row.isobit_ms / kFingerprintEvery, row.median_of_ratios - 1, row.spread};
 }
 
 }  // namespace

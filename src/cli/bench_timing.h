@@ -16,6 +16,7 @@ struct BenchRow {
   int threads = 1;
   std::string isa;
   double stock_ms = 0, isobit_ms = 0, ratio = 0, spread = 0;
+  double median_of_ratios = 0;  // of the rounds: less moved by a machine that changes between them
   int rounds = 0;
   double gflop = 0;  // floating-point operations of one call, in 1e9; 0 where not stated
   double gbytes = 0;  // that one call has to read and write at least; 0 where not stated
@@ -63,6 +64,7 @@ void measure(BenchRow& row, Stock&& stock, Ours&& ours, int rounds, double slice
   row.stock_ms = quantile(a, 0.5);
   row.isobit_ms = quantile(b, 0.5);
   row.ratio = row.isobit_ms / row.stock_ms;
+  row.median_of_ratios = quantile(ratios, 0.5);
   row.spread = quantile(ratios, 0.75) - quantile(ratios, 0.25);
   row.rounds = rounds;
 }

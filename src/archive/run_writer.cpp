@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -25,17 +26,43 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRestore = "restore the run's folder from a copy";
 
-// A log and the digest of all it holds.
-struct Log {
-  explicit Log(const fs::path& path) : file(path) {}
-  void append(const std::string& text) {
-    file.append(text);
-    hash.update(text);
-  }
-  [[nodiscard]] FileDigest digest() const { return {file.size(), hash.hex()}; }
+// A log and the digest of all it holds. Lines wait for each other, a quarter of a second at most where more come: a system
+// call a line would be a part of a short step.
+class Log {
+ public:
+  explicit Log(const fs::path& path) : file_(path) {}
 
-  AppendFile file;
-  Sha256 hash;
+  void append(const std::string& text) {
+    waiting_ += text;
+    const auto now = std::chrono::steady_clock::now();
+    if (waiting_.size() >= kMost || now - written_ >= kLongest) write(now);
+  }
+  void write() { write(std::chrono::steady_clock::now()); }
+  void sync() {
+    write();
+    file_.sync();
+  }
+  // Precondition: nothing waits.
+  [[nodiscard]] FileDigest digest() const { return {file_.size(), hash_.hex()}; }
+  void continue_from(const Sha256& hash) { hash_ = hash; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kMost = 1 << 14;
+  static constexpr std::chrono::milliseconds kLongest{250};
+
+  void write(Clock::time_point now) {
+    if (waiting_.empty()) return;
+    const std::string text = std::exchange(waiting_, {});  // gone where the file can not be written: the run stops there
+    file_.append(text);
+    hash_.update(text);
+    written_ = now;
+  }
+
+  AppendFile file_;
+  Sha256 hash_;
+  std::string waiting_;
+  Clock::time_point written_{};  // so that the first line is written at once
 };
 
 void require_name(const std::string& name) {
@@ -75,6 +102,13 @@ struct RunWriter::Impl {
   [[nodiscard]] std::vector<std::pair<const char*, Log*>> logs() {
     return {{kStepsLog, &steps}, {kMetricsLog, &metrics}, {kTimingsLog, &timings}};
   }
+  // What waits, where nobody can be told of a failure any more: resuming finds the steps before.
+  void write_waiting() noexcept {
+    try {
+      for (const auto& [name, log] : logs()) log->write();
+    } catch (const std::exception&) {
+    }
+  }
   void write_state() { write_file(folder / kStateFile, format_state(state)); }
   void remove_old_checkpoints(std::int64_t keep);
   [[nodiscard]] Manifest seal() const;
@@ -93,7 +127,9 @@ struct RunWriter::Impl {
 RunWriter::RunWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RunWriter::RunWriter(RunWriter&&) noexcept = default;
 RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
-RunWriter::~RunWriter() = default;
+RunWriter::~RunWriter() {
+  if (impl_) impl_->write_waiting();
+}
 
 const std::string& RunWriter::id() const { return impl_->state.id; }
 const fs::path& RunWriter::folder() const { return impl_->folder; }
@@ -159,15 +195,25 @@ void RunWriter::append_step(const StepLine& line) {
   impl_->state.steps = line.step;
 }
 
-void RunWriter::append_metrics(const MetricsLine& line) { impl_->metrics.append(format_line(line)); }
-void RunWriter::append_timing(const TimingLine& line) { impl_->timings.append(format_line(line)); }
+void RunWriter::append_metrics(const MetricsLine& line) {
+  impl_->metrics.append(format_line(line));
+  flush();
+}
+void RunWriter::append_timing(const TimingLine& line) {
+  impl_->timings.append(format_line(line));
+  flush();
+}
+
+void RunWriter::flush() {
+  for (const auto& [name, log] : impl_->logs()) log->write();
+}
 
 void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state,
                                  std::int64_t keep) {
   impl_->lock.require_held();
   CheckpointLine line;
   for (const auto& [name, log] : impl_->logs()) {
-    log->file.sync();
+    log->sync();
     line.logs[name] = log->digest();
   }
   const std::string header = safetensors_header(tensors, {{"state", state}});
@@ -183,7 +229,7 @@ void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std:
   write_file(impl_->folder / line.entry.file, pieces);
   // Only now: a checkpoint without its line is none.
   impl_->checkpoints.append(format_line(line));
-  impl_->checkpoints.file.sync();
+  impl_->checkpoints.sync();
   std::erase_if(impl_->kept, [&](const CheckpointEntry& entry) { return entry.step == line.entry.step; });
   impl_->kept.push_back(line.entry);
   impl_->remove_old_checkpoints(keep);
@@ -226,7 +272,7 @@ Manifest RunWriter::Impl::seal() const {
 
 void RunWriter::finish(const std::string& weights) {
   impl_->lock.require_held();
-  for (const auto& [name, log] : impl_->logs()) log->file.sync();
+  for (const auto& [name, log] : impl_->logs()) log->sync();
   remove_temporaries(impl_->folder);
   remove_temporaries(impl_->folder / kCheckpointFolder);
   impl_->state.state = "finished";
@@ -239,6 +285,7 @@ void RunWriter::finish(const std::string& weights) {
 
 void RunWriter::fail(const std::string& reason) noexcept {
   if (impl_->finished) return;
+  impl_->write_waiting();
   try {
     impl_->state.state = "failed";
     impl_->state.reason = reason;
@@ -262,8 +309,8 @@ RunWriter RunWriter::resume(const fs::path& run, const std::string& environment)
   left.state.steps = left.checkpoints.empty() ? 0 : left.checkpoints.back().entry.step;
 
   auto impl = std::make_unique<Impl>(folder, std::move(left.state), std::move(lock));
-  for (const auto& [name, log] : impl->logs()) log->hash = left.hashes.at(name);
-  impl->checkpoints.hash = left.hashes.at(kCheckpointsLog);
+  for (const auto& [name, log] : impl->logs()) log->continue_from(left.hashes.at(name));
+  impl->checkpoints.continue_from(left.hashes.at(kCheckpointsLog));
   impl->experiment = left.inputs[kExperimentFile];
   impl->data = left.inputs[kDataFile];
   for (const CheckpointLine& line : left.checkpoints) {

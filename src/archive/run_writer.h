@@ -49,9 +49,12 @@ class RunWriter {
 
   // Steps ascend by one. After resume a step that the cut-off log held already must come out the same:
   // UserError naming the step and both values otherwise.
+  // A step's line waits for those after it, a quarter of a second at most where they come; measurements and timings are
+  // written at once, with all that waits. What waits is lost with the process: resuming computes those steps again.
   void append_step(const StepLine& line);
   void append_metrics(const MetricsLine& line);
   void append_timing(const TimingLine& line);
+  void flush();  // writes what waits
 
   // After the step last appended; `state` is kept word for word. The logs are made durable first. Keeps the
   // newest `keep` checkpoints (0: all).

@@ -43,7 +43,7 @@ BatchPreparer::~BatchPreparer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void BatchPreparer::fill(Slot& slot, std::int64_t step) const {
+void BatchPreparer::fill(Slot& slot, std::int64_t step, bool digest) const {
   const StepPlace place = timetable_.place(step);
   const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
                                  static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.count));
@@ -56,7 +56,8 @@ void BatchPreparer::fill(Slot& slot, std::int64_t step) const {
     maker_.augmented_targets(sample, place.epoch, label + i * data_.targets());
     maker_.augmented(sample, place.epoch, image + i * data_.height * data_.width);
   }
-  if (digests_) slot.prepared.digest = digest_of(slot.prepared, image, label, data_);
+  slot.digested = digests_ && digest;
+  if (slot.digested) slot.prepared.digest = digest_of(slot.prepared, image, label, data_);
   slot.prepared.step = step;
 }
 
@@ -68,10 +69,11 @@ void BatchPreparer::work() {
     if (stop_) return;
     Slot& slot = slots_[target_];
     const std::int64_t step = wanted_;
+    const bool digest = core_is_free_;
     lock.unlock();
     std::exception_ptr error;
     try {
-      fill(slot, step);
+      fill(slot, step, digest);
     } catch (...) {
       error = std::current_exception();
     }
@@ -91,11 +93,16 @@ const PreparedStep& BatchPreparer::take(std::int64_t step) {
   wait_until_idle(lock);
   Slot& slot = slots_[target_];
   if (slot.error) std::rethrow_exception(std::exchange(slot.error, nullptr));
-  if (slot.prepared.step != step) fill(slot, step);
+  if (slot.prepared.step != step) fill(slot, step, true);
+  if (digests_ && !slot.digested) {
+    slot.prepared.digest = digest_of(slot.prepared, slot.images.const_data_ptr<float>(), slot.labels.const_data_ptr<std::int64_t>(), data_);
+    slot.digested = true;
+  }
   if (step < timetable_.steps()) {
     target_ = 1 - target_;
     slots_[target_].prepared.step = 0;
     wanted_ = step + 1;
+    core_is_free_ = kernels::thread_count() < kernels::available_cpus();
     if (!thread_.joinable()) thread_ = std::thread(&BatchPreparer::work, this);
     changed_.notify_all();
   }

@@ -49,9 +49,10 @@ class BatchPreparer {
     at::Tensor images, labels;
     PreparedStep prepared;
     std::exception_ptr error;
+    bool digested = false;
   };
 
-  void fill(Slot& slot, std::int64_t step) const;
+  void fill(Slot& slot, std::int64_t step, bool digest) const;
   void work();
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
 
@@ -63,6 +64,8 @@ class BatchPreparer {
   Slot slots_[2];
   std::mutex mutex_;
   std::condition_variable changed_;
+  // Whether the network leaves a core to this thread, which then digests too; otherwise the network's threads do, together.
+  bool core_is_free_ = false;
   std::int64_t wanted_ = 0;  // step that the thread shall prepare; 0: none
   int target_ = 0;           // into this slot
   bool stop_ = false;

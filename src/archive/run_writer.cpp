@@ -99,6 +99,10 @@ struct RunWriter::Impl {
         timings(folder / kTimingsLog),
         checkpoints(folder / kCheckpointsLog) {}
 
+  ~Impl() { write_waiting(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   [[nodiscard]] std::vector<std::pair<const char*, Log*>> logs() {
     return {{kStepsLog, &steps}, {kMetricsLog, &metrics}, {kTimingsLog, &timings}};
   }
@@ -127,9 +131,7 @@ struct RunWriter::Impl {
 RunWriter::RunWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RunWriter::RunWriter(RunWriter&&) noexcept = default;
 RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
-RunWriter::~RunWriter() {
-  if (impl_) impl_->write_waiting();
-}
+RunWriter::~RunWriter() = default;
 
 const std::string& RunWriter::id() const { return impl_->state.id; }
 const fs::path& RunWriter::folder() const { return impl_->folder; }

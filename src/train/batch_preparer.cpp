@@ -45,6 +45,7 @@ BatchPreparer::~BatchPreparer() {
 
 void BatchPreparer::fill(Slot& slot, std::int64_t step, bool digest) const {
   const StepPlace place = timetable_.place(step);
+  slot.prepared.step = 0;  // until it is whole
   const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
                                  static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.count));
   float* image = slot.images.mutable_data_ptr<float>();

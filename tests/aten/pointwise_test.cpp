@@ -240,6 +240,7 @@ TEST(Pointwise, FunctionsWithoutAFormulaAreRefused) {
   refused("aten::lgamma_", [&] { x.clone().lgamma_(); });
   refused("aten::mvlgamma", [&] { at::mvlgamma(x, 1); });
   refused("aten::digamma", [&] { at::digamma(x); });
+  refused("aten::igamma", [&] { at::igamma(x, x); });
   refused("aten::float_power.Tensor_Scalar", [&] { at::float_power(x, 2.0); });
 }
 

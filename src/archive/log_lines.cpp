@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -58,26 +56,16 @@ bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
   }
 }
 
-bool plain_text(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
-}
+std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 }  // namespace
 
-// Written at every step: what needs no escapes is put together without a JSON object, the same bytes.
+// Written at every step, so put together without an object; the same bytes.
 std::string format_line(const StepLine& line) {
-  if (plain_text(line.batch) && plain_text(line.weights) && plain_text(line.optimizer)) {
-    const auto member = [](const char* name, const std::string& value) { return value.empty() ? "" : fmt::format(R"(,"{}":"{}")", name, value); };
-    return fmt::format("{{\"step\":{},\"epoch\":{},\"loss\":\"{:08x}\",\"batch\":\"{}\"{}{}}}\n", line.step, line.epoch, line.loss_bits,
-                       line.batch, member("weights", line.weights), member("optimizer", line.optimizer));
-  }
-  Json object{{"step", line.step},
-              {"epoch", line.epoch},
-              {"loss", fmt::format("{:08x}", line.loss_bits)},
-              {"batch", line.batch}};
-  if (!line.weights.empty()) object["weights"] = line.weights;
-  if (!line.optimizer.empty()) object["optimizer"] = line.optimizer;
-  return one_line(object);
+  std::string text = fmt::format(R"({{"step":{},"epoch":{},"loss":"{:08x}","batch":{})", line.step, line.epoch, line.loss_bits, quoted(line.batch));
+  if (!line.weights.empty()) text += R"(,"weights":)" + quoted(line.weights);
+  if (!line.optimizer.empty()) text += R"(,"optimizer":)" + quoted(line.optimizer);
+  return text + "}\n";
 }
 
 std::string format_line(const MetricsLine& line) {

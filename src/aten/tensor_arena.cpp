@@ -65,8 +65,7 @@ bool TensorArena::extend(std::size_t size) {
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, region, MADV_HUGEPAGE);
   auto* start = static_cast<std::byte*>(mapped);
-  regions_.emplace_back(start, region);
-  region_starts_.insert(start);
+  regions_.emplace(start, region);
   blocks_.emplace(start, Block{region, State::empty, 0});
   empty_.insert({region, start});
   return true;
@@ -90,7 +89,7 @@ void TensorArena::give(void* memory) {
 // Blocks of one kind only: what has pages is not to be mistaken for what has none.
 void TensorArena::merge_with_neighbours(Blocks::iterator block) {
   const auto merge = [&](Blocks::iterator left, Blocks::iterator right) {
-    if (left->second.state != right->second.state || region_starts_.contains(right->first)) return false;
+    if (left->second.state != right->second.state || regions_.contains(right->first)) return false;
     FreeIndex& index = index_of(left->second.state);
     index.erase({left->second.size, left->first});
     index.erase({right->second.size, right->first});

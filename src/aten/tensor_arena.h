@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "aten/tensor_memory.h"
 
@@ -49,8 +48,7 @@ class TensorArena {
 
   Blocks blocks_;  // cover the regions without gaps
   FreeIndex waiting_, empty_;
-  std::vector<std::pair<std::byte*, std::size_t>> regions_;
-  std::set<std::byte*> region_starts_;  // blocks do not merge across these
+  std::map<std::byte*, std::size_t> regions_;  // blocks do not merge across their starts
   TensorMemoryUse use_;
   std::size_t gives_ = 0;
 };

@@ -94,7 +94,7 @@ const PreparedStep& BatchPreparer::take(std::int64_t step) {
   wait_until_idle(lock);
   Slot& slot = slots_[target_];
   if (slot.error) std::rethrow_exception(std::exchange(slot.error, nullptr));
-  if (slot.prepared.step != step) fill(slot, step, true);
+  if (slot.prepared.step != step) fill(slot, step, false);
   if (digests_ && !slot.digested) {
     slot.prepared.digest = digest_of(slot.prepared, slot.images.const_data_ptr<float>(), slot.labels.const_data_ptr<std::int64_t>(), data_);
     slot.digested = true;

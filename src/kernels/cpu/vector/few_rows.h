@@ -85,7 +85,9 @@ void sum_columns(const FewRows& p, std::int64_t j) {
   const std::int64_t end = p.first + p.terms;
   std::int64_t k = p.first;
   for (; k + 16 <= end; k += 16) {
-    for (int i = 0; i < kGroups * 8 && !kLineByLine; ++i) __builtin_prefetch(ahead + k * kGroups * 8 + i * 16, 0, 1);
+    if constexpr (!kLineByLine) {
+      for (int i = 0; i < kGroups * 8; ++i) __builtin_prefetch(ahead + k * kGroups * 8 + i * 16, 0, 1);
+    }
 #pragma GCC unroll 2
     for (int first = 0; first < kGroups; first += kTogether) {
 #pragma GCC unroll 4

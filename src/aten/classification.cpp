@@ -23,13 +23,13 @@ std::string full_name(std::string_view name, std::string_view overload) {
 struct Certified {
   std::string name;
   std::string_view section;
-  bool on_cpu, on_device;
+  bool on_cpu, on_device, by_host;
 };
 const std::vector<Certified>& all_certified() {
   static const std::vector<Certified> all = [] {
     std::vector<Certified> list;
     for (const CertifiedOperator& op : certified_operators()) {
-      list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu, op.on_device});
+      list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu, op.on_device, op.by_host});
     }
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return list;
@@ -69,7 +69,12 @@ OperatorInfo classify(std::string_view name, std::string_view overload, DeviceKi
   const std::string full = full_name(name, overload);
   OperatorInfo info{std::string(name), std::string(overload), class_of(full, device), "not certified"};
   switch (info.kind) {
-    case OperatorClass::certified: info.reason = find_certified(full, device)->section; break;
+    case OperatorClass::certified: {
+      const Certified& found = *find_certified(full, device);
+      info.reason = found.section;
+      if (found.by_host) info.reason += "; on a GPU by way of the host";
+      break;
+    }
     case OperatorClass::exact: info.reason = find_exact(full)->reason; break;
     case OperatorClass::composite: info.reason = "calls certified and exact operators only"; break;
     case OperatorClass::refused:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aten/certified.h"
+#include "aten/certified/by_host.h"
 #include "aten/certified/device_call.h"
 
 namespace isobit::aten {
@@ -53,6 +54,17 @@ Entry certify_on_host(std::string_view name, std::string_view overload, std::str
   Entry entry = certify<function>(name, overload, section);
   entry.device_kernel = nullptr;
   entry.op.on_device = false;
+  return entry;
+}
+
+// Certified on the CPU; a device's tensors are brought to the host and the results back (by_host.h), integers too.
+template <auto& function>
+Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {
+  using Kernel = DeviceKernel<ByHost<function>::call, DeviceRules{}>;
+  Entry entry = certify<function>(name, overload, section);
+  entry.device_kernel = [] { return torch::CppFunction(TORCH_FN(Kernel::call)); };
+  entry.stock = &Kernel::stock;
+  entry.op.by_host = true;
   return entry;
 }
 

@@ -52,7 +52,7 @@ std::tuple<Tensor&, Tensor&> qr_out(const Tensor& a, c10::string_view mode, Tens
 
 std::vector<Entry> factorisation_operators() {
   constexpr std::string_view householder = "13: Householder's reflections in binary64, rounded once";
-  return {certify_on_host<qr>(kQr, "", householder), certify_on_host<qr_out>(kQr, "out", householder)};
+  return {certify_by_host<qr>(kQr, "", householder), certify_by_host<qr_out>(kQr, "out", householder)};
 }
 
 }  // namespace isobit::aten

@@ -286,10 +286,10 @@ std::vector<Entry> reduced_indexing_operators() {
       certify_on_host<index_reduce_>("aten::index_reduce_", "", reduction),
       certify_on_host<put_>("aten::put_", "", "4: writes in ascending order, or a scatter's sums"),
       certify<unfold_backward>("aten::unfold_backward", "", "4: chain from +0 over the windows"),
-      certify_on_host<unique>("aten::_unique2", "", different),
-      certify_on_host<unique_pair>("aten::_unique", "", different),
-      certify_on_host<unique_dim>("aten::unique_dim", "", different),
-      certify_on_host<mode>("aten::mode", "", "1: the smallest of the commonest values, its last place"),
+      certify_by_host<unique>("aten::_unique2", "", different),
+      certify_by_host<unique_pair>("aten::_unique", "", different),
+      certify_by_host<unique_dim>("aten::unique_dim", "", different),
+      certify_by_host<mode>("aten::mode", "", "1: the smallest of the commonest values, its last place"),
   };
 }
 

@@ -4,6 +4,7 @@ Errors of the file system are OSError; a record that is not what was sealed is D
 """
 
 import datetime
+import difflib
 import hashlib
 import json
 import math
@@ -23,6 +24,16 @@ class DamagedRecord(Exception):
 
 def digest(content):
     return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def digest_file(path):
+    """Of a file that may be large."""
+    sha, size = hashlib.sha256(), 0
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            sha.update(piece)
+            size += len(piece)
+    return {"size": size, "sha256": sha.hexdigest()}
 
 
 def write_file(path, content):
@@ -236,12 +247,15 @@ def manifest_text(run_id, files):
     return text + f'  "digest": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n'
 
 
-def read_record(folder):
-    """name -> bytes of a sealed record's files; DamagedRecord unless every byte is what was sealed."""
+def read_record(folder, checkpoints=True):
+    """name -> bytes of a sealed record's files; DamagedRecord unless every byte is what was sealed.
+
+    checkpoints=False: they are proven, but not read into memory; the answer is (name -> bytes, name -> digest of every file).
+    """
     folder = pathlib.Path(folder)
     try:
         text = (folder / "manifest.json").read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DamagedRecord(f"{folder}: not finished, or no run's folder") from None
     except UnicodeDecodeError:
         raise DamagedRecord(f"{folder / 'manifest.json'}: no manifest of a run") from None
@@ -256,20 +270,26 @@ def read_record(folder):
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()} - {"manifest.json"}
     if present != set(expected):
         raise DamagedRecord(f"{folder}: missing or added: {', '.join(sorted(present ^ set(expected)))}")
-    contents = {path: (folder / path).read_bytes() for path in expected}
-    for path, content in contents.items():
-        if digest(content) != expected[path]:
-            raise DamagedRecord(f"{folder / path}: other content than recorded")
-    return contents
+    contents = {path: (folder / path).read_bytes() for path in expected if checkpoints or not path.startswith("checkpoints/")}
+    for path in expected:
+        if (digest(contents[path]) if path in contents else digest_file(folder / path)) != expected[path]:
+            raise DamagedRecord(f"{folder / path}: other content than recorded (restore the run's folder from a copy)")
+    return contents if checkpoints else (contents, expected)
 
 
 def find_run(runs, word):
     """The folder that `word` means: a path, "last", an id or the beginning of exactly one."""
     if "/" in word or word in (".", ".."):
+        if not pathlib.Path(word, "state.json").exists():
+            raise DamagedRecord(f"{word}: no run's folder")
         return pathlib.Path(word)
     runs = pathlib.Path(runs or os.environ.get("ISOBIT_RUNS") or "runs")
     ids = sorted(path.name for path in runs.iterdir() if re.match(r"\d{8}-\d{6}-", path.name)) if runs.is_dir() else []
-    fitting = ids[-1:] if word == "last" else [name for name in ids if name.startswith(word)]
-    if len(fitting) != 1:
-        raise DamagedRecord(f"{word}: {len(fitting) or 'no'} such runs in {runs}")
-    return runs / fitting[0]
+    fitting = ids[-1:] if word == "last" else [name for name in ids if name == word] or [name for name in ids if name.startswith(word)]
+    if len(fitting) == 1:
+        return runs / fitting[0]
+    if len(fitting) > 1:
+        raise DamagedRecord(f"{word}: {len(fitting)} runs in {runs} begin so (give more of the id)")
+    near = difflib.get_close_matches(word, [*ids, "last"], 1) or ids[-1:]
+    raise DamagedRecord(f"{word}: no such run in {runs} (" +
+                        (f"did you mean '{near[0]}'?" if near else "isobit.record makes one; --runs names another folder") + ")")

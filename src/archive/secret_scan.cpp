@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
+
+#include "archive/secret_rules.h"  // made of secret_rules.txt
 
 namespace isobit::archive {
 namespace {
@@ -13,40 +17,43 @@ namespace {
 using re2::StringPiece;
 
 constexpr const char* kLeftOut = "(left out)";
+constexpr std::string_view kNamePlace = "{NAME}";
 constexpr std::size_t kLeastLength = 8;  // shorter values of variables stand in any text
 
-// What a name of a secret ends in; letters before it are another word ("tokenizer_config" does not end so).
-constexpr const char* kName = "(?i:[A-Z0-9_.-]*?(?:secret|token|passwd|password|passphrase|credentials?|"
-                              "(?:api|access|auth|private|account|encryption|signing|secret)[_-]?key|[a-z]+_pat))";
-
+// The lines of secret_rules.txt, which the Python package reads, too.
 struct Rule {
-  std::string pattern;  // the secret is its first group; the name, where there is one, is its group "name"
-  const char* what;     // "" where the name says it
+  std::string kind, pattern, what;
 };
 
-std::vector<Rule> rules() {
-  const std::string name = std::string(R"((?:^|[^A-Za-z0-9_])(?P<name>)") + kName + R"(|[A-Z0-9_]*_KEY))";
-  return {
-      {R"((-----BEGIN [A-Z ]*PRIVATE KEY-----))", "a private key"},
-      {R"(\b((?:AKIA|ASIA)[0-9A-Z]{16})\b)", "an AWS access key"},
-      {R"(\b(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}))", "a GitHub token"},
-      {R"(\b(glpat-[A-Za-z0-9_-]{20,}))", "a GitLab token"},
-      {R"(\b(hf_[A-Za-z0-9]{30,}))", "a Hugging Face token"},
-      {R"(\b(sk-[A-Za-z0-9_-]{20,}))", "an API key"},
-      {R"(\b(xox[abprs]-[A-Za-z0-9-]{10,}))", "a Slack token"},
-      {R"(\b(AIza[0-9A-Za-z_-]{35}))", "a Google API key"},
-      {R"(\b(pypi-[A-Za-z0-9_-]{40,}|npm_[A-Za-z0-9]{36}))", "a package registry's token"},
-      {R"(\b(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}))", "a signed web token"},
-      {R"([A-Za-z][A-Za-z0-9+.-]*://([^/\s:@"'<>{}()]*:[^/\s@"'<>{}()]+)@)", "user and password in a URL"},
-      // NAME = "value", "name": "value", also where the quotes are escaped
-      {name + R"(\\?["']?\]?\s*(?::\s*[A-Za-z]+\s*)?[:=]\s*[rbu]?\\?["'](?P<value>[A-Za-z0-9+/=_.~!@#$%^&*:-]{6,})\\?["'])", ""},
-      // --token value, NAME=value, name: value; with a digit, so that words of a program pass
-      {name + R"((?:\s*[:=]\s*|\s+)(?P<value>[A-Za-z0-9+/=_~!@#$%^&*-]{8,})(?:\s|\\n|$))", "unquoted"},
-  };
+std::vector<Rule> read_rules() {
+  std::vector<Rule> rules;
+  std::string name;
+  std::istringstream lines(kSecretRules);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    Rule rule;
+    std::istringstream fields(line);
+    std::getline(std::getline(std::getline(fields, rule.kind, '\t'), rule.pattern, '\t'), rule.what, '\t');
+    if (rule.kind == "name") name = rule.pattern;
+    if (const std::size_t at = rule.pattern.find(kNamePlace); at != std::string::npos) rule.pattern.replace(at, kNamePlace.size(), name);
+    rules.push_back(std::move(rule));
+  }
+  return rules;
 }
 
-bool sounds_secret(const std::string& name) {
-  return RE2::FullMatch(name, std::string("(?:") + kName + "|[A-Z0-9_]*(?:KEY|PASS|AUTH))");
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = read_rules();
+  return all;
+}
+
+// Bytes, as Python's re sees them: no text is too broken to be looked at.
+std::unique_ptr<RE2> compiled(const std::string& pattern) { return std::make_unique<RE2>(pattern, RE2::Latin1); }
+
+// The pattern of the one rule of this kind.
+std::unique_ptr<RE2> only(std::string_view kind) {
+  const auto found = std::find_if(rules().begin(), rules().end(), [&](const Rule& rule) { return rule.kind == kind; });
+  if (found == rules().end()) throw std::logic_error(fmt::format("secret_rules.txt has no {}", kind));
+  return compiled(found->pattern);
 }
 
 // Calls `visit(number, line)` for each line, without its newline.
@@ -70,12 +77,14 @@ struct Hit {
 struct SecretScan::Impl {
   struct Compiled {
     std::unique_ptr<RE2> pattern;
-    std::string what;
-    int name, value;  // groups
+    std::string what;  // "" where the name says it
+    bool mixed;        // only values of letters and digits
+    int name, value;   // groups
   };
   std::vector<std::string> allowed;
   std::vector<std::pair<std::string, std::string>> variables;  // name, value: those that sound secret
   std::vector<Compiled> rules;
+  std::unique_ptr<RE2> file;
   std::string home;
 
   [[nodiscard]] std::vector<Hit> hits(std::string_view line) const;
@@ -93,7 +102,7 @@ void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std:
     std::string what = rule.what;
     if (rule.name > 0) {
       const std::string name(groups[static_cast<std::size_t>(rule.name)]);
-      if (what == "unquoted" && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-')) continue;
+      if (rule.mixed && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-')) continue;
       what = fmt::format("a value of {}", name);
     }
     found.push_back({static_cast<std::size_t>(value.data() - line.data()), value.size(), what});
@@ -126,14 +135,17 @@ SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::str
   impl_->allowed = std::move(allowed);
   impl_->home = std::move(home);
   while (impl_->home.ends_with('/')) impl_->home.pop_back();
+  const auto sounds_secret = only("variable");
   for (const auto& [name, value] : variables) {
-    if (value.size() >= kLeastLength && value[0] != '/' && sounds_secret(name)) impl_->variables.emplace_back(name, value);
+    if (value.size() >= kLeastLength && value[0] != '/' && RE2::FullMatch(name, *sounds_secret)) impl_->variables.emplace_back(name, value);
   }
+  impl_->file = only("file");
   for (const Rule& rule : rules()) {
-    auto pattern = std::make_unique<RE2>(rule.pattern, RE2::Quiet);
+    if (rule.kind != "shape" && rule.kind != "named" && rule.kind != "unquoted") continue;
+    auto pattern = compiled(rule.pattern);
     const auto& groups = pattern->NamedCapturingGroups();
     const int name = groups.contains("name") ? groups.at("name") : 0, value = groups.contains("value") ? groups.at("value") : 1;
-    impl_->rules.push_back({std::move(pattern), rule.what, name, value});
+    impl_->rules.push_back({std::move(pattern), rule.what, rule.kind == "unquoted", name, value});
   }
 }
 
@@ -152,7 +164,7 @@ std::vector<Finding> SecretScan::find(const std::string& name, std::string_view 
 bool SecretScan::is_secret_file(const std::string& path) const {
   if (std::any_of(impl_->allowed.begin(), impl_->allowed.end(), [&](const std::string& text) { return path.find(text) != std::string::npos; }))
     return false;
-  return RE2::FullMatch(path, R"((?:.*/)?(?:\.env(?:\..*)?|\.netrc|\.npmrc|\.pypirc|id_(?:rsa|dsa|ecdsa|ed25519)|.*\.(?:pem|p12|pfx|key|keystore)))");
+  return RE2::FullMatch(path, *impl_->file);
 }
 
 std::string SecretScan::redacted(std::string_view text) const {
@@ -173,7 +185,7 @@ std::string SecretScan::redacted(std::string_view text) const {
 std::string SecretScan::without_home(const std::string& text) const {
   std::string homes = "/home/[A-Za-z0-9._-]+|/Users/[A-Za-z0-9._-]+";
   if (!impl_->home.empty()) homes = RE2::QuoteMeta(impl_->home) + "|" + homes;
-  const RE2 pattern("(^|[^A-Za-z0-9._~/-])(?:" + homes + R"()([^A-Za-z0-9._-]|$))");
+  const RE2 pattern("(^|[^A-Za-z0-9._~/-])(?:" + homes + R"()([^A-Za-z0-9._-]|$))", RE2::Latin1);
   std::string result = text;
   // Twice: neighbours share the character between them.
   if (RE2::GlobalReplace(&result, pattern, R"(\1~\2)") > 0) RE2::GlobalReplace(&result, pattern, R"(\1~\2)");

@@ -120,7 +120,7 @@ int run(const Options& options) {
 Action declare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("run", options->run, "A finished run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
-  app.add_option("--out", options->out, "The file to make (default: <id>.tar here)")->type_name("FILE");
+  app.add_option("-o,--out", options->out, "The file to make (default: <id>.tar here)")->type_name("FILE");
   app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
   app.add_flag("--with-weights", options->with_weights, "Checkpoints, too");
   app.add_flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");

@@ -1,17 +1,24 @@
 """isobit export of a Python program's record, and its verification by somebody who has nothing but the file."""
 
+import contextlib
 import gzip
+import io
 import json
+import os
 import pathlib
 import random
+import resource
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
 import unittest
+from unittest import mock
 
 import torch
 
+import isobit.__main__
 from isobit import _exported, _record_files
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
 
@@ -47,6 +54,10 @@ class Export(Folder):
         self.alone()
         verdict = json.loads(self.call(sys.executable, "-m", "isobit", "verify", "run.tar", "--json", "--", "other", expect=1))
         self.assertEqual((verdict["verdict"], verdict["difference"]["step"]), ("different", 1))
+
+    def environment(self, **more):
+        return {**os.environ, "PYTHONPATH": str(pathlib.Path(_exported.__file__).parents[1]),
+                "XDG_CACHE_HOME": str(self.folder / "cache"), **more}
 
     def git(self, *words):
         self.call("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
@@ -84,15 +95,189 @@ class Export(Folder):
                                  'name = "torchscript"\ntorchscript = "net.pt"\n[optimizer]\nname = "sgd"\nlr = 0.1\n')
         self.call(PROGRAM, "run", "small.toml")
         self.exported()
+        self.assertEqual(self.both()[2], (self.folder / "run.tar").read_bytes())
+        self.both("--with-weights")
         (self.folder / "net.pt").unlink()
         self.assertEqual(self.judged(PROGRAM, "verify", "run.tar")["verdict"], "identical")
-        self.call(PROGRAM, "export", "last", "--out", "other.tar", expect=2)
+        self.both(expect=2)
+
+    # ---- python -m isobit export: the same bytes and words as the C++ program's
+
+    def both(self, *options, expect=0, **environment):
+        """What the two programs write, which must be the same: (stdout, stderr, the file or None)."""
+        results = []
+        for call, file in ((self.program, "program.tar"), (self.package, "package.tar")):
+            path = self.folder / file
+            path.unlink(missing_ok=True)
+            code, out, told = call(["export", "last", "--out", file, *options], self.environment(**environment))
+            self.assertEqual(code, expect, out + told)
+            results.append((out.replace(file, "FILE"), told.replace(file, "FILE"), path.read_bytes() if path.exists() else None))
+        self.assertEqual(results[0][:2], results[1][:2])
+        self.assertTrue(results[0][2] == results[1][2], "the files differ")
+        self.assertEqual(results[0][2] is None, expect != 0)
+        return results[0]
+
+    def program(self, words, environment):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                              env=environment)
+        return done.returncode, done.stdout, done.stderr
+
+    def package(self, words, environment):
+        """python -m isobit in this process, which has torch already."""
+        out, told, here = io.StringIO(), io.StringIO(), os.getcwd()
+        with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(told), mock.patch.dict(os.environ, environment),
+              mock.patch.object(sys, "stdin", None)):
+            os.chdir(self.folder)
+            try:
+                return isobit.__main__.main(words), out.getvalue(), told.getvalue()
+            except SystemExit as end:
+                return end.code, out.getvalue(), told.getvalue()
+            finally:
+                os.chdir(here)
+
+    def test_the_package_writes_the_same_bytes(self):
+        self.write("train.py", SCRIPT.replace("END", "run.save(model.state_dict())"))
+        self.train()
+        self.both()
+        self.both("--json")
+        _, _, content = self.both("--with-weights")
+        self.assertIn(b".pt", content)
+        runs = self.folder / "runs"
+        (run,) = (path for path in runs.iterdir() if path.name[0] == "2")
+        with tempfile.TemporaryDirectory() as folder:  # what was exported, exported again
+            back, _ = _exported.unpack(self.folder / "package.tar", folder)
+            shutil.rmtree(run)
+            shutil.move(back, run)
+        self.assertEqual(self.both("--with-weights")[2], content)
+        self.both("--with-weights", "--yes", "--redact", HOME="/nowhere/at/all")
+
+    def test_names_of_more_than_100_bytes(self):
+        self.write("train.py", SCRIPT.replace('"runs", every=2', f'"runs", every=2, name="{"n" * 64}"').replace("END", "run.save(1)"))
+        self.train()
+        self.both("--with-weights")
+        self.call(sys.executable, "-m", "isobit", "verify", "package.tar")
+
+    def test_the_package_refuses_the_same_secrets(self):
+        lines = [f"{key} = {value}" for key, value in (
+            ("API_TOKEN", '"abcd1234efgh"'), ("x", "'hf_" + "a1" * 20 + "'"), ("url", "'https://me:pa55w0rd@example.org'"),
+            ("tokenizer_config", '"abcdefgh"'), ("key", "'-----BEGIN RSA PRIVATE KEY-----'"), ("d", "{'secret': 'qwertz123'}"),
+            ("text", "'--password hunter2222 '"), ("e", "'--password=words of a program'"), ("h", "'/home/alice/x:/home/bob'"),
+            ("v", "'value-of-a-variable and value-of-a-variable'"), ("umlaut", "'Schl\u00fcssel_token=abcd1234 \u00e9'"),
+            ("two", "'sk-" + "z9" * 15 + " ghp_" + "Q" * 36 + "'"), ("MY_KEY", "r'abc%def'"), ("form", "'token\u000cabcd12345 '"))]
+        self.write("parts.py", PARTS + "\n".join(lines) + "\n")
+        self.train()
+        secret = {"OTHER_SECRET": "value-of-a-variable"}
+        _, told, _ = self.both(expect=2, **secret)
+        found = [line.split(":")[2] for line in told.splitlines() if line.startswith("sources.json: parts.py:")]
+        first = PARTS.count("\n") + 1
+        self.assertEqual(sorted({int(number) - first for number in found}), [0, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13])
+        for value in ("abcd1234", "pa55w0rd", "hunter2222", "value-of-a-variable", "qwertz123"):
+            self.assertNotIn(value, told)
+        self.both("--json", expect=2, **secret)
+        _, _, content = self.both("--redact", "--json", **secret)
+        for value in (b"abcd1234", b"pa55w0rd", b"hunter2222", b"value-of-a-variable", b"qwertz123", b"alice"):
+            self.assertNotIn(value, content)
+        self.both(*(word for text in ("a", "KEY", "secret", "sk-") for word in ("--allow", text)), **secret)
+
+    def test_rules_for_secrets_mean_the_same(self):
+        """Random lines made of what the rules look for, through both engines."""
+        draw = random.Random(2)
+        pieces = ["token", "Secret", "API_KEY", "api-key", "password", "passphrase", "x_pat", "=", ":", " = ", '"', "'", "\\\"", "]", " ",
+                  "\t", "a1b2c3d4", "abcdefgh", "12345678", "sk-" + "a" * 20, "://", "u:p@", "AKIA" + "A1" * 8, "\u00e9", "_KEY", ".", "-",
+                  "/home/al", "/Users/b c", "~", "r'", ": str = ", "eyJ" + "a" * 8 + ".eyJ" + "b" * 8 + "." + "c" * 9, "/", "\\n", "K\u212aEY"]
+        self.write("parts.py", PARTS + "".join("# " + "".join(draw.choices(pieces, k=draw.randrange(1, 9))) + "\n" for _ in range(3000)))
+        self.train()
+        _, told, _ = self.both(expect=2)
+        self.assertGreater(told.count("looks like"), 300)
+        self.both("--redact")
+
+    def test_the_package_shows_uncommitted_changes(self):
+        self.git("init", "-q", ".")
+        self.git("add", "train.py", "parts.py")
+        self.git("commit", "-qm", "first")
+        self.write("parts.py", PARTS + "# more\n# \x1b[2J\n")
+        self.write("data.bin", "\0\1")
+        self.write(".env.local", "x=1\n")
+        self.git("add", "-N", "data.bin")
+        self.train()
+        _, told, _ = self.both(expect=2)
+        self.assertIn("  parts.py: +2 -0\n  data.bin", told.replace("  data.bin: binary\n  parts.py: +2 -0\n", "  parts.py: +2 -0\n  data.bin"))
+        self.assertIn("--yes", told)
+        self.both("--yes")
+        self.git("add", "-N", ".env.local")
+        self.train()
+        self.assertIn(".env.local, a file that usually holds secrets", self.both("--yes", expect=2)[1])
+        self.both("--yes", "--redact", expect=2)
+        self.both("--yes", "--allow", ".env.local")
+
+    def test_a_person_is_asked(self):
+        self.git("init", "-q", ".")
+        self.git("add", "train.py", "parts.py")
+        self.git("commit", "-qm", "first")
+        self.write("parts.py", PARTS + "# \x1b[2J\n")
+        self.train()
+        answers = []
+        for words in ((PROGRAM,), (sys.executable, "-m", "isobit")):
+            for answer in ("n", "y"):
+                (self.folder / "run.tar").unlink(missing_ok=True)
+                answers.append(self.ask([*words, "export", "last", "-o", "run.tar"], answer))
+                self.assertEqual((self.folder / "run.tar").exists(), answer == "y")
+        self.assertEqual(answers[:2], answers[2:])
+        self.assertIn("+# ?[2J", answers[0][1])
+        self.assertEqual([code for code, _ in answers[:2]], [2, 0])
+
+    def ask(self, words, answer):
+        """Exit code and what a terminal saw."""
+        terminal, end = os.openpty()
+        process = subprocess.Popen(words, cwd=self.folder, stdin=end, stdout=subprocess.DEVNULL, stderr=end, env=self.environment())
+        os.close(end)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            seen += piece
+            if seen.endswith(b"[y/N] "):
+                os.write(terminal, answer.encode() + b"\n")
+        os.close(terminal)
+        return process.wait(), seen.decode()
+
+    def test_where_it_can_not_be_written(self):
+        self.train()
+
+        def told(*words):
+            code, out, told = self.package(["export", *words], self.environment())
+            self.assertEqual((code, out, told.count("\n")), (2, "", 1), told)
+            return told
+
+        self.write("there.tar", "x")
+        self.assertEqual(told("last", "-o", "there.tar"),
+                         "isobit: there.tar: is there already (name another file, or move that one away)\n")
+        self.assertIn("isobit: no/run.tar: can not be written: no such file or directory (check the path)", told("last", "-o", "no/run.tar"))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        try:
+            self.assertIn("isobit: run.tar: can not be written: file too large (raise the limit", told("last", "-o", "run.tar"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        self.assertEqual([path.name for path in self.folder.glob("*tar")], ["there.tar"])
+        self.assertEqual([path.name for path in self.folder.glob(".tmp*")], [])
+        self.assertIn("isobit: lest: no such run in runs (did you mean 'last'?)", told("lest"))
+        self.assertIn("isobit: the following arguments are required: RUN (see python -m isobit export --help)", told())
+        package = (sys.executable, "-m", "isobit", "export")
+        self.assertIn("example:", self.call(*package, "--help"))
+        (self.folder / "runs" / self.call(*package, "last").partition(".tar")[0] / "steps.jsonl").write_text("")
+        self.assertIn("steps.jsonl: other content than recorded", told("last", "-o", "x.tar"))
 
     def test_what_is_no_export_is_refused(self):
         self.train()
         path = self.exported()
         content = path.read_bytes()
-        top = next(iter(tarfile.open(path))).name.partition("/")[0]
+        with tarfile.open(path) as tar:
+            top = next(iter(tar)).name.partition("/")[0]
 
         def refused(content, part=""):
             path.write_bytes(content)

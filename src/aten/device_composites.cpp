@@ -8,7 +8,9 @@
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/max.h>
+#include <ATen/ops/median.h>
 #include <ATen/ops/min.h>
+#include <ATen/ops/nanmedian.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -52,7 +54,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm(const Tensor
   return {y, mean, invstd, at::empty({0}, x.options().dtype(at::kByte)), 0};
 }
 
-// The gradient goes in equal parts to all places of the extremum; every other place is filled with +0. (Stock
+// The gradient goes in equal parts to all places of the extremum or median; every other place is filled with +0. (Stock
 // multiplies by a mask for CUDA tensors, which gives the zeros signs and makes NaN of an infinite gradient.)
 template <Tensor (*extremum)(const Tensor&)>
 struct Extremum : torch::autograd::Function<Extremum<extremum>> {
@@ -72,6 +74,8 @@ struct Extremum : torch::autograd::Function<Extremum<extremum>> {
 };
 Tensor max(const Tensor& x) { return Extremum<at::max>::apply(x); }
 Tensor min(const Tensor& x) { return Extremum<at::min>::apply(x); }
+Tensor median(const Tensor& x) { return Extremum<at::median>::apply(x); }
+Tensor nanmedian(const Tensor& x) { return Extremum<at::nanmedian>::apply(x); }
 
 }  // namespace
 
@@ -87,6 +91,8 @@ void register_device_composites(torch::Library& device, torch::Library& autograd
   }
   autograd.impl("max", TORCH_FN(isobit::aten::max));
   autograd.impl("min", TORCH_FN(isobit::aten::min));
+  autograd.impl("median", TORCH_FN(isobit::aten::median));
+  autograd.impl("nanmedian", TORCH_FN(isobit::aten::nanmedian));
 }
 
 }  // namespace isobit::aten

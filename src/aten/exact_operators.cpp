@@ -120,7 +120,7 @@ aten::index_copy aten::index_copy.out aten::index_copy_
 )", "which of two writes to one place wins is not known to be as on the CPU"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable
-)", "the order of zeros of both signs and of NaN is not known to be the CPU's"},
+)", "stock's order of zeros of both signs and of NaN is not known to be the CPU's"},
 };
 
 std::vector<ExactOperator> collect() {

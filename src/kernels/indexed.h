@@ -1,9 +1,11 @@
-// Additions by index and running sums: operators whose order is the source's own (contract, section 4).
+// Additions and reductions by index, running sums: operators whose order is the source's own (contract, section 4).
 //
 // Thread-safe; uses the pool.
 #pragma once
 
 #include <cstdint>
+
+#include "contract/chains.h"
 
 namespace isobit::kernels {
 
@@ -20,6 +22,12 @@ struct Occurrences {
 // each a chain of additions from +0, and the pairwise tree. Other rows are not touched.
 void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
                  float alpha, const float* source, float* destination);
+
+using contract::IndexReduction;
+// Single elements: destination[r] with its occurrences source[order[k]] by contract/chains.h's reduced_by_index, the
+// destination before them where include_self. What does not occur is not touched.
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
+                    float* destination);
 
 enum class Cumulative {
   sum,      // t = +0; y[k] = t = t + x[k]

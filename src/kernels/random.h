@@ -15,6 +15,8 @@ void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, 
 void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n);
 // 1 where w < RN(p * 2^32) (p >= 1: always), else 0
 void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n);
+// The same, each element with its own p; out may be p.
+void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n);
 // y = keep ? x * RN(1 / RN(keep)) : +0 with the mask of fill_bernoulli(key, first, keep); dropout in one pass.
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n);
 

@@ -69,16 +69,42 @@ TEST(EverydayFunctions, Reductions) {
   at::manual_seed(322);
   const Tensor x = at::rand({6, 50, 5}) + 0.5, index = at::randint(0, 4, {6, 50, 5}, at::kLong);
   const Tensor self = at::rand({6, 4, 5}) + 0.5;
-  check_on_host("prod", {x}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4);
-  check_on_host("prod of all", {x.flatten().narrow(0, 0, 60)}, [](const Tensors& t) { return at::prod(t[0]); }, 1e-4);
-  check_on_host("logcumsumexp", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 1); });
+  check({"prod", {x}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4});
+  check({"prod of rows", {at::rand({3, 700}) * 0.1 + 0.95}, [](const Tensors& t) { return at::prod(t[0], -1, true); }, 1e-4});
+  check({"prod of all", {x.flatten().narrow(0, 0, 60)}, [](const Tensors& t) { return at::prod(t[0]); }, 1e-4});
+  check({"prod with zeros", {x.narrow(1, 0, 7).sub(0.9).relu()}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4});
+  check({"logcumsumexp", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 1); }});
+  check({"logcumsumexp of rows", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 2); }});
+  check({"cummax", {x}, [](const Tensors& t) { return std::get<0>(at::cummax(t[0], 1)); }});
+  check({"cummin of rows", {at::randn({3, 70})}, [](const Tensors& t) { return std::get<0>(at::cummin(t[0], 1)); }});
+  for (const double order : {1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
+    check({"renorm", {x}, [=](const Tensors& t) { return at::renorm(t[0], order, 1, 0.7); }, 2e-5, /*gradients=*/false});
+  }
   check_on_host("norm of order 3", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 3, at::IntArrayRef{1}); });
   check_on_host("distances of order 3", {at::randn({9, 5}), at::randn({11, 5})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 3); });
   check_on_host("nansum", {x}, [](const Tensors& t) { return at::nansum(t[0], 1); });
   check_on_host("weight norm", {x, at::rand({6, 1, 1})}, [](const Tensors& t) { return at::_weight_norm(t[0], t[1], 0); });
   check_on_host("unfold", {x}, [](const Tensors& t) { return t[0].unfold(1, 7, 2); });
   for (const char* kind : {"sum", "prod", "mean", "amax", "amin"}) {
-    check_on_host(kind, {self, x}, [=](const Tensors& t) { return at::scatter_reduce(t[0], 1, index, t[1], kind, true); }, 1e-4);
+    for (const bool include_self : {true, false}) {
+      check({kind, {self, x}, [=](const Tensors& t) {
+               return at::scatter_reduce(t[0], 1, index.to(t[0].device()), t[1], kind, include_self);
+             }, 1e-4});
+    }
+  }
+  const Tensor rows = at::randint(0, 4, {50}, at::kLong);
+  for (const char* kind : {"prod", "mean", "amax", "amin"}) {
+    for (const bool include_self : {true, false}) {
+      check({kind, {self, x}, [=](const Tensors& t) {
+               return at::index_reduce(t[0], 1, rows.to(t[0].device()), t[1], kind, include_self);
+             }, 1e-4});
+    }
+  }
+  const Tensor places = at::randint(-120, 120, {40}, at::kLong);
+  for (const bool accumulate : {false, true}) {
+    check({"put", {self, at::randn({40})}, [=](const Tensors& t) {
+             return at::put(t[0], places.to(t[0].device()), t[1], accumulate);
+           }, 1e-5, /*gradients=*/accumulate});
   }
 }
 

@@ -7,7 +7,7 @@ namespace {
 TEST(Selection, ValuesGradientsThreadsStridesAndStockBack) {
   at::manual_seed(500);
   const Tensor x = at::randn({4, 5, 33});
-  Case on_host[] = {
+  const Case everywhere[] = {
       {"the largest", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 7)); }},
       {"the smallest along another dimension", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 2, 1, false)); }},
       {"none of them", {x}, [](const Tensors& t) { return std::get<0>(at::topk(t[0], 0)); }},
@@ -15,13 +15,12 @@ TEST(Selection, ValuesGradientsThreadsStridesAndStockBack) {
       {"kth", {x}, [](const Tensors& t) { return std::get<0>(at::kthvalue(t[0], 5, 1)); }},
       {"median", {x}, [](const Tensors& t) { return std::get<0>(at::median(t[0], 2, true)); }},
       {"median of all", {x}, [](const Tensors& t) { return at::median(t[0]); }},
+      {"median of all but NaN", {at::where(x.gt(1), std::numeric_limits<float>::quiet_NaN(), x)},
+       [](const Tensors& t) { return at::nanmedian(t[0]).mul(2); }},
       {"quantiles", {x}, [](const Tensors& t) { return at::quantile(t[0], 0.37, 1); }},
-  };
-  for (Case& c : on_host) {
-    c.on_device = false;
-    check(c);
-  }
-  const Case everywhere[] = {
+      {"sorted", {x}, [](const Tensors& t) { return std::get<0>(at::sort(t[0], 1, true)); }},
+      {"sorted rows", {at::randperm(7500).to(at::kFloat).view({3, 2500})}, [](const Tensors& t) { return std::get<0>(at::sort(t[0])); }},
+      {"median of those that are not NaN", {x}, [](const Tensors& t) { return std::get<0>(at::nanmedian(t[0], 0)); }},
       {"lerp", {x, at::randn({5, 1}), at::rand({33})}, [](const Tensors& t) { return at::lerp(t[0], t[1], t[2]); }},
       {"distances", {at::randn({2, 5, 7}), at::randn({2, 6, 7})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 2.0, 2); }},
       {"sums", {at::randn({5, 7}), at::randn({30, 7})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 1.0); }},
@@ -37,11 +36,16 @@ TEST(Selection, ValuesGradientsThreadsStridesAndStockBack) {
   for (const Case& c : everywhere) check(c);
 }
 
-TEST(Selection, HasTheRanksOfAStableSort) {
+Tensor with_ties() {
   at::manual_seed(501);
   Tensor x = at::randint(-3, 4, {6, 40}).to(at::kFloat).div(2);
   x[1][7] = x[1][9] = x[2][0] = std::numeric_limits<float>::quiet_NaN();
   x[3][5] = -0.0f;
+  return x;
+}
+
+TEST(Selection, HasTheRanksOfAStableSort) {
+  const Tensor x = with_ties();
   const aten::OperatorSwitch on;
   for (const bool largest : {true, false}) {
     const auto [values, indices] = at::sort(x, /*stable=*/true, 1, largest);
@@ -67,6 +71,59 @@ TEST(Selection, LerpHasTheBitsOfItsScalarForm) {
     EXPECT_TRUE(same_bits(at::lerp(a, b, at::full({50}, w)), at::lerp(a, b, w)));
   }
 }
+
+#ifdef ISOBIT_FAKE_CUDA
+// Values and places, integers too, on the CPU and on cuda:0.
+TEST(Selection, RanksOnADeviceAreTheCpus) {
+  if (!kFakeCuda) GTEST_SKIP();
+  const at::Device device(at::kCUDA, 0);
+  using Pair = std::tuple<Tensor, Tensor>;
+  const std::function<Pair(const Tensor&)> both[] = {
+      [](const Tensor& t) { return at::sort(t, 1, false); },
+      [](const Tensor& t) { return at::sort(t, /*stable=*/true, 0, true); },
+      [](const Tensor& t) { return at::topk(t, 7, 1, true); },
+      [](const Tensor& t) { return at::topk(t, 2, 0, false); },
+      [](const Tensor& t) { return Pair(at::argsort(t, 1, false), at::msort(t)); },
+  };
+  const std::function<Pair(const Tensor&)> floats[] = {
+      [](const Tensor& t) { return at::kthvalue(t, 12, 1, true); },
+      [](const Tensor& t) { return at::median(t, 1); },
+      [](const Tensor& t) { return at::median(t, 0, true); },
+      [](const Tensor& t) { return at::nanmedian(t, 1); },
+      [](const Tensor& t) { return Pair(at::median(t), at::nanmedian(t)); },
+      [](const Tensor& t) { return at::median(t[0][0], 0); },
+      [](const Tensor& t) { return at::sort(t[0][0], 0); },
+      [](const Tensor& t) { return at::sort(t.narrow(1, 0, 0), 1); },
+      [](const Tensor& t) { return Pair(at::median(t.narrow(0, 0, 0)), t); },
+      [](const Tensor& t) {
+        Tensor values = at::empty({0}, t.options()), places = at::empty({0}, t.options().dtype(at::kLong));
+        at::sort_out(values, places, t, /*stable=*/true, 1, true);
+        return Pair(values, places);
+      },
+      [](const Tensor& t) { return at::cummax(t, 1); },
+      [](const Tensor& t) { return at::cummin(t, 0); },
+  };
+  const Tensor x = with_ties(), integers = at::randint(-9, 9, {6, 40}, at::kLong);
+  const aten::OperatorSwitch on;
+  const auto expect_same = [&](const auto& call, const Tensor& t) {
+    const auto [values, places] = call(t);
+    const auto [values_there, places_there] = call(t.to(device));
+    EXPECT_TRUE(values_there.is_cuda() && places_there.is_cuda());
+    EXPECT_TRUE(same_bits(values_there.cpu(), values));
+    EXPECT_TRUE(same_bits(places_there.cpu(), places));
+  };
+  (void)take_stock_calls();
+  for (std::size_t i = 0; i < std::size(floats); ++i) {
+    SCOPED_TRACE(i);
+    for (const Tensor& t : {x, scattered(x)}) expect_same(floats[i], t);
+  }
+  for (std::size_t i = 0; i < std::size(both); ++i) {
+    SCOPED_TRACE(i);
+    for (const Tensor& t : {x, scattered(x), integers}) expect_same(both[i], t);
+  }
+  expect_exact_stock_calls();
+}
+#endif
 
 TEST(Selection, Refuses) {
   const Tensor x = at::ones({3, 4});

@@ -20,7 +20,9 @@
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
+#include "kernels/scan.h"
 #include "kernels/softmax.h"
+#include "kernels/sort.h"
 #include "kernels/sweep.h"
 
 namespace isobit::kernels::emulated {
@@ -191,10 +193,42 @@ Results scans() {
   return r;
 }
 
+Results row_scans() {
+  Results r;
+  Floats x = wide_floats(3 * 70, 1);
+  for (std::size_t i = 0; i < x.size(); i += 3) x[i] = x[i / 2];
+  Floats values(x.size());
+  std::vector<std::int64_t> places(x.size());
+  running_extremum(true, 3, 70, 1, x.data(), values.data(), places.data());
+  r.add(values);
+  for (const std::int64_t place : places) r.add(place);
+  for (const std::int64_t size : {70, 33 * 512 + 3}) {  // more leaves than a warp has threads
+    const Floats factors = normal_floats(size, 2, 1.0f, 0.05f);
+    Floats y(1);
+    product(1, size, 1, factors.data(), y.data());
+    r.add(y);
+  }
+  return r;
+}
+
+Results sorts() {
+  Results r;
+  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{100, 5}, {3, 700}, {1, 3 * 2048 + 5}}) {
+    const Floats x = wide_floats(rows * n, 4);
+    Floats values(x.size());
+    std::vector<std::int64_t> places(x.size());
+    sort_rows(false, rows, n, x.data(), values.data(), places.data());
+    r.add(values);
+    for (const std::int64_t place : places) r.add(place);
+  }
+  return r;
+}
+
 const std::map<std::string, std::function<Results()>> kFamilies = {
     {"products", products},     {"convolutions", convolutions}, {"reductions", reductions},
     {"batch_norms", batch_norms}, {"softmaxes", softmaxes},     {"losses", losses},
-    {"integers", integers},     {"scans", scans}};
+    {"integers", integers},     {"scans", scans},
+    {"row_scans", row_scans},   {"sorts", sorts}};
 
 // ---- leaving waits out -----------------------------------------------------------------------------------
 

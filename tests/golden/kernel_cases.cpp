@@ -10,6 +10,7 @@ const std::vector<Case>& kernel_cases() {
     add_function_cases(all);
     add_training_cases(all);
     add_network_cases(all);
+    add_row_cases(all);
     return all;
   }();
   return cases;

@@ -26,5 +26,6 @@ void add_reduce_cases(std::vector<Case>& cases);     // sums, moments, batch nor
 void add_function_cases(std::vector<Case>& cases);   // pointwise, softmax, random
 void add_training_cases(std::vector<Case>& cases);   // optimizers, exact sums, order plans, host scalars
 void add_network_cases(std::vector<Case>& cases);    // group norm, activations with parameters, additions by index, scans
+void add_row_cases(std::vector<Case>& cases);        // sorts, products, running extrema, reductions by index
 
 }  // namespace isobit::golden

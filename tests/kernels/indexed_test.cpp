@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -113,6 +114,69 @@ TEST(IndexedAdd, RowsThatDoNotOccurAreLeftAlone) {
   const Floats y = run(p);
   EXPECT_TRUE(same(y[2], -0.0f));
   EXPECT_TRUE(std::isnan(y[3]));
+}
+
+// Reductions by index of single elements, as the contract has them.
+Floats plainly_reduced(IndexReduction op, const Problem& p, bool include_self, std::size_t leaf = contract::kLeaf) {
+  Floats y = p.destination;
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    Floats met;
+    for (std::int64_t k = 0; k < p.source_rows; ++k) {
+      if (p.index[static_cast<std::size_t>(k)] == r) met.push_back(p.source[static_cast<std::size_t>(k)]);
+    }
+    if (met.empty()) continue;
+    float& to = y[static_cast<std::size_t>(r)];
+    if (op == IndexReduction::sum || op == IndexReduction::mean) {
+      Floats leaves;
+      for (std::size_t i = 0; i < met.size(); ++i) {
+        if (i % leaf == 0) leaves.push_back(0.0f);
+        leaves.back() += met[i];
+      }
+      const float sum = tree(leaves, 0, leaves.size()) + 0.0f;
+      to = include_self ? to + sum : sum;
+      if (op == IndexReduction::mean) to = to / static_cast<float>(met.size() + (include_self ? 1 : 0));
+      continue;
+    }
+    if (include_self) met.insert(met.begin(), to);
+    float t = op == IndexReduction::product ? 1.0f : met[0];
+    for (const float v : met) {
+      if (op == IndexReduction::product) {
+        t = t * v;
+      } else if (std::isnan(t) || std::isnan(v)) {
+        t = NAN;
+      } else {
+        t = (op == IndexReduction::maximum ? std::max(t, v) : std::min(t, v)) + 0.0f;
+      }
+    }
+    to = t;
+  }
+  return y;
+}
+Floats reduced(IndexReduction op, const Problem& p, bool include_self) {
+  Floats y = p.destination;
+  indexed_reduce(op, {p.rows, p.begin.data(), p.order.data()}, include_self, p.source.data(), y.data());
+  return y;
+}
+
+TEST(IndexedReduce, EveryImplementationGivesTheReferencesBits) {
+  for (const auto& [rows, sources] : {std::pair<std::int64_t, std::int64_t>{1, 0}, {5, 1}, {7, 40}, {3, 3000}, {600, 900}}) {
+    for (const bool hostile : {false, true}) {
+      const Problem p = problem(1, rows, sources, 1, 1.0f, hostile);
+      for (int op = 0; op < 5; ++op) {
+        for (const bool include_self : {false, true}) {
+          const auto compute = [&] { return reduced(static_cast<IndexReduction>(op), p, include_self); };
+          const std::string what = "reduction " + std::to_string(op) + ", " + std::to_string(sources) + " to " + std::to_string(rows);
+          EXPECT_TRUE(same_bits(by_reference(compute), plainly_reduced(static_cast<IndexReduction>(op), p, include_self))) << what;
+          expect_reference_bits(compute, what);
+        }
+      }
+    }
+  }
+}
+
+TEST(IndexedReduce, AWrongOrderIsSeen) {
+  const Problem p = problem(1, 3, 3000, 1, 1.0f, false);
+  EXPECT_FALSE(same_bits(reduced(IndexReduction::sum, p, true), plainly_reduced(IndexReduction::sum, p, true, 256)));
 }
 
 Floats scanned(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const Floats& x, bool in_place) {

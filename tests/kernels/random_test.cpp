@@ -53,6 +53,18 @@ TEST(Random, BernoulliBits) {
   }
 }
 
+TEST(Random, BernoulliBitsOfEachElementsOwnProbability) {
+  Floats p = normal_floats(33333, 5, 0.5f, 0.3f);
+  p[0] = 0.0f, p[1] = 1.0f, p[2] = NAN, p[63] = -0.0f, p[64] = 0x1p-149f;
+  expect_reference_bits_for_all_cuts("bernoulli of each", [&](auto first, float* out, auto n) {
+    fill_bernoulli_each(kKey, first, p.data(), out, n);
+  });
+  Floats each(33333), one(33333), constant(33333, 0.3f);
+  fill_bernoulli_each(kKey, 7, constant.data(), each.data(), 33333);
+  fill_bernoulli(kKey, 7, static_cast<double>(0.3f), one.data(), 33333);
+  EXPECT_TRUE(same_bits(each, one));
+}
+
 TEST(Random, DropoutBits) {
   const Floats x = hostile_floats(33333, 4, true);
   for (const double keep : {0.0, 0.5, 0.9, 1.0}) {

@@ -15,12 +15,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
-#include "aten/device_work.h"
-#include "aten/refusal.h"
-#include "contract/functions_wide.h"
-#include "contract/pairwise_tree.h"
-#include "kernels/float_environment.h"
-#include "kernels/threads.h"
+#include "kernels/scan.h"
 
 namespace isobit::aten {
 namespace {
@@ -30,28 +25,23 @@ using at::Tensor;
 using Type = std::optional<at::ScalarType>;
 using Pair = std::tuple<Tensor, Tensor>;
 
-// ---- prod: leaves of 512, chains from 1, and the tree of their products
-
-struct Factor {
-  float value = 1.0f;
-  friend Factor operator+(Factor a, Factor b) { return {a.value * b.value}; }
-};
-float product(const float* x, std::int64_t stride, std::int64_t n) {
-  contract::PairwiseTreeOf<Factor> tree;
-  for (std::int64_t begin = 0; begin < n; begin += contract::kLeaf) {
-    Factor leaf;
-    for (std::int64_t i = begin; i < n && i < begin + contract::kLeaf; ++i) leaf.value = leaf.value * x[i * stride];
-    tree.add(leaf);
+// A dimension of a tensor: [outer, size, inner].
+struct Line {
+  std::int64_t outer = 1, size = 1, inner = 1;
+  Line(const Tensor& x, std::int64_t dim) {
+    if (x.dim() > 0) size = x.size(dim);
+    for (std::int64_t d = 0; d < dim; ++d) outer *= x.size(d);
+    for (std::int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.size(d);
   }
-  return tree.result().value;
-}
+};
+
+// ---- prod: leaves of 512, chains from 1, and the tree of their products
 
 bool exact_product(const Tensor& x, const Type& type) {
   return is_integral(x) && (!type || at::isIntegralType(*type, /*includeBool=*/true));
 }
 Tensor factors(const Tensor& x, const Type& type) {
   constexpr const char* op = "aten::prod";
-  if (working_device() != nullptr) refuse(op, "is not certified on a GPU", "compute this part on the CPU");
   if (type && *type != at::kFloat) refuse_type(op, *type);
   if (!is_integral(x)) require_float(op, x);
   return contiguous(x.to(at::kFloat));
@@ -61,23 +51,14 @@ Tensor prod_dim(const Tensor& given, std::int64_t dim, bool keep, Type type) {
   const Tensor x = factors(given, type);
   dim = at::maybe_wrap_dim(dim, x.dim());
   if (x.dim() == 0) return x.clone();
+  const Line line(x, dim);
   at::DimVector sizes(x.sizes());
-  const std::int64_t n = sizes[dim];
-  std::int64_t outer = 1, inner = 1;
-  for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
-  for (std::int64_t d = dim + 1; d < x.dim(); ++d) inner *= sizes[d];
   if (keep) {
     sizes[dim] = 1;
   } else {
     sizes.erase(sizes.begin() + dim);
   }
-  return write_new(sizes, [&](float* y) {
-    const kernels::FloatEnvironment environment;
-    const float* const from = x.const_data_ptr<float>();
-    kernels::parallel_for(0, outer * inner, 4096 / (n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = product(from + i / inner * n * inner + i % inner, inner, n);
-    });
-  });
+  return write_new(sizes, [&](float* y) { kernels::product(line.outer, line.size, line.inner, x.const_data_ptr<float>(), y); });
 }
 Tensor prod(const Tensor& x, Type type) {
   if (exact_product(x, type)) return at::native::prod(x, type);
@@ -95,22 +76,9 @@ Tensor logcumsumexp(const Tensor& given, std::int64_t dim) {
   require_float(kLogSums, given);
   const Tensor x = contiguous(given);
   dim = at::maybe_wrap_dim(dim, x.dim());
-  std::int64_t outer = 1, n = x.dim() == 0 ? 1 : x.size(dim), inner = 1;
-  for (std::int64_t d = 0; d < dim; ++d) outer *= x.size(d);
-  for (std::int64_t d = dim + 1; d < x.dim(); ++d) inner *= x.size(d);
+  const Line line(x, dim);
   return write_new(x.sizes(), [&](float* y) {
-    const kernels::FloatEnvironment environment;
-    const float* const from = x.const_data_ptr<float>();
-    kernels::parallel_for(0, outer * inner, 128 / (n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t first = i / inner * n * inner + i % inner;
-        double sum = -contract::kInfinityWide;
-        for (std::int64_t k = 0; k < n; ++k) {
-          sum = contract::log_add_exp_of(sum, static_cast<double>(from[first + k * inner]));
-          y[first + k * inner] = contract::rounded(sum);
-        }
-      }
-    });
+    kernels::running_log_sum(line.outer, line.size, line.inner, x.const_data_ptr<float>(), y);
   });
 }
 Tensor& logcumsumexp_out(const Tensor& x, std::int64_t dim, Tensor& out) { return float_out(kLogSums, logcumsumexp(x, dim), out); }
@@ -125,7 +93,13 @@ Pair running_extremum(const Tensor& x, std::int64_t dim) {
   Tensor values = new_tensor(x.sizes(), x.scalar_type()), index = new_tensor(x.sizes(), at::kLong);
   if (x.dim() == 0) return {values.copy_(x), index.zero_()};
   if (x.numel() == 0) return {values, index};
-  largest ? at::_cummax_helper(from, values, index, dim) : at::_cummin_helper(from, values, index, dim);
+  if (is_integral(x)) {
+    largest ? at::_cummax_helper(from, values, index, dim) : at::_cummin_helper(from, values, index, dim);
+  } else {
+    const Line line(x, dim);
+    kernels::running_extremum(largest, line.outer, line.size, line.inner, from.const_data_ptr<float>(),
+                              values.mutable_data_ptr<float>(), index.mutable_data_ptr<std::int64_t>());
+  }
   return {values, index};
 }
 template <bool largest>
@@ -219,19 +193,19 @@ std::vector<Entry> product_operators() {
       certify<prod, kIntegersByStock>("aten::prod", "", products),
       certify<prod_dim, kIntegersByStock>("aten::prod", "dim_int", products),
       certify<prod_out, kIntegersByStockAndOut>("aten::prod", "int_out", products),
-      certify_on_host<logcumsumexp>(kLogSums, "", logs),
-      certify_on_host<logcumsumexp_out>(kLogSums, "out", logs),
-      certify_on_host<running_extremum<true>>("aten::cummax", "", running),
-      certify_on_host<running_extremum_out<true>>("aten::cummax", "out", running),
-      certify_on_host<running_extremum<false>>("aten::cummin", "", running),
-      certify_on_host<running_extremum_out<false>>("aten::cummin", "out", running),
+      certify<logcumsumexp>(kLogSums, "", logs),
+      certify<logcumsumexp_out>(kLogSums, "out", logs),
+      certify<running_extremum<true>, kIntegersByStock>("aten::cummax", "", running),
+      certify<running_extremum_out<true>, kIntegersByStockAndOut>("aten::cummax", "out", running),
+      certify<running_extremum<false>, kIntegersByStock>("aten::cummin", "", running),
+      certify<running_extremum_out<false>, kIntegersByStockAndOut>("aten::cummin", "out", running),
       certify<nansum, kIntegersByStock>("aten::nansum", "", sums),
       certify<nansum_out, kIntegersByStockAndOut>("aten::nansum", "out", sums),
       certify<trace, kIntegersByStock>("aten::trace", "", "4: the sum of the diagonal"),
       certify<std_mean>("aten::std_mean", "correction", "4: leaf moments; sum / RN(n)"),
-      certify_on_host<renorm>("aten::renorm", "", scaled),
-      certify_on_host<renorm_out>("aten::renorm", "out", scaled),
-      certify_on_host<renorm_>("aten::renorm_", "", scaled),
+      certify<renorm>("aten::renorm", "", scaled),
+      certify<renorm_out>("aten::renorm", "out", scaled),
+      certify<renorm_>("aten::renorm_", "", scaled),
       certify<weight_norm>("aten::_weight_norm_interface", "", "10: v * (g / norm)"),
       certify<weight_norm_backward>("aten::_weight_norm_interface_backward", "", "10: of v * (g / norm)"),
       certify<cross>("aten::linalg_cross", "", around),

@@ -17,7 +17,6 @@
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
 #include "aten/refusal.h"
-#include "contract/random.h"
 
 namespace isobit::aten {
 namespace {
@@ -95,7 +94,7 @@ Tensor native_dropout_backward(const Tensor& dy, const Tensor& mask, double scal
   return dy.mul(mask).mul_(scale);
 }
 
-// ---- other distributions, made of uniform and normal numbers on the host
+// ---- other distributions, made of uniform and normal numbers
 
 // 1 - u in (0, 1].
 Tensor open_uniform(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
@@ -132,13 +131,9 @@ Tensor& cauchy_(Tensor& self, double median, double sigma, std::optional<Generat
 Tensor drawn(const char* op, const Tensor& given, const std::optional<Generator>& generator) {
   const Tensor p = contiguous(given.to(at::kFloat));
   const std::uint64_t key = take_key(op, generator);
+  TORCH_CHECK(p.ge(0).logical_and_(p.le(1)).all().item<bool>(), op, ": p must be in [0, 1]");
   return write_new(p.sizes(), [&](float* out) {
-    const float* const chance = p.const_data_ptr<float>();
-    for (std::int64_t i = 0; i < p.numel(); ++i) {
-      TORCH_CHECK(chance[i] >= 0.0f && chance[i] <= 1.0f, op, ": p must be in [0, 1], got ", chance[i]);
-      const auto e = static_cast<std::uint64_t>(i);
-      out[i] = contract::random_block(key, e / 4).word[e % 4] < contract::bernoulli_threshold(chance[i]) ? 1.0f : 0.0f;
-    }
+    kernels::fill_bernoulli_each(key, 0, p.const_data_ptr<float>(), out, p.numel());
   });
 }
 Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, std::optional<Generator> generator) {
@@ -277,17 +272,17 @@ std::vector<Entry> random_operators() {
       certify<uniform_>("aten::uniform_", "", "5: fma(u, high - low, low), u = (w >> 8) * 2^-24"),
       certify<normal_>("aten::normal_", "", "5: fma(z, deviation, mean), z by Box-Muller pairs"),
       certify<bernoulli_>("aten::bernoulli_", "float", "5: 1 where w < RN(p * 2^32)"),
-      certify_on_host<bernoulli_tensor_>("aten::bernoulli_", "Tensor", "5: 1 where w < RN(p * 2^32)"),
-      certify_on_host<bernoulli_out>("aten::bernoulli", "out", "5: 1 where w < RN(p * 2^32)"),
-      certify_on_host<normal_means>("aten::normal", "Tensor_float", "5: RN(z * deviation) + mean"),
-      certify_on_host<normal_deviations>("aten::normal", "float_Tensor", "5: RN(z * deviation) + mean"),
-      certify_on_host<normal_both>("aten::normal", "Tensor_Tensor", "5: RN(z * deviation) + mean"),
-      certify_on_host<exponential_>("aten::exponential_", "", "5: -log(1 - u) / lambda"),
-      certify_on_host<geometric_>("aten::geometric_", "", "5: ceil(log(1 - u) / log1p(-p))"),
-      certify_on_host<log_normal_>("aten::log_normal_", "", "5: exp of a normal number"),
-      certify_on_host<cauchy_>("aten::cauchy_", "", "5: tan(pi (u - 0.5)) * sigma + median"),
-      certify_on_host<draw_places>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
-      certify_on_host<multinomial_out>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
+      certify<bernoulli_tensor_>("aten::bernoulli_", "Tensor", "5: 1 where w < RN(p * 2^32)"),
+      certify<bernoulli_out>("aten::bernoulli", "out", "5: 1 where w < RN(p * 2^32)"),
+      certify<normal_means>("aten::normal", "Tensor_float", "5: RN(z * deviation) + mean"),
+      certify<normal_deviations>("aten::normal", "float_Tensor", "5: RN(z * deviation) + mean"),
+      certify<normal_both>("aten::normal", "Tensor_Tensor", "5: RN(z * deviation) + mean"),
+      certify<exponential_>("aten::exponential_", "", "5: -log(1 - u) / lambda"),
+      certify<geometric_>("aten::geometric_", "", "5: ceil(log(1 - u) / log1p(-p))"),
+      certify<log_normal_>("aten::log_normal_", "", "5: exp of a normal number"),
+      certify<cauchy_>("aten::cauchy_", "", "5: tan(pi (u - 0.5)) * sigma + median"),
+      certify<draw_places>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
+      certify<multinomial_out>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
       certify<random_>("aten::random_", "", "5: floor(w * 2^-64 * range), from 0 to the type's highest"),
       certify<random_to_>("aten::random_", "to", "5: floor(w * 2^-64 * range)"),
       certify<random_from_>("aten::random_", "from", "5: low + floor(w * 2^-64 * range)"),

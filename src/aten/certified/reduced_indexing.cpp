@@ -19,9 +19,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/indexed_plan.h"
-#include "contract/extrema.h"
-#include "contract/ordered_dot.h"
-#include "kernels/float_environment.h"
+#include "aten/device_work.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -31,42 +29,17 @@ using at::Tensor;
 
 // ---- scatter_reduce: what meets one destination, in ascending source order
 
-enum class Reduction { sum, product, mean, maximum, minimum };
-Reduction reduction_of(const char* op, std::string_view name) {
-  if (name == "sum") return Reduction::sum;
-  if (name == "prod") return Reduction::product;
-  if (name == "mean") return Reduction::mean;
+using kernels::IndexReduction;
+IndexReduction reduction_of(const char* op, std::string_view name) {
+  if (name == "sum") return IndexReduction::sum;
+  if (name == "prod") return IndexReduction::product;
+  if (name == "mean") return IndexReduction::mean;
   TORCH_CHECK(name == "amax" || name == "amin", op, ": no reduction '", name, "'");
-  return name == "amax" ? Reduction::maximum : Reduction::minimum;
-}
-
-// Leaves of 512, chains from +0, and the tree: a scatter's sum (section 4).
-template <class At>
-float ordered_sum(std::int64_t n, At at) {
-  contract::PairwiseTree tree;
-  for (std::int64_t begin = 0; begin < n; begin += contract::kLeaf) {
-    float leaf = 0.0f;
-    for (std::int64_t i = begin; i < n && i < begin + contract::kLeaf; ++i) leaf += at(i);
-    tree.add(leaf);
-  }
-  return tree.result();
-}
-template <class At>
-float reduced(Reduction kind, std::int64_t n, float self, bool include_self, At at) {
-  if (kind == Reduction::sum || kind == Reduction::mean) {
-    const float s = ordered_sum(n, at), total = include_self ? self + s : s;
-    return kind == Reduction::sum ? total : total / static_cast<float>(n + (include_self ? 1 : 0));
-  }
-  float t = include_self ? self : kind == Reduction::product ? 1.0f : at(0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float v = at(i);
-    t = kind == Reduction::product ? t * v : kind == Reduction::maximum ? contract::maximum(t, v) : contract::minimum(t, v);
-  }
-  return t;
+  return name == "amax" ? IndexReduction::maximum : IndexReduction::minimum;
 }
 
 Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& given_index, const Tensor& source,
-                       Reduction kind, bool include_self) {
+                       IndexReduction kind, bool include_self) {
   require_float(op, {&self, &source});
   const Tensor result = fresh_copy(self);
   if (given_index.numel() == 0) return result;
@@ -84,17 +57,8 @@ Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, con
   check_index(op, index, to.size(dim));
   from = contiguous(from);
   const IndexedPlan plan = plan_of(linear_destinations(index, to.sizes(), dim), to.numel());
-  const kernels::Occurrences met = plan.occurrences();
-  const float* const values = from.const_data_ptr<float>();
-  float* const y = result.mutable_data_ptr<float>();
-  const kernels::FloatEnvironment environment;
-  kernels::parallel_for(0, met.rows, 1024, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t n = met.begin[i + 1] - met.begin[i];
-      const std::int64_t* const order = met.order + met.begin[i];
-      if (n > 0) y[i] = reduced(kind, n, y[i], include_self, [&](std::int64_t k) { return values[order[k]]; });
-    }
-  });
+  kernels::indexed_reduce(kind, plan.occurrences(), include_self, from.const_data_ptr<float>(),
+                          result.mutable_data_ptr<float>());
   return result;
 }
 
@@ -120,7 +84,7 @@ Tensor index_reduce(const Tensor& self, std::int64_t dim, const Tensor& index, c
                     bool include_self) {
   if (is_integral(self)) return at::cpu::index_reduce(self, dim, index, source, name, include_self);
   TORCH_CHECK(name != "sum" && index.dim() <= 1, kIndex, ": prod, mean, amax or amin by an index of one dimension expected");
-  const Reduction kind = reduction_of(kIndex, name);
+  const IndexReduction kind = reduction_of(kIndex, name);
   dim = at::maybe_wrap_dim(dim, self.dim());
   TORCH_CHECK(source.dim() == self.dim() && (self.dim() == 0 || source.size(dim) == index.numel()), kIndex, ": source ",
               source.sizes(), " does not fit ", index.numel(), " indices");
@@ -157,12 +121,25 @@ Tensor unfold_backward(const Tensor& given_dy, at::IntArrayRef sizes, std::int64
 
 // ---- put: places in row-major order, the last of two at one place, or their sum by scatter
 
+// A scatter whose last write to a place wins, whatever the device: the writes are sorted out on the host.
+Tensor last_written(const Tensor& flat, const Tensor& place, const Tensor& from) {
+  if (from.numel() == 0) return flat;
+  const Tensor to = on_host(place), winner = host_integers(flat.numel());
+  check_index("aten::put_", to, flat.numel());
+  std::int64_t* const last = winner.mutable_data_ptr<std::int64_t>();
+  std::fill_n(last, flat.numel(), -1);
+  for (std::int64_t k = 0; k < to.numel(); ++k) last[to.const_data_ptr<std::int64_t>()[k]] = k;
+  const Tensor chosen = winner.to(flat.device());
+  return at::where(chosen.ge(0), from.index_select(0, chosen.clamp_min(0)), flat);
+}
 Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
   TORCH_CHECK(index.numel() == source.numel() && source.scalar_type() == self.scalar_type(), "aten::put_: ", source.numel(),
               " values of the tensor's type expected for ", index.numel(), " places");
   const Tensor flat = self.reshape({-1}), from = source.reshape({-1}), given = index.reshape({-1});
   const Tensor place = at::where(given.lt(0), given.add(flat.numel()), given);
-  const Tensor result = accumulate ? flat.scatter_add(0, place, from) : flat.scatter(0, place, from);
+  const Tensor result = accumulate ? flat.scatter_add(0, place, from)
+                        : working_device() != nullptr ? last_written(flat, place, from)
+                                                      : flat.scatter(0, place, from);
   return self.copy_(result.view(self.sizes()));
 }
 
@@ -278,13 +255,13 @@ std::vector<Entry> reduced_indexing_operators() {
   constexpr std::string_view reduction = "4: occurrences in ascending order; sums in leaves of 512 and the tree, else a chain";
   constexpr std::string_view different = "1: stable sort, NaN last; the first of equal values";
   return {
-      certify_on_host<scatter_reduce>(kScatter, "two", reduction),
-      certify_on_host<scatter_reduce_out>(kScatter, "two_out", reduction),
-      certify_on_host<scatter_reduce_>("aten::scatter_reduce_", "two", reduction),
-      certify_on_host<index_reduce>(kIndex, "", reduction),
-      certify_on_host<index_reduce_out>(kIndex, "out", reduction),
-      certify_on_host<index_reduce_>("aten::index_reduce_", "", reduction),
-      certify_on_host<put_>("aten::put_", "", "4: writes in ascending order, or a scatter's sums"),
+      certify<scatter_reduce, kIntegersByStock>(kScatter, "two", reduction),
+      certify<scatter_reduce_out, kIntegersByStockAndOut>(kScatter, "two_out", reduction),
+      certify<scatter_reduce_, kIntegersByStock>("aten::scatter_reduce_", "two", reduction),
+      certify<index_reduce, kIntegersByStock>(kIndex, "", reduction),
+      certify<index_reduce_out, kIntegersByStockAndOut>(kIndex, "out", reduction),
+      certify<index_reduce_, kIntegersByStock>("aten::index_reduce_", "", reduction),
+      certify<put_>("aten::put_", "", "4: writes in ascending order, or a scatter's sums"),
       certify<unfold_backward>("aten::unfold_backward", "", "4: chain from +0 over the windows"),
       certify_by_host<unique>("aten::_unique2", "", different),
       certify_by_host<unique_pair>("aten::_unique", "", different),

@@ -1,17 +1,21 @@
-// Values by rank: topk, kthvalue, median (contract, section 1: sorting is stable, so every rank has one index). And lerp with
-// a tensor of weights.
+// Values by rank: sort, topk, kthvalue, median (contract, section 1: sorting is stable, so every rank has one index). And lerp
+// with a tensor of weights. The CPU's ranks are found row by row without a whole sort; a device sorts (kernels/sort.h).
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/addcmul.h>
+#include <ATen/ops/rshift.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "aten/device_work.h"
+#include "kernels/sort.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -47,6 +51,10 @@ Rows rows_of(const char* op, const Tensor& given, std::int64_t dim) {
   return {contiguous(x.movedim(dim, -1)), dim, n, n == 0 ? 0 : x.numel() / n};
 }
 
+Pair placed_back(const Rows& rows, const Tensor& values, const Tensor& indices) {
+  return {contiguous(values.movedim(-1, rows.dim)), contiguous(indices.movedim(-1, rows.dim))};
+}
+
 // pick(row's values, n, chosen indices): `each` of them for every row. Placed back at dim.
 template <class Pick>
 Pair picked(const Rows& rows, std::int64_t each, Pick pick) {
@@ -68,7 +76,20 @@ Pair picked(const Rows& rows, std::int64_t each, Pick pick) {
       }
     }
   });
-  return {contiguous(values.movedim(-1, rows.dim)), contiguous(indices.movedim(-1, rows.dim))};
+  return placed_back(rows, values, indices);
+}
+
+// Every row sorted.
+Pair sorted_rows(const Rows& rows, bool descending) {
+  const Tensor values = new_tensor(rows.x.sizes()), indices = new_tensor(rows.x.sizes(), at::kLong);
+  kernels::sort_rows(descending, rows.count, rows.n, rows.x.const_data_ptr<float>(), values.mutable_data_ptr<float>(),
+                     indices.mutable_data_ptr<std::int64_t>());
+  return {values, indices};
+}
+// Those from `first` on of every sorted row, in memory of their own.
+Pair part_of_sorted(const Rows& rows, bool descending, std::int64_t first, std::int64_t count) {
+  const auto [values, indices] = sorted_rows(rows, descending);
+  return placed_back(rows, values.narrow(-1, first, count).clone(), indices.narrow(-1, first, count).clone());
 }
 OutPair into(const Pair& results, Tensor& values, Tensor& indices) {
   copy_out(values, std::get<0>(results));
@@ -76,18 +97,44 @@ OutPair into(const Pair& results, Tensor& values, Tensor& indices) {
   return {values, indices};
 }
 
-// The one of rank `rank`, first in the order.
-Pair of_rank(const Rows& rows, std::int64_t rank, bool keep, bool whole) {
-  Pair found = picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+Pair found_of_rank(const Rows& rows, std::int64_t rank) {
+  if (working_device() != nullptr) return part_of_sorted(rows, false, rank, 1);
+  return picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
     const auto at = order.begin() + rank;
     std::nth_element(order.begin(), at, order.end(), Before{row, false});
     std::iter_swap(order.begin(), at);
   });
+}
+// The one of rank `rank`.
+Pair of_rank(const Rows& rows, std::int64_t rank, bool keep, bool whole) {
+  const Pair found = found_of_rank(rows, rank);
   if (keep && !whole) return found;
   return {std::get<0>(found).squeeze(rows.dim), std::get<1>(found).squeeze(rows.dim)};
 }
 
+// ---- sort, on devices: the CPU's is stock's, made stable
+
+constexpr const char* kSort = "aten::sort";
+Pair sort_stable(const Tensor& x, std::optional<bool> /*stable*/, std::int64_t dim, bool descending) {
+  const Rows rows = rows_of(kSort, x, dim);
+  const auto [values, indices] = sorted_rows(rows, descending);
+  const Pair found = placed_back(rows, values, indices);
+  if (x.dim() > 0) return found;
+  return {std::get<0>(found).squeeze(0), std::get<1>(found).squeeze(0)};
+}
+OutPair sort_stable_out(const Tensor& x, std::optional<bool> stable, std::int64_t dim, bool descending, Tensor& values,
+                 Tensor& indices) {
+  return into(sort_stable(x, stable, dim, descending), values, indices);
+}
+
 // ---- topk: the first k of a stable sort, always sorted
+
+Pair first_of(const Rows& rows, std::int64_t k, bool largest) {
+  if (working_device() != nullptr) return part_of_sorted(rows, largest, 0, k);
+  return picked(rows, k, [&](const float* row, std::vector<std::int64_t>& order) {
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), Before{row, largest});
+  });
+}
 
 constexpr const char* kTop = "aten::topk";
 Pair topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool /*sorted*/) {
@@ -99,9 +146,7 @@ Pair topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool 
     return {part(values), part(indices)};
   }
   const Rows rows = rows_of(kTop, x, dim);
-  Pair found = picked(rows, k, [&](const float* row, std::vector<std::int64_t>& order) {
-    std::partial_sort(order.begin(), order.begin() + k, order.end(), Before{row, largest});
-  });
+  const Pair found = first_of(rows, k, largest);
   if (x.dim() > 0) return found;
   TORCH_CHECK(k == 1, kTop, ": one value of one expected");
   return {std::get<0>(found).squeeze(0), std::get<1>(found).squeeze(0)};
@@ -121,18 +166,29 @@ OutPair kthvalue_out(const Tensor& x, std::int64_t k, std::int64_t dim, bool kee
 
 constexpr const char* kMedian = "aten::median";
 // NaN comes last in the order: a row's median is its first NaN, or (skip) the median of the others.
-Pair medians(const char* op, const Tensor& x, std::int64_t dim, bool keep, bool skip) {
-  const Rows rows = rows_of(op, x, dim);
-  TORCH_CHECK_INDEX(rows.n > 0, op, ": no values along dimension ", dim);
-  Pair found = picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+std::int64_t median_rank(std::int64_t numbers, std::int64_t n, bool skip) {
+  return numbers < n && !skip ? numbers : (std::max<std::int64_t>(numbers, 1) - 1) / 2;
+}
+Pair found_medians(const Rows& rows, bool skip) {
+  if (working_device() != nullptr) {  // median_rank for every row
+    const Tensor numbers = rows.x.eq(rows.x).sum(-1, /*keepdim=*/true);
+    const Tensor middle = at::__rshift__(numbers.clamp_min(1).sub(1), 1);
+    const Tensor rank = skip ? middle : at::where(numbers.lt(rows.n), numbers, middle);
+    const auto [values, indices] = sorted_rows(rows, false);
+    return placed_back(rows, values.gather(-1, rank), indices.gather(-1, rank));
+  }
+  return picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
     std::int64_t numbers = 0;
     for (const std::int64_t i : order) numbers += row[i] == row[i];
-    const bool any = numbers < rows.n;
-    const std::int64_t rank = any && !skip ? numbers : (std::max<std::int64_t>(numbers, 1) - 1) / 2;
-    const auto at = order.begin() + rank;
+    const auto at = order.begin() + median_rank(numbers, rows.n, skip);
     std::nth_element(order.begin(), at, order.end(), Before{row, false});
     std::iter_swap(order.begin(), at);
   });
+}
+Pair medians(const char* op, const Tensor& x, std::int64_t dim, bool keep, bool skip) {
+  const Rows rows = rows_of(op, x, dim);
+  TORCH_CHECK_INDEX(rows.n > 0, op, ": no values along dimension ", dim);
+  const Pair found = found_medians(rows, skip);
   if (keep && x.dim() > 0) return found;
   return {std::get<0>(found).squeeze(rows.dim), std::get<1>(found).squeeze(rows.dim)};
 }
@@ -171,15 +227,18 @@ Tensor& lerp_(Tensor& a, const Tensor& b, const Tensor& weight) {
 
 std::vector<Entry> selection_operators() {
   constexpr std::string_view rank = "1: ranks of a stable sort, NaN last";
+  constexpr std::string_view order = "1: a stable sort, NaN last";
   constexpr std::string_view mix = "8: fma(w, d, a) or fma(RN(w - 1), d, b)";
   return {
-      certify_on_host<topk>(kTop, "", rank),
-      certify_on_host<topk_out>(kTop, "values", rank),
-      certify_on_host<kthvalue_out>(kKth, "values", rank),
-      certify_on_host<median<false>>(kMedian, "", rank),
-      certify_on_host<median_dim_out<false>>(kMedian, "dim_values", rank),
-      certify_on_host<median<true>>("aten::nanmedian", "", rank),
-      certify_on_host<median_dim_out<true>>("aten::nanmedian", "dim_values", rank),
+      certify_on_device<sort_stable, kIntegersByStock>(kSort, "stable", order),
+      certify_on_device<sort_stable_out, kIntegersByStockAndOut>(kSort, "values_stable", order),
+      certify<topk>(kTop, "", rank),
+      certify<topk_out>(kTop, "values", rank),
+      certify<kthvalue_out>(kKth, "values", rank),
+      certify<median<false>>(kMedian, "", rank),
+      certify<median_dim_out<false>>(kMedian, "dim_values", rank),
+      certify<median<true>>("aten::nanmedian", "", rank),
+      certify<median_dim_out<true>>("aten::nanmedian", "dim_values", rank),
       certify<lerp>(kLerp, "Tensor", mix),
       certify<lerp_out>(kLerp, "Tensor_out", mix),
       certify<lerp_>("aten::lerp_", "Tensor", mix),

@@ -98,9 +98,33 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
   const FloatEnvironment environment;
   active_table().indexed_add(occurrences, outer, source_rows, inner, alpha, source, destination);
 }
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
+                    float* destination) {
+  const FloatEnvironment environment;
+  active_table().indexed_reduce(op, occurrences, include_self, source, destination);
+}
 void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
   const FloatEnvironment environment;
   active_table().cumulative(op, outer, size, inner, x, y);
+}
+
+void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().product(outer, size, inner, x, y);
+}
+void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().running_log_sum(outer, size, inner, x, y);
+}
+void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x,
+                      float* values, std::int64_t* places) {
+  const FloatEnvironment environment;
+  active_table().running_extremum(largest, outer, size, inner, x, values, places);
+}
+
+void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values, std::int64_t* places) {
+  const FloatEnvironment environment;
+  active_table().sort_rows(descending, rows, n, x, values, places);
 }
 
 void softmax(const SoftmaxShape& shape, const float* x, float* y) {
@@ -240,6 +264,10 @@ void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviat
 void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n) {
   const FloatEnvironment environment;
   active_table().fill_bernoulli(key, first, p, out, n);
+}
+void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().fill_bernoulli_each(key, first, p, out, n);
 }
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
   const FloatEnvironment environment;

@@ -31,6 +31,8 @@ KernelTable make_table(Isa isa) {
   ISOBIT_FILL_ALL(reference, t);
   reference::fill_elementwise(t);
   reference::fill_indexed(t);
+  reference::fill_scan(t);
+  reference::fill_sort(t);
   ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);
   return t;
 }

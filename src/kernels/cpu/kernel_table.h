@@ -22,7 +22,9 @@
 #include "kernels/pool2d.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
+#include "kernels/scan.h"
 #include "kernels/softmax.h"
+#include "kernels/sort.h"
 
 namespace isobit::kernels {
 
@@ -83,7 +85,14 @@ struct KernelTable {
   decltype(&kernels::ternary_with) ternary_with = nullptr;
 
   decltype(&kernels::indexed_add) indexed_add = nullptr;
+  decltype(&kernels::indexed_reduce) indexed_reduce = nullptr;
   decltype(&kernels::cumulative) cumulative = nullptr;
+
+  decltype(&kernels::product) product = nullptr;
+  decltype(&kernels::running_log_sum) running_log_sum = nullptr;
+  decltype(&kernels::running_extremum) running_extremum = nullptr;
+
+  decltype(&kernels::sort_rows) sort_rows = nullptr;
 
   decltype(&kernels::exact_binary) exact_binary = nullptr;
   decltype(&kernels::exact_unary) exact_unary = nullptr;
@@ -93,6 +102,7 @@ struct KernelTable {
   decltype(&kernels::fill_uniform) fill_uniform = nullptr;
   decltype(&kernels::fill_normal) fill_normal = nullptr;
   decltype(&kernels::fill_bernoulli) fill_bernoulli = nullptr;
+  decltype(&kernels::fill_bernoulli_each) fill_bernoulli_each = nullptr;
   decltype(&kernels::dropout) dropout = nullptr;
 
   decltype(&kernels::sgd_step) sgd_step = nullptr;
@@ -131,6 +141,8 @@ namespace reference {
 ISOBIT_DECLARE_FILLS
 void fill_elementwise(KernelTable& t);  // no vector build: the CPU's own come from stock
 void fill_indexed(KernelTable& t);      // nor here: every host uses the reference's
+void fill_scan(KernelTable& t);         // nor here
+void fill_sort(KernelTable& t);         // nor here
 }
 namespace avx2 { ISOBIT_DECLARE_FILLS }
 namespace avx512 { ISOBIT_DECLARE_FILLS }

@@ -1,4 +1,4 @@
-// Additions by index, a thread per destination element; running sums, a thread per line, or where lines lie
+// Additions and reductions by index, a thread per destination element; running sums, a thread per line, or where lines lie
 // side by side in memory only with themselves, a warp that loads 32 elements at once.
 #include "kernels/indexed.h"
 
@@ -39,6 +39,24 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
                  float alpha, const float* source, float* destination) {
   const std::int64_t count = outer * occurrences.rows * inner;
   launch(indexed_add_kernel, {ceil_div(count, kThreads), kThreads}, occurrences, count, source_rows, inner, alpha, source,
+         destination);
+}
+
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void indexed_reduce_kernel(IndexReduction op, Occurrences occurrences,
+                                                                           bool include_self, const float* source,
+                                                                           float* destination) {
+  const std::int64_t r = block_index() * kThreads + thread_index();
+  if (r >= occurrences.rows) return;
+  const std::int64_t count = occurrences.begin[r + 1] - occurrences.begin[r];
+  const std::int64_t* const order = occurrences.order + occurrences.begin[r];
+  if (count == 0) return;
+  destination[r] = contract::reduced_by_index(op, count, destination[r], include_self,
+                                              [=](std::int64_t k) { return source[order[k]]; });
+}
+
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
+                    float* destination) {
+  launch(indexed_reduce_kernel, {ceil_div(occurrences.rows, kThreads), kThreads}, op, occurrences, include_self, source,
          destination);
 }
 
@@ -104,6 +122,7 @@ void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64
 
 void fill_indexed(KernelTable& t) {
   t.indexed_add = indexed_add;
+  t.indexed_reduce = indexed_reduce;
   t.cumulative = cumulative;
 }
 

@@ -43,6 +43,16 @@ struct Bernoulli {
   ISOBIT_HOST_DEVICE float value(std::uint32_t word) const { return word < threshold ? 1.0f : 0.0f; }
 };
 
+struct BernoulliEach {
+  static constexpr bool kReads = true;
+  ISOBIT_HOST_DEVICE Float4 operator()(const contract::PhiloxBlock& b, Float4 p) const {
+    return {value(b.word[0], p.x), value(b.word[1], p.y), value(b.word[2], p.z), value(b.word[3], p.w)};
+  }
+  ISOBIT_HOST_DEVICE float value(std::uint32_t word, float p) const {
+    return word < contract::bernoulli_threshold(static_cast<double>(p)) ? 1.0f : 0.0f;
+  }
+};
+
 struct Dropout {
   static constexpr bool kReads = true;
   std::uint64_t threshold;
@@ -106,6 +116,9 @@ void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviat
 void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n) {
   run(Bernoulli{contract::bernoulli_threshold(p)}, key, first, out, out, n);
 }
+void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n) {
+  run(BernoulliEach{}, key, first, p, out, n);
+}
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
   run(Dropout{contract::bernoulli_threshold(keep), 1.0f / static_cast<float>(keep)}, key, first, x, y, n);
 }
@@ -116,6 +129,7 @@ void fill_random(KernelTable& t) {
   t.fill_uniform = fill_uniform;
   t.fill_normal = fill_normal;
   t.fill_bernoulli = fill_bernoulli;
+  t.fill_bernoulli_each = fill_bernoulli_each;
   t.dropout = dropout;
 }
 

@@ -63,6 +63,19 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
   });
 }
 
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
+                    float* destination) {
+  parallel_for(0, occurrences.rows, 1024, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t count = occurrences.begin[r + 1] - occurrences.begin[r];
+      const std::int64_t* const order = occurrences.order + occurrences.begin[r];
+      if (count == 0) continue;
+      destination[r] = contract::reduced_by_index(op, count, destination[r], include_self,
+                                                  [=](std::int64_t k) { return source[order[k]]; });
+    }
+  });
+}
+
 template <class Step>
 void run(std::int64_t outer, std::int64_t size, std::int64_t inner, float start, const float* x, float* y, Step step) {
   const std::int64_t pieces = (inner + kWide - 1) / kWide;
@@ -91,6 +104,7 @@ void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64
 
 void fill_indexed(KernelTable& t) {
   t.indexed_add = indexed_add;
+  t.indexed_reduce = indexed_reduce;
   t.cumulative = cumulative;
 }
 

@@ -42,6 +42,14 @@ void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out,
   });
 }
 
+void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n) {
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      out[i] = word_of(key, first + i) < contract::bernoulli_threshold(static_cast<double>(p[i])) ? 1.0f : 0.0f;
+    }
+  });
+}
+
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
   const std::uint64_t threshold = contract::bernoulli_threshold(keep);
   const float factor = 1.0f / static_cast<float>(keep);
@@ -58,6 +66,7 @@ void fill_random(KernelTable& t) {
   t.fill_uniform = fill_uniform;
   t.fill_normal = fill_normal;
   t.fill_bernoulli = fill_bernoulli;
+  t.fill_bernoulli_each = fill_bernoulli_each;
   t.dropout = dropout;
 }
 

@@ -1,0 +1,64 @@
+// Products and running values. Every host uses these: a chain has no lanes.
+#include "kernels/scan.h"
+
+#include "contract/chains.h"
+#include "contract/functions_wide.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels::reference {
+namespace {
+
+// line(first): elements first, first + inner, ... of the array.
+template <class Line>
+void each_line(std::int64_t outer, std::int64_t size, std::int64_t inner, std::int64_t grain, Line line) {
+  parallel_for(0, outer * inner, grain / (size + 1) + 1, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) line(i, i / inner * size * inner + i % inner);
+  });
+}
+
+void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  each_line(outer, size, inner, 4096, [=](std::int64_t i, std::int64_t first) {
+    contract::PairwiseTreeOf<contract::Factor> tree;
+    for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
+      contract::Factor leaf;
+      for (std::int64_t k = begin; k < size && k < begin + contract::kLeaf; ++k) {
+        leaf = leaf + contract::Factor{x[first + k * inner]};
+      }
+      tree.add(leaf);
+    }
+    y[i] = tree.result().value;
+  });
+}
+
+void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  each_line(outer, size, inner, 128, [=](std::int64_t, std::int64_t first) {
+    double sum = -contract::kInfinityWide;
+    for (std::int64_t k = 0; k < size; ++k) {
+      sum = contract::log_add_exp_of(sum, static_cast<double>(x[first + k * inner]));
+      y[first + k * inner] = contract::rounded(sum);
+    }
+  });
+}
+
+void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x,
+                      float* values, std::int64_t* places) {
+  each_line(outer, size, inner, 4096, [=](std::int64_t, std::int64_t first) {
+    std::int64_t best = 0;
+    for (std::int64_t k = 0; k < size; ++k) {
+      if (contract::takes_over(largest, x[first + k * inner], x[first + best * inner])) best = k;
+      values[first + k * inner] = x[first + best * inner];
+      places[first + k * inner] = best;
+    }
+  });
+}
+
+}  // namespace
+
+void fill_scan(KernelTable& t) {
+  t.product = product;
+  t.running_log_sum = running_log_sum;
+  t.running_extremum = running_extremum;
+}
+
+}  // namespace isobit::kernels::reference

@@ -83,6 +83,8 @@ TEST(Selection, RanksOnADeviceAreTheCpus) {
       [](const Tensor& t) { return at::sort(t, /*stable=*/true, 0, true); },
       [](const Tensor& t) { return at::topk(t, 7, 1, true); },
       [](const Tensor& t) { return at::topk(t, 2, 0, false); },
+      [](const Tensor& t) { return at::cummax(t, 1); },
+      [](const Tensor& t) { return at::cummin(t, 0); },
       [](const Tensor& t) { return Pair(at::argsort(t, 1, false), at::msort(t)); },
   };
   const std::function<Pair(const Tensor&)> floats[] = {
@@ -100,8 +102,6 @@ TEST(Selection, RanksOnADeviceAreTheCpus) {
         at::sort_out(values, places, t, /*stable=*/true, 1, true);
         return Pair(values, places);
       },
-      [](const Tensor& t) { return at::cummax(t, 1); },
-      [](const Tensor& t) { return at::cummin(t, 0); },
   };
   const Tensor x = with_ties(), integers = at::randint(-9, 9, {6, 40}, at::kLong);
   const aten::OperatorSwitch on;

@@ -91,6 +91,7 @@ TEST(SortRows, ARowIsATile) {
 
 TEST(SortRows, RowsOfSeveralTiles) {
   for (const std::int64_t n : {2049, 4096, 4099, 3 * 2048 + 1, 20011}) sweep(n < 5000 ? 3 : 1, n, false);
+  sweep(7, 2500, false);  // not all rows at once
 }
 
 TEST(SortRows, SortedReversedAndEqualRows) {

@@ -15,6 +15,7 @@
 
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "aten/device_work.h"
 #include "kernels/scan.h"
 
 namespace isobit::aten {
@@ -83,7 +84,8 @@ Tensor logcumsumexp(const Tensor& given, std::int64_t dim) {
 }
 Tensor& logcumsumexp_out(const Tensor& x, std::int64_t dim, Tensor& out) { return float_out(kLogSums, logcumsumexp(x, dim), out); }
 
-// ---- cummax, cummin: PyTorch's selection, the last NaN so far, else the last of the largest
+// ---- cummax, cummin: PyTorch's selection, the last NaN so far, else the last of the largest. A device's integers go by way
+// of the host: which of equal ones stock's kernel takes there is not known to be the CPU's choice.
 
 template <bool largest>
 Pair running_extremum(const Tensor& x, std::int64_t dim) {
@@ -93,6 +95,7 @@ Pair running_extremum(const Tensor& x, std::int64_t dim) {
   Tensor values = new_tensor(x.sizes(), x.scalar_type()), index = new_tensor(x.sizes(), at::kLong);
   if (x.dim() == 0) return {values.copy_(x), index.zero_()};
   if (x.numel() == 0) return {values, index};
+  if (is_integral(x) && working_device() != nullptr) return ByHost<running_extremum<largest>>::call(x, dim);
   if (is_integral(x)) {
     largest ? at::_cummax_helper(from, values, index, dim) : at::_cummin_helper(from, values, index, dim);
   } else {
@@ -195,10 +198,10 @@ std::vector<Entry> product_operators() {
       certify<prod_out, kIntegersByStockAndOut>("aten::prod", "int_out", products),
       certify<logcumsumexp>(kLogSums, "", logs),
       certify<logcumsumexp_out>(kLogSums, "out", logs),
-      certify<running_extremum<true>, kIntegersByStock>("aten::cummax", "", running),
-      certify<running_extremum_out<true>, kIntegersByStockAndOut>("aten::cummax", "out", running),
-      certify<running_extremum<false>, kIntegersByStock>("aten::cummin", "", running),
-      certify<running_extremum_out<false>, kIntegersByStockAndOut>("aten::cummin", "out", running),
+      certify<running_extremum<true>>("aten::cummax", "", running),
+      certify<running_extremum_out<true>>("aten::cummax", "out", running),
+      certify<running_extremum<false>>("aten::cummin", "", running),
+      certify<running_extremum_out<false>>("aten::cummin", "out", running),
       certify<nansum, kIntegersByStock>("aten::nansum", "", sums),
       certify<nansum_out, kIntegersByStockAndOut>("aten::nansum", "out", sums),
       certify<trace, kIntegersByStock>("aten::trace", "", "4: the sum of the diagonal"),

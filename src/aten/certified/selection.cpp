@@ -123,7 +123,7 @@ Pair sort_stable(const Tensor& x, std::optional<bool> /*stable*/, std::int64_t d
   return {std::get<0>(found).squeeze(0), std::get<1>(found).squeeze(0)};
 }
 OutPair sort_stable_out(const Tensor& x, std::optional<bool> stable, std::int64_t dim, bool descending, Tensor& values,
-                 Tensor& indices) {
+                        Tensor& indices) {
   return into(sort_stable(x, stable, dim, descending), values, indices);
 }
 

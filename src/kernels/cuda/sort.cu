@@ -23,6 +23,13 @@ static_assert(kTile == 1 << kTileShift);
 using Key = std::uint64_t;
 constexpr Key kNone = ~Key{0};  // after every key
 
+// Keys of long rows in scratch at once, twice; the emulation takes fewer, so that its tests go round more than once.
+#ifdef __CUDACC__
+constexpr std::int64_t kKeysAtOnce = std::int64_t{1} << 25;
+#else
+constexpr std::int64_t kKeysAtOnce = std::int64_t{1} << 13;
+#endif
+
 // Ascending as unsigned integers in the order asked for.
 ISOBIT_DEVICE Key key_of(float x, bool descending, std::int64_t place) {
   const std::uint32_t bits = contract::bits_of(x + 0.0f);  // -0 becomes +0
@@ -70,14 +77,17 @@ ISOBIT_DEVICE void merge_few(const Key* keys, int first, int na, int nb, int d, 
   const auto a = [=](int i) { return keys[slot(first + i)]; };
   const auto b = [=](int j) { return keys[slot(first + na + j)]; };
   int i = taken_of_first(d, na, nb, a, b), j = d - i;
+  Key u = i < na ? a(i) : kNone, v = j < nb ? b(j) : kNone;
 #pragma unroll
   for (int k = 0; k < kEach; ++k) {
-    const Key u = i < na ? a(i) : kNone, v = j < nb ? b(j) : kNone;
-    out[k] = u < v ? u : v;
-    if (u < v) {
-      ++i;
+    const bool from_a = u < v;
+    out[k] = from_a ? u : v;
+    const int next = from_a ? ++i : na + ++j;  // one load, whichever run it is from
+    const Key loaded = next < (from_a ? na : na + nb) ? keys[slot(first + next)] : kNone;
+    if (from_a) {
+      u = loaded;
     } else {
-      ++j;
+      v = loaded;
     }
   }
 }
@@ -202,7 +212,6 @@ void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* 
            Target{n, x, values, places}, descending, rows, 1, shift, nullptr);
     return;
   }
-  constexpr std::int64_t kKeysAtOnce = std::int64_t{1} << 25;
   const std::int64_t at_once = std::min(rows, std::max<std::int64_t>(1, kKeysAtOnce / n));
   const Scratch scratch(2 * at_once * n * static_cast<std::int64_t>(sizeof(Key)));
   for (std::int64_t row = 0; row < rows; row += at_once) {

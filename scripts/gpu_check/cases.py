@@ -75,6 +75,45 @@ def normalization(scale):
     yield _case("cross_entropy", lambda x: F.cross_entropy(x, labels.to(x.device)), i.normal(300, 10))
 
 
+def rows(scale):
+    """Sorts, ranks, running values, reductions by index, and what goes by way of the host."""
+    i = Inputs("rows")
+    size = lambda n: max(3, int(n * scale))
+    for rows, n in [(size(3000), 10), (size(600), 700), (3, 2048), (2, size(100000)), (1, size(2000000))]:
+        x = i.hostile(rows, n)
+        for descending in (False, True):
+            name = f"sort {rows}x{n}" + (", descending" if descending else "")
+            yield _case(name, lambda x, d=descending: torch.sort(x, stable=True, descending=d).values, x)
+            yield _case(name + ", places", lambda x, d=descending: torch.sort(x, stable=True, descending=d).indices, x)
+    x = lambda: i.hostile(37, 1301)
+    yield _case("sort of equals", lambda x: torch.sort(x.round(), dim=0, stable=True).indices, i.normal(5001, 9))
+    yield _case("topk", lambda x: torch.topk(x, 7).values, x())
+    yield _case("kthvalue", lambda x: torch.kthvalue(x, 300, 1).values, x())
+    yield _case("median", lambda x: torch.median(x, 0).values, x())
+    yield _case("median of all", torch.median, i.normal(size(100000)))
+    yield _case("nanmedian", lambda x: torch.nanmedian(x, 1).values, x())
+    for name in ["cummax", "cummin"]:
+        yield _case(name, lambda x, f=getattr(torch, name): f(x, 1).values, x())
+        yield _case(name + ", places", lambda x, f=getattr(torch, name): f(x, 0).indices, x())
+    yield _case("logcumsumexp", lambda x: torch.logcumsumexp(x, 1), i.normal(37, 1301))
+    near_one = lambda *shape: 1 + i.normal(*shape) * 0.01
+    yield _case("prod", lambda x: torch.prod(x, 1), near_one(37, 1301))
+    yield _case("prod over columns", lambda x: torch.prod(x, 0), near_one(1301, 37))
+    yield _case("prod of all", torch.prod, near_one(size(300000)))
+    yield _case("renorm", lambda x: torch.renorm(x.detach(), 3, 0, 2.0), i.normal(37, 65))
+    index, row = i.labels(9, 37, 1301), i.labels(9, 1301)
+    for kind in ["sum", "prod", "mean", "amax", "amin"]:
+        yield _case(f"scatter_reduce {kind}", lambda a, b, k=kind: a.scatter_reduce(1, index.to(a.device), b, k), near_one(37, 9),
+                    near_one(37, 1301))
+        if kind != "sum":
+            yield _case(f"index_reduce {kind}", lambda a, b, k=kind: a.index_reduce(1, row.to(a.device), b, k), near_one(37, 9),
+                        near_one(37, 1301))
+    yield _case("put", lambda a, b: a.put(row.to(a.device), b), i.normal(37, 9), i.normal(1301))
+    yield _case("unique, by way of the host", lambda x: torch.unique(x.detach().round()), i.normal(3001))
+    yield _case("mode, by way of the host", lambda x: torch.mode(x.round(), 1).values, i.normal(37, 65))
+    yield _case("qr, by way of the host", lambda x: torch.linalg.qr(x.detach()).Q, i.normal(5, 65, 33))
+
+
 def pooling(_):
     i = Inputs("pooling")
     x = lambda: i.hostile(3, 7, 29, 31)
@@ -120,6 +159,14 @@ def drawn(_):
     yield _case("dropout", seeded(lambda x: F.dropout(x, 0.3)), i.normal(10007))
     yield _case("uniform_", seeded(lambda x: x.detach().clone().uniform_(-1, 3)), i.normal(10007))
     yield _case("normal_", seeded(lambda x: x.detach().clone().normal_(1, 2)), i.normal(10007))
+    chances = torch.linspace(0, 1, 10007)
+    yield _case("bernoulli of each", seeded(lambda p: torch.bernoulli(p.detach())), chances)
+    yield _case("normal of each", seeded(lambda m, d: torch.normal(m.detach(), d.detach())), i.normal(10007), chances)
+    yield _case("exponential_", seeded(lambda x: x.detach().clone().exponential_(2.0)), i.normal(10007))
+    yield _case("geometric_", seeded(lambda x: x.detach().clone().geometric_(0.3)), i.normal(10007))
+    yield _case("log_normal_", seeded(lambda x: x.detach().clone().log_normal_(0.1, 0.5)), i.normal(10007))
+    yield _case("multinomial", seeded(lambda p: torch.multinomial(p.detach(), 300, True)), chances)
+    yield _case("multinomial without replacement", seeded(lambda p: torch.multinomial(p.detach(), 300)), chances)
 
 
-FAMILIES = [products, convolutions, reductions, normalization, pooling, pointwise, drawn]
+FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, pointwise, drawn]

@@ -43,7 +43,7 @@ def cotangents_for(leaves):
     made = []
     for leaf in differentiable(leaves):
         numbers = torch.from_numpy(draw.uniform(-1, 1, tuple(leaf.shape)).astype(numpy.float32))
-        made.append(numbers.to(leaf.dtype))
+        made.append(numbers.to(device=leaf.device, dtype=leaf.dtype))
     return made
 
 
@@ -76,7 +76,7 @@ def _gradients(leaves, arguments, cotangents):
         return None
     if cotangents is None:
         cotangents = cotangents_for(leaves)
-    weights = [weight.to(output.dtype) for weight, output in zip(cotangents, outputs)]
+    weights = [weight.to(device=output.device, dtype=output.dtype) for weight, output in zip(cotangents, outputs)]
     if [tuple(w.shape) for w in weights] != [tuple(o.shape) for o in outputs]:
         raise ValueError(f"results of shapes {[tuple(o.shape) for o in outputs]}, "
                          f"stock's are {[tuple(w.shape) for w in weights]}")

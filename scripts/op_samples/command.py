@@ -10,9 +10,10 @@ import time
 import torch
 
 import isobit
-from op_samples import check, samples, variants
+from op_samples import check, device, samples, variants
 
 KINDS = ("pass", "fail", "refused", "skipped")
+EMULATED_ELEMENTS = 2000  # a fiber for each of the device's threads
 
 
 def parse(arguments):
@@ -24,7 +25,16 @@ def parse(arguments):
     parser.add_argument("--json", action="store_true", help="all counts, refusals and failures as JSON")
     parser.add_argument("--out", metavar="FILE", help="the JSON into a file as well")
     parser.add_argument("--refused", action="store_true", help="list the refusals too")
-    return parser.parse_args(arguments)
+    parser.add_argument("--device", metavar="NAME", help="compare this device's bits with the CPU's, instead")
+    parser.add_argument("--emulate", metavar="LIB", help="the same with the emulated cuda:0 of libisobit_torch_emulated.so")
+    parser.add_argument("--elements", type=int, metavar="N",
+                        help=f"with a device, samples of at most N elements ({EMULATED_ELEMENTS} if emulated)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no operator later than this")
+    options = parser.parse_args(arguments)
+    if options.emulate:
+        options.device = options.device or "cuda:0"
+        options.elements = EMULATED_ELEMENTS if options.elements is None else options.elements
+    return options
 
 
 def chosen(options):
@@ -39,23 +49,36 @@ def chosen(options):
     return {name: entries[name] for name in names[shard - 1::shards]}
 
 
+def judge(options):
+    """The kinds of verdicts, and the function that gives them: (name, samples) -> [Verdict, ...]."""
+    if options.device is None:
+        return KINDS, check.check
+    most = float("inf") if options.elements is None else options.elements
+    stock_arithmetic = device.stock_arithmetic_of(options.emulate)
+    return device.KINDS, lambda name, found: device.check(name, found, options.device, most, stock_arithmetic)
+
+
 def run(options, progress=None):
     """name -> {"pass": n, ..., "failures": [...], "refusals": {...}}"""
     result = {}
+    kinds, verdicts_of = judge(options)
+    begin = time.monotonic()
     for name, entry in chosen(options).items():
         start = time.monotonic()
+        if options.seconds is not None and start - begin > options.seconds:
+            break
         try:
             found = samples.samples_of(entry, options.samples)
         except Exception as error:  # the database needs what is not here (SciPy, a GPU)
-            result[name] = {"pass": 0, "fail": 0, "refused": 0, "skipped": 1, "notes": {}, "failures": [],
+            result[name] = {**dict.fromkeys(kinds, 0), "skipped": 1, "notes": {}, "failures": [],
                             "refusals": {f"samples: {error}"[:200]: 1}}
             continue
-        verdicts = check.check(name, found)
-        row = {kind: check.count(verdicts)[kind] for kind in KINDS}
+        verdicts = verdicts_of(name, found)
+        row = {kind: check.count(verdicts)[kind] for kind in kinds}
         row["notes"] = dict(collections.Counter(note for verdict in verdicts for note in verdict.notes))
         row["failures"] = [{"sample": sample.number, "reason": verdict.reason}
                            for sample, verdict in zip(found, verdicts) if verdict.kind == "fail"]
-        row["refusals"] = dict(collections.Counter(v.reason for v in verdicts if v.kind in ("refused", "skipped")))
+        row["refusals"] = dict(collections.Counter(v.reason for v in verdicts if v.kind in ("refused", "skipped", "cpu")))
         result[name] = row
         if progress is not None:
             progress(name, row, time.monotonic() - start)
@@ -63,7 +86,8 @@ def run(options, progress=None):
 
 
 def totals(result):
-    counts = {kind: sum(row[kind] for row in result.values()) for kind in KINDS}
+    kinds = [kind for kind in (*KINDS, "cpu", "large") if any(kind in row for row in result.values())]
+    counts = {kind: sum(row[kind] for row in result.values()) for kind in kinds}
     notes = collections.Counter()
     for row in result.values():
         notes.update(row["notes"])
@@ -84,6 +108,9 @@ def main(arguments=None):
     report = {"contract": isobit.contract_version, "torch": torch.__version__.split("+")[0],
               "variants": variants.labels(), "samples": options.samples,
               "total": totals(result), "operators": result}
+    if options.device:
+        report.update(device=options.device, emulated=bool(options.emulate), elements=options.elements,
+                      left_out=[name for name in chosen(options) if name not in result])
     if options.out:
         with open(options.out + ".part", "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
@@ -97,15 +124,18 @@ def main(arguments=None):
 
 def print_table(report, refused):
     rows = report["operators"]
+    kinds = [kind for kind in report["total"] if kind in (*KINDS, "cpu", "large")]
     width = max(map(len, rows), default=8)
-    print(f"{'operator':{width}}  {'pass':>5} {'fail':>5} {'refused':>7} {'skipped':>7}")
+    print(f"{'operator':{width}}  " + " ".join(f"{kind:>7}" for kind in kinds))
     for name, row in rows.items():
-        print(f"{name:{width}}  {row['pass']:5} {row['fail']:5} {row['refused']:7} {row['skipped']:7}")
+        print(f"{name:{width}}  " + " ".join(f"{row[kind]:7}" for kind in kinds))
         for failure in row["failures"]:
             print(f"    sample {failure['sample']}: {failure['reason']}")
         for reason, number in row["refusals"].items() if refused else ():
             print(f"    {number}: {reason}")
     total = report["total"]
     print(f"{total['operators']} operators under {report['contract']}, torch {report['torch']}: " +
-          ", ".join(f"{total[kind]} {kind}" for kind in KINDS))
+          ", ".join(f"{total[kind]} {kind}" for kind in kinds))
     print("compared: " + ", ".join(f"{note} {number}" for note, number in total["compared"].items()))
+    if report.get("left_out"):
+        print(f"not reached in time: {len(report['left_out'])} operators, from {report['left_out'][0]} on")

@@ -147,11 +147,13 @@ def _from_database(kind, case):
     return make, (tuple(case.forward_input.args), dict(case.forward_input.kwargs))
 
 
-def step(make, inputs):
+def step(make, inputs, device=None):
     """Everything that one step computes, as a list of tensors."""
     args, kwargs = inputs
     torch.manual_seed(5)
     module = make().train()
+    if device is not None:
+        module = module.to(device)
     outputs = [leaf for leaf in pytree.tree_leaves(module(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
     trained = [output for output in outputs if output.requires_grad]
     loss = sum(output.square().sum() for output in trained)
@@ -165,12 +167,12 @@ def step(make, inputs):
             if isinstance(value, torch.Tensor)]
 
 
-def outcome(make, inputs):
+def outcome(make, inputs, device=None):
     """Either step's list, or the error's first line."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return step(make, inputs)
+            return step(make, inputs, device)
         except Exception as error:  # the verdict is the caller's
             return first_line(error)
 
@@ -200,12 +202,17 @@ def row_of(name, reasons):
     return Row(name, len(reasons), verdict, wrong)
 
 
-def table():
+def all_cases():
+    """name -> cases_of it"""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_modules import module_db
     database = {entry.module_cls: entry for entry in module_db}
-    cases = {name: cases_of(name, database) for name in names()}
+    return {name: cases_of(name, database) for name in names()}
+
+
+def table():
+    cases = all_cases()
     flat = [(name, make, inputs) for name, some in cases.items() for make, inputs in some]
     copies = [[copy(inputs) for _ in labels()] for _, _, inputs in flat]
     outcomes = [[] for _ in flat]

@@ -17,15 +17,17 @@ from op_samples.variants import each_variant, labels
 FORMS = ("single", "foreach", "fused")
 
 
-def _steps(kind, settings):
+def _steps(kind, settings, device):
     torch.manual_seed(2)
     matrices = kind is torch.optim.Muon  # takes nothing else
     model = nn.Sequential(nn.Linear(7, 6, bias=not matrices), nn.Tanh(), nn.Linear(6, 3, bias=not matrices))
     sparse = kind is torch.optim.SparseAdam
     if sparse:
         model = nn.Embedding(9, 4, sparse=True)
-    optimizer = kind(model.parameters(), **settings)
     x = torch.arange(6) if sparse else torch.rand(5, 7)
+    if device is not None:
+        model, x = model.to(device), x.to(device)
+    optimizer = kind(model.parameters(), **settings)
 
     def closure():
         optimizer.zero_grad()
@@ -39,17 +41,24 @@ def _steps(kind, settings):
     return [value.detach().clone() for value in [*model.parameters(), *state]]
 
 
-def outcome(kind, settings):
+def outcome(kind, settings, device=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return _steps(kind, {key: value.clone() if isinstance(value, torch.Tensor) else value
-                                 for key, value in settings.items()})
+                                 for key, value in settings.items()}, device)
         except Exception as error:  # the verdict is the caller's
             return first_line(error)
 
 
-def _forms(entry, settings):
+def database():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_optimizers import optim_db
+    return optim_db
+
+
+def forms(entry, settings):
     if any(form in settings for form in ("foreach", "fused", "differentiable", "capturable")):
         return [("given", settings)]
     found = [("single", {**settings, "foreach": False} if "foreach" in entry.supported_impls else settings)]
@@ -61,16 +70,13 @@ def _forms(entry, settings):
 
 
 def table():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_optimizers import optim_db
     flat = []
-    for entry in optim_db:
+    for entry in database():
         for given in entry.optim_inputs_func(device="cpu"):
             if given.kwargs.get("capturable"):
                 continue  # of CUDA graphs
             flat += [(entry.name, entry.optim_cls, given.desc, form, settings)
-                     for form, settings in _forms(entry, given.kwargs)]
+                     for form, settings in forms(entry, given.kwargs)]
     outcomes = [[] for _ in flat]
     with each_variant() as places:
         for _ in places:

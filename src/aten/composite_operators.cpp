@@ -148,7 +148,7 @@ aten::_foreach_lerp_.ScalarList aten::_foreach_maximum.List aten::_foreach_maxim
 aten::_foreach_minimum.List aten::_foreach_minimum_.List aten::_foreach_clamp_max.Scalar
 aten::_foreach_clamp_max_.Scalar
 aten::_foreach_clamp_min.Scalar aten::_foreach_clamp_min_.Scalar aten::_foreach_pow.Scalar aten::_foreach_pow_.Scalar
-aten::_foreach_pow.ScalarList aten::_foreach_pow_.ScalarList
+aten::_foreach_pow.ScalarList aten::_foreach_pow_.ScalarList aten::_foreach_pow.ScalarAndTensor
 )";
 
 // In Python (torch/nn/modules/linear_cross_entropy.py).

@@ -44,11 +44,21 @@ Tensor& dropout_(Tensor& x, double p, bool train) {
   return factors.defined() ? x.mul_(factors) : x;
 }
 
+using Normalized = std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t>;
+
+// Nothing, but a part of the graph.
+Normalized batch_norm_of_nothing(const Tensor& x, const Optional& weight, const Optional& bias) {
+  Tensor y = x.clone();
+  if (weight && weight->defined()) y = y.mul(weight->select(0, 0));
+  if (bias && bias->defined()) y = y.add(bias->select(0, 0));
+  const Tensor moment = at::empty({x.dim() > 1 ? x.size(1) : 0}, x.options());
+  return {y, moment, moment.clone(), at::empty({0}, x.options().dtype(at::kByte)), 0};
+}
+
 // Without cuDNN; the index says which backward belongs to it.
-std::tuple<Tensor, Tensor, Tensor, Tensor, std::int64_t> batch_norm(const Tensor& x, const Optional& weight,
-                                                                    const Optional& bias, const Optional& running_mean,
-                                                                    const Optional& running_variance, bool training,
-                                                                    double momentum, double eps, bool /*cudnn*/) {
+Normalized batch_norm(const Tensor& x, const Optional& weight, const Optional& bias, const Optional& running_mean,
+                      const Optional& running_variance, bool training, double momentum, double eps, bool /*cudnn*/) {
+  if (x.numel() == 0 && x.dim() > 0) return batch_norm_of_nothing(x, weight, bias);
   const auto [y, mean, invstd] =
       at::native_batch_norm(x, weight, bias, running_mean, running_variance, training, momentum, eps);
   return {y, mean, invstd, at::empty({0}, x.options().dtype(at::kByte)), 0};

@@ -53,7 +53,7 @@ aten::narrow_copy aten::narrow_copy.out aten::roll aten::take aten::take.out ate
 aten::triu aten::triu.out aten::triu_ aten::masked_scatter_ aten::repeat_interleave.Tensor aten::pixel_shuffle
 aten::pixel_unshuffle aten::channel_shuffle aten::native_channel_shuffle aten::reflection_pad1d
 aten::reflection_pad1d.out aten::reflection_pad2d aten::reflection_pad2d.out aten::reflection_pad3d
-aten::reflection_pad3d.out aten::replication_pad1d aten::replication_pad1d.out aten::replication_pad2d
+aten::reflection_pad3d.out aten::pin_memory aten::_pin_memory aten::replication_pad1d aten::replication_pad1d.out aten::replication_pad2d
 aten::replication_pad2d.out aten::replication_pad3d aten::replication_pad3d.out aten::im2col aten::im2col.out
 )"},
     {ExactRule::moves, "sends bits between processes unchanged", R"(

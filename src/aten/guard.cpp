@@ -55,6 +55,13 @@ c10::KernelFunction device_kernel(const OperatorHandle& op, const std::string& f
   return {};
 }
 
+// Stock differentiates some composites as a whole for CUDA tensors, by formulas that are not certified; on the CPU through what
+// they call.
+bool is_one_step_on_device(const OperatorHandle& op, const std::string& full) {
+  return op.hasKernelForDispatchKey(DispatchKey::CUDA) &&
+         op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) && !is_device_composite(full);
+}
+
 // What the guard registers for an operator. known: its kernels are there already (false inside the definition
 // of a new one, whose kernels come later).
 struct Plan {
@@ -81,6 +88,9 @@ Plan plan(const OperatorHandle& op, bool known) {
   }
   if (c10::KernelFunction kernel = device_kernel(op, full, known); kernel.isValid()) {
     registrations.push_back({DispatchKey::CUDA, std::move(kernel)});
+  }
+  if (kind == OperatorClass::composite && known && is_one_step_on_device(op, full)) {
+    registrations.push_back({DispatchKey::AutogradCUDA, cpu_way_kernel()});
   }
   if (known) {
     for (const DispatchKey key : kOtherBackends) {

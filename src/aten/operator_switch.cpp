@@ -23,25 +23,27 @@ class SilentHandler : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Attention takes its composition of certified operators: the fused kernels would be refused.
-class ComposedAttention {
+// Where PyTorch asks whether it may hand over to kernels of others that would be refused, it may not: attention takes its
+// composition, and for CUDA tensors grid_sampler, recurrent layers' weights and others stay away from cuDNN.
+class WithoutFusedKernels {
  public:
-  ComposedAttention() : context_(at::globalContext()) {
+  WithoutFusedKernels() : context_(at::globalContext()) {
     before_ = {context_.userEnabledFlashSDP(), context_.userEnabledMemEfficientSDP(), context_.userEnabledCuDNNSDP(),
-               context_.userEnabledMathSDP()};
-    set({false, false, false, true});
+               context_.userEnabledMathSDP(), context_.userEnabledCuDNN()};
+    set({false, false, false, true, false});
   }
-  ~ComposedAttention() { set(before_); }
-  ComposedAttention(const ComposedAttention&) = delete;
-  ComposedAttention& operator=(const ComposedAttention&) = delete;
+  ~WithoutFusedKernels() { set(before_); }
+  WithoutFusedKernels(const WithoutFusedKernels&) = delete;
+  WithoutFusedKernels& operator=(const WithoutFusedKernels&) = delete;
 
  private:
-  using Choices = std::array<bool, 4>;
+  using Choices = std::array<bool, 5>;
   void set(const Choices& choices) {
     context_.setSDPUseFlash(choices[0]);
     context_.setSDPUseMemEfficient(choices[1]);
     context_.setSDPUseCuDNN(choices[2]);
     context_.setSDPUseMath(choices[3]);
+    context_.setUserEnabledCuDNN(choices[4]);
   }
 
   at::Context& context_;
@@ -68,7 +70,7 @@ struct Installed {
   }
 
   KeptTensorMemory memory;
-  ComposedAttention attention;
+  WithoutFusedKernels choices;
   torch::Library library, autograd_library, device_library, device_autograd_library;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };

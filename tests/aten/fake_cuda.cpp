@@ -1,5 +1,7 @@
 #include "aten/fake_cuda.h"
 
+#include "aten/cuda_operators.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -10,12 +12,15 @@
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -23,7 +28,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "aten/classification.h"
 #include "aten/device_work.h"
+#include "aten/exact_operators.h"
+#include "aten/operator_list.h"
 #include "cuda/emulation.h"
 
 namespace isobit::test {
@@ -106,6 +114,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   static c10::Device with_index(c10::Device device) { return {c10::kCUDA, device.has_index() ? device.index() : c10::DeviceIndex(0)}; }
 };
 
+std::atomic<bool> claims_cudnn = false;
+
 // What autograd asks before it looks for a stream.
 class Hooks final : public at::CUDAHooksInterface {
  public:
@@ -118,6 +128,15 @@ class Hooks final : public at::CUDAHooksInterface {
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
   c10::DeviceIndex deviceCount() const override { return 1; }
   int getNumGPUs() const override { return 1; }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetAllocator(c10::kCPU); }
+  bool isPinnedPtr(const void*) const override { return false; }
+  // What composites ask before they hand over to cuDNN.
+  bool hasCuDNN() const override { return claims_cudnn; }
+  bool compiledWithCuDNN() const override { return claims_cudnn; }
+  bool supportsDilatedConvolutionWithCuDNN() const override { return claims_cudnn; }
+  bool supportsDepthwiseConvolutionWithCuDNN() const override { return claims_cudnn; }
+  long versionCuDNN() const override { return 91000; }
+  double batchnormMinEpsilonCuDNN() const override { return 1e-5; }
   // at::manual_seed sets it; nobody draws from it.
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
     static const at::Generator generator = at::detail::createCPUGenerator();
@@ -248,10 +267,32 @@ void register_kernels(torch::Library& m) {
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   m.impl("unfold", TORCH_FN(at::native::unfold));
+  m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
+  m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
   m.impl("resize_", TORCH_FN(at::native::resize_));
   m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
   m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
+}
+
+// Every operator that has a CUDA kernel in a PyTorch with CUDA gets one here, not only the fallback: the guard and autograd ask
+// whether there is one.
+void register_as_cuda_would(torch::Library& m) {
+  const auto only_cuda = aten::words_of(kOnlyCudaHas), only_cpu = aten::words_of(kOnlyCpuHas);
+  const auto names = [](const std::vector<std::string_view>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& operator_name : dispatcher.getAllOpNames()) {
+    if (operator_name.name.rfind("aten::", 0) != 0) continue;
+    const std::string name = operator_name.overload_name.empty() ? operator_name.name
+                                                                 : operator_name.name + "." + operator_name.overload_name;
+    const auto op = dispatcher.findSchema(operator_name);
+    if (!op || op->hasKernelForDispatchKey(DispatchKey::CUDA)) continue;
+    if (names(only_cpu, name)) continue;
+    if (!op->hasKernelForDispatchKey(DispatchKey::CPU) && !names(only_cuda, name)) continue;
+    m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
+  }
 }
 
 struct Installed {
@@ -259,6 +300,7 @@ struct Installed {
       : aten(torch::Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__),
         others(torch::Library::IMPL, "_", DispatchKey::CUDA, __FILE__, __LINE__) {
     register_kernels(aten);
+    register_as_cuda_would(aten);
     others.fallback(torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
   }
   torch::Library aten, others;
@@ -276,12 +318,30 @@ std::set<std::string> take_stock_calls() {
   return std::exchange(stock_calls, {});
 }
 
+std::set<std::string> take_stock_arithmetic() {
+  std::set<std::string> names = take_stock_calls();
+  std::erase_if(names, [](const std::string& name) {
+    if (aten::class_of(name, aten::DeviceKind::cuda) != aten::OperatorClass::exact) return false;
+    return aten::find_exact(name)->rule != aten::ExactRule::rounds;
+  });
+  return names;
+}
+
 std::size_t fake_cuda_memory_in_use() {
   const std::lock_guard lock(memory_mutex);
   return memory_in_use;
 }
 
 }  // namespace isobit::test
+
+const char* isobit_take_fake_cuda_arithmetic() {
+  static std::string line;
+  line.clear();
+  for (const std::string& name : isobit::test::take_stock_arithmetic()) line += (line.empty() ? "" : " ") + name;
+  return line.c_str();
+}
+
+void isobit_fake_cuda_claims_cudnn(int claims) { isobit::test::claims_cudnn = claims != 0; }
 
 const char* isobit_install_fake_cuda() {
   using namespace isobit::test;

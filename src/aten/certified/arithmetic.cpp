@@ -10,6 +10,8 @@
 #include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/sub_cpu_dispatch.h>
 #include <ATen/ops/threshold_backward_cpu_dispatch.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include "aten/certified/broadcast.h"
 #include "aten/certified/entry.h"
@@ -257,23 +259,21 @@ Tensor& gelu_backward_out(const Tensor& dy, const Tensor& x, c10::string_view ap
                               : gradient_out<Binary::gelu_backward>(dy, x, out);
 }
 
-// Above 0 ours; any other threshold is a selection, exact in stock's kernel.
+// Above 0 ours; any other threshold is a selection, exact in stock's kernels.
 bool selects_at_zero(const Tensor& dy, const Scalar& threshold) {
-  const bool zero = threshold.toDouble() == 0.0;
-  if (working_device() != nullptr) {
-    require_float("aten::threshold_backward", dy);
-    if (!zero) refuse("aten::threshold_backward", "is certified on a GPU for the threshold 0 only");
-    return true;
-  }
-  return is_float(dy) && zero;
+  if (working_device() != nullptr) require_float("aten::threshold_backward", dy);
+  return is_float(dy) && threshold.toDouble() == 0.0;
 }
 Tensor threshold_backward(const Tensor& dy, const Tensor& x, const Scalar& threshold) {
-  if (!selects_at_zero(dy, threshold)) return at::cpu::threshold_backward(dy, x, threshold);
-  return gradient<Binary::relu_backward>(dy, x);
+  if (selects_at_zero(dy, threshold)) return gradient<Binary::relu_backward>(dy, x);
+  if (working_device() == nullptr) return at::cpu::threshold_backward(dy, x, threshold);
+  return at::where(x.le(threshold), at::zeros({}, dy.options()), dy);
 }
 Tensor& threshold_backward_out(const Tensor& dy, const Tensor& x, const Scalar& threshold, Tensor& out) {
-  if (!selects_at_zero(dy, threshold)) return at::cpu::threshold_backward_out(out, dy, x, threshold);
-  return gradient_out<Binary::relu_backward>(dy, x, out);
+  if (selects_at_zero(dy, threshold)) return gradient_out<Binary::relu_backward>(dy, x, out);
+  if (working_device() == nullptr) return at::cpu::threshold_backward_out(out, dy, x, threshold);
+  copy_out(out, isobit::aten::threshold_backward(dy, x, threshold));
+  return out;
 }
 
 auto leaky_relu_gradient(const Scalar& slope) {

@@ -170,14 +170,14 @@ std::vector<Entry> extremum_operators() {
       certify<max_out, kIntegersByStock>("aten::max", "unary_out", value),
       certify<isobit::aten::min, kIntegersByStock>("aten::min", "", value),
       certify<min_out, kIntegersByStock>("aten::min", "unary_out", value),
-      certify<argmax, kNoIntegers>("aten::argmax", "", index),
-      certify<argmax_out, kNoIntegers>("aten::argmax", "out", index),
-      certify<argmin, kNoIntegers>("aten::argmin", "", index),
-      certify<argmin_out, kNoIntegers>("aten::argmin", "out", index),
-      certify<max_dim, kNoIntegers>("aten::max", "dim", index),
-      certify<max_dim_out, kNoIntegers>("aten::max", "dim_max", index),
-      certify<min_dim, kNoIntegers>("aten::min", "dim", index),
-      certify<min_dim_out, kNoIntegers>("aten::min", "dim_min", index),
+      certify<argmax, kIntegersByStock>("aten::argmax", "", index),
+      certify<argmax_out, kIntegersByStock>("aten::argmax", "out", index),
+      certify<argmin, kIntegersByStock>("aten::argmin", "", index),
+      certify<argmin_out, kIntegersByStock>("aten::argmin", "out", index),
+      certify<max_dim, kIntegersByStock>("aten::max", "dim", index),
+      certify<max_dim_out, kIntegersByStock>("aten::max", "dim_max", index),
+      certify<min_dim, kIntegersByStock>("aten::min", "dim", index),
+      certify<min_dim_out, kIntegersByStock>("aten::min", "dim_min", index),
   };
 }
 

@@ -1,7 +1,11 @@
-// index_put_: writes are stock's, in order; sums of floats are additions by index (contract, section 4), which the
-// gradient of x[index] asks for. Bags of embeddings, sums and means.
+// index_put_ and index_copy: writes are in order, so that the last one to a place stays: stock's on the CPU, ours on a device.
+// Sums of floats are additions by index (contract, section 4), which the gradient of x[index] asks for. Bags of embeddings,
+// sums and means.
+#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_index_put_impl_native.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
 
 #include <optional>
 #include <tuple>
@@ -54,8 +58,14 @@ Tensor numbers(at::IntArrayRef sizes, const std::vector<Tensor>& indices) {
   return all.index(c10::List<std::optional<Tensor>>(given));
 }
 
-void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
-  require_float(kPut, {&self, &values});
+// Rows of a tensor [outer, count, inner] that are named by number, in order; they are `shape` in the caller's terms.
+struct Places {
+  std::int64_t outer = 1, count = 1, inner = 1;
+  Tensor rows;  // on the host
+  at::DimVector shape;
+};
+
+Places places_of(const Tensor& self, const Indices& given) {
   std::vector<Tensor> indices = index_per_dimension(self, given);
   while (!indices.empty() && !indices.back().defined()) indices.pop_back();
   // Indexed dimensions side by side are one dimension of rows; with gaps, every element is a row.
@@ -66,18 +76,54 @@ void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
   if (!adjacent) first = 0;
   const std::size_t last = adjacent ? indices.size() : static_cast<std::size_t>(self.dim());
   const at::IntArrayRef sizes = self.sizes(), indexed = sizes.slice(first, last - first);
-  const Tensor rows = numbers(indexed, {indices.begin() + static_cast<std::ptrdiff_t>(first), indices.end()});
+  Places places;
+  places.rows = contiguous(numbers(indexed, {indices.begin() + static_cast<std::ptrdiff_t>(first), indices.end()}));
+  places.shape = at::DimVector(sizes.slice(0, first));
+  places.shape.append(places.rows.sizes().begin(), places.rows.sizes().end());
+  places.shape.append(sizes.begin() + last, sizes.end());
+  places.outer = c10::multiply_integers(sizes.slice(0, first));
+  places.count = c10::multiply_integers(indexed);
+  places.inner = c10::multiply_integers(sizes.slice(last));
+  return places;
+}
 
-  at::DimVector shape(sizes.slice(0, first));
-  shape.append(rows.sizes().begin(), rows.sizes().end());
-  shape.append(sizes.begin() + last, sizes.end());
-  const std::int64_t outer = c10::multiply_integers(sizes.slice(0, first));
-  const std::int64_t inner = c10::multiply_integers(sizes.slice(last));
-  const Tensor source = contiguous(values.expand(shape)), result = fresh_copy(self);
-  const IndexedPlan plan = plan_of(contiguous(rows), c10::multiply_integers(indexed));
-  kernels::indexed_add(plan.occurrences(), outer, rows.numel(), inner, 1.0f, source.const_data_ptr<float>(),
-                       result.mutable_data_ptr<float>());
+void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
+  require_float(kPut, {&self, &values});
+  const Places places = places_of(self, given);
+  const Tensor source = contiguous(values.to(self.device()).expand(places.shape)), result = fresh_copy(self);
+  const IndexedPlan plan = plan_of(places.rows, places.count);
+  kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, 1.0f,
+                       source.const_data_ptr<float>(), result.mutable_data_ptr<float>());
   self.copy_(result);
+}
+
+// self with the rows written, row-major: each place takes its last occurrence.
+Tensor written_on_device(const Tensor& self, const Places& places, const Tensor& source) {
+  if (places.rows.numel() == 0 || self.numel() == 0) return self.contiguous();
+  const Tensor last = at::full({places.count}, -1, at::TensorOptions(at::kLong));
+  const std::int64_t* const row = places.rows.const_data_ptr<std::int64_t>();
+  std::int64_t* const occurrence = last.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < places.rows.numel(); ++k) occurrence[row[k]] = k;
+  const Tensor is_written = last.ge(0).view({1, places.count, 1}).to(self.device());
+  const Tensor given = source.reshape({places.outer, places.rows.numel(), places.inner});
+  const Tensor all = given.index_select(1, last.clamp_min(0).to(self.device()));
+  return at::where(is_written, all, self.reshape({places.outer, places.count, places.inner})).view(self.sizes());
+}
+
+Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe);
+constexpr DeviceRules kHostValue{DeviceIntegers::ours, true};
+using PutOnDevice = DeviceKernel<index_put, kHostValue>;
+
+void put_on_device(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
+  if (accumulates) {  // integers: exact in any order
+    PutOnDevice::stock.kernel.call<Tensor&, Tensor&, const Indices&, const Tensor&, bool, bool>(
+        *PutOnDevice::stock.handle, c10::DispatchKeySet(c10::DispatchKey::CUDA), self, indices, values, true, unsafe);
+    return;
+  }
+  TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), kPut, ": writes ", values.scalar_type(), " into ",
+                    self.scalar_type());
+  const Places places = places_of(self, indices);
+  self.copy_(written_on_device(self, places, values.to(self.device()).expand(places.shape)));
 }
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
@@ -87,12 +133,40 @@ Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bo
     return self;
   }
   if (working_device() != nullptr) {
-    refuse(kPut, "is not certified on a GPU (which of two writes to one place wins is not known to be as on the CPU)",
-           "compute this part on the CPU");
+    put_on_device(self, indices, values, accumulates, unsafe);
+    return self;
   }
   keep_subnormals();
   const DeterministicWrites writes;
   return at::native::_index_put_impl_(self, indices, values, accumulates, unsafe);
+}
+
+// ---- index_copy, on devices
+
+Tensor index_copy(const Tensor& self, std::int64_t given_dim, const Tensor& index, const Tensor& source) {
+  constexpr const char* op = "aten::index_copy";
+  const std::int64_t dim = at::maybe_wrap_dim(given_dim, self.dim());
+  const Tensor there = self.dim() == 0 ? self.unsqueeze(0) : self, rows = source.dim() == 0 ? source.unsqueeze(0) : source;
+  at::DimVector shape(there.sizes());
+  shape[dim] = index.numel();
+  TORCH_CHECK_INDEX(index.dim() <= 1, op, ": the index has ", index.dim(), " dimensions, not one");
+  TORCH_CHECK_INDEX(rows.sizes() == shape, op, ": a source of ", source.sizes(), ", not of ", shape);
+  TORCH_CHECK_INDEX(self.scalar_type() == source.scalar_type(), op, ": writes ", source.scalar_type(), " into ",
+                    self.scalar_type());
+  Places places;
+  places.rows = contiguous(index.to(at::kCPU).to(at::kLong)).flatten();
+  check_index(op, places.rows, there.size(dim));
+  places.outer = c10::multiply_integers(there.sizes().slice(0, dim));
+  places.count = there.size(dim);
+  places.inner = c10::multiply_integers(there.sizes().slice(dim + 1));
+  return written_on_device(there, places, rows).clone().view(self.sizes());
+}
+Tensor& index_copy_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return self.copy_(isobit::aten::index_copy(self, dim, index, source));
+}
+Tensor& index_copy_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, Tensor& out) {
+  copy_out(out, isobit::aten::index_copy(self, dim, index, source));
+  return out;
 }
 
 // ---- bags of embeddings
@@ -171,8 +245,12 @@ Tensor any_embedding_bag_backward(const Tensor& dy, const Tensor& indices, const
 
 std::vector<Entry> index_put_operators() {
   constexpr std::string_view ordered = "4: occurrences in ascending order, leaves of 512, pairwise tree";
+  constexpr std::string_view last = "1: each place keeps the last value written to it";
   return {
-      certify<index_put>(kPut, "", ordered),
+      certify<index_put, kHostValue>(kPut, "", ordered),
+      certify_on_device<index_copy>("aten::index_copy", "", last),
+      certify_on_device<index_copy_>("aten::index_copy_", "", last),
+      certify_on_device<index_copy_out>("aten::index_copy", "out", last),
       certify<embedding_bag>(kBag, "", ordered),
       certify<embedding_bag>("aten::_embedding_bag_forward_only", "", ordered),
       certify<any_embedding_bag_backward>("aten::_embedding_bag_backward", "", ordered),

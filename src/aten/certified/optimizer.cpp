@@ -45,6 +45,8 @@ void in_same_order(std::array<Tensor, N> tensors, std::size_t written, const Ste
   for (std::size_t i = 0; i < N; ++i) {
     TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(), "optimizer step: sizes ", tensors[0].sizes(), " and ",
                 tensors[i].sizes());
+    TORCH_CHECK(tensors[i].device() == tensors[0].device(), "optimizer step: tensors on ", tensors[0].device(), " and ",
+                tensors[i].device());
     if (!alike) used[i] = tensors[i].contiguous();
     data[i] = static_cast<float*>(used[i].data_ptr());
   }
@@ -156,15 +158,16 @@ void adagrad_tensor_lr(TensorList parameters, TensorList gradients, TensorList s
 
 std::vector<Entry> optimizer_operators() {
   constexpr std::string_view section = "8: the single-tensor sequence";
+  constexpr DeviceRules kHostRate{DeviceIntegers::ours, true};
   return {
       certify<sgd>("aten::_fused_sgd_", "", section),
-      certify<sgd_tensor_lr>("aten::_fused_sgd_", "tensor_lr", section),
+      certify<sgd_tensor_lr, kHostRate>("aten::_fused_sgd_", "tensor_lr", section),
       certify<adam<false>>("aten::_fused_adam_", "", section),
-      certify<adam_tensor_lr<false>>("aten::_fused_adam_", "tensor_lr", section),
+      certify<adam_tensor_lr<false>, kHostRate>("aten::_fused_adam_", "tensor_lr", section),
       certify<adam<true>>("aten::_fused_adamw_", "", section),
-      certify<adam_tensor_lr<true>>("aten::_fused_adamw_", "tensor_lr", section),
+      certify<adam_tensor_lr<true>, kHostRate>("aten::_fused_adamw_", "tensor_lr", section),
       certify<adagrad>("aten::_fused_adagrad_", "", section),
-      certify<adagrad_tensor_lr>("aten::_fused_adagrad_", "tensor_lr", section),
+      certify<adagrad_tensor_lr, kHostRate>("aten::_fused_adagrad_", "tensor_lr", section),
   };
 }
 

@@ -1,0 +1,40 @@
+"""The isobit package over the emulated device: to be called before `import isobit` (gpu_check.emulation makes cuda:0)."""
+
+import atexit
+import ctypes
+import importlib.util
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from gpu_check import emulation
+
+
+def package(library):
+    """A folder with the package found now, but for its library, which is the given one."""
+    found = importlib.util.find_spec("isobit")
+    if found is None:
+        raise SystemExit("op-samples: no isobit package: build it, or set PYTHONPATH")
+    folder = tempfile.mkdtemp(prefix="isobit-emulated-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    there = pathlib.Path(folder) / "isobit"
+    there.mkdir()
+    for file in pathlib.Path(found.origin).parent.glob("*.py"):
+        (there / file.name).symlink_to(file.absolute())
+    (there / "libisobit_torch.so").symlink_to(pathlib.Path(library).resolve())
+    return folder
+
+
+def install(library):
+    """cuda:0 as a PyTorch with CUDA and cuDNN has it: its composites take the ways that they take there."""
+    emulation.install(library)
+    ctypes.CDLL(str(library)).isobit_fake_cuda_claims_cudnn(1)
+    sys.path.insert(0, package(library))
+
+
+def stock_arithmetic(library):
+    """A function: the stock floating-point kernels of the device that were called since its last call, as a text."""
+    function = ctypes.CDLL(str(library)).isobit_take_fake_cuda_arithmetic
+    function.restype = ctypes.c_char_p
+    return lambda: function().decode()

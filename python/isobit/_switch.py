@@ -9,7 +9,7 @@ import threading
 
 import torch
 
-from isobit import _hooks, _library, _optimizers, _workers
+from isobit import _hooks, _library, _optimizers, _routes, _workers
 
 ISAS = ("auto", "reference", "avx2", "avx512", "lanes16")
 
@@ -42,6 +42,7 @@ def enable(isa="auto"):
         if _depth == 1:
             _hooks.install()
             _optimizers.install()
+            _routes.install()
             _workers.install(_library.isa())
 
 
@@ -60,6 +61,7 @@ def disable():
         _depth -= 1
         if _depth == 0:
             _workers.remove()
+            _routes.remove()
             _optimizers.remove()
             _hooks.remove()
         _library.disable()

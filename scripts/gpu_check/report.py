@@ -3,6 +3,8 @@
 import json
 import os
 
+from . import samples
+
 
 def write_json(path, result):
     temporary = f"{path}.part"
@@ -44,6 +46,8 @@ def summary(result):
     different = [row for row in result["sweep"] if row["verdict"] != "equal"]
     parts.append(f"operators: {len(result['sweep']) - len(different)} of {len(result['sweep'])} cases equal on CPU and device")
     parts += [f"  {row['family']} / {row['case']}: {row['verdict']}" for row in different]
+    if result["samples"] is not None:
+        parts.append("PyTorch's own samples: " + samples.words(result["samples"]))
     if result["training"]:
         parts.append(table(["training", "steps", "against the CPU's"],
                            [[f"{r['model']}, {r['course']}", r["steps"], r["verdict"]] for r in result["training"]]))
@@ -53,7 +57,7 @@ def summary(result):
         parts.append("compute-sanitizer: not run")
     if result["speed"]:
         parts.append(speed_table(result["speed"]))
-    equal = not different and all(r["verdict"] == "equal" for r in result["training"])
+    equal = not different and samples.good(result["samples"]) and all(r["verdict"] == "equal" for r in result["training"])
     clean = result["sanitizer"] is None or all(v == "clean" for v in result["sanitizer"].values())
     parts.append("CPU = GPU: " + ("equal in everything compared" if equal else "DIFFERENT, see above"))
     return "\n\n".join(parts), equal and clean

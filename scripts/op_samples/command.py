@@ -29,11 +29,15 @@ def parse(arguments):
     parser.add_argument("--emulate", metavar="LIB", help="the same with the emulated cuda:0 of libisobit_torch_emulated.so")
     parser.add_argument("--elements", type=int, metavar="N",
                         help=f"with a device, samples of at most N elements ({EMULATED_ELEMENTS} if emulated)")
+    parser.add_argument("--training", action="store_true",
+                        help="with a device: every module of torch.nn and optimizer of torch.optim, instead of samples")
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no operator later than this")
     options = parser.parse_args(arguments)
     if options.emulate:
         options.device = options.device or "cuda:0"
         options.elements = EMULATED_ELEMENTS if options.elements is None else options.elements
+    if options.training and not options.device:
+        parser.error("--training is for a device: --device or --emulate (on the CPU: scripts/coverage)")
     return options
 
 
@@ -71,7 +75,7 @@ def run(options, progress=None):
             found = samples.samples_of(entry, options.samples)
         except Exception as error:  # the database needs what is not here (SciPy, a GPU)
             result[name] = {**dict.fromkeys(kinds, 0), "skipped": 1, "notes": {}, "failures": [],
-                            "refusals": {f"samples: {error}"[:200]: 1}}
+                            "refusals": {f"samples: {error}"[:200]: 1}, "device_refusals": []}
             continue
         verdicts = verdicts_of(name, found)
         row = {kind: check.count(verdicts)[kind] for kind in kinds}
@@ -79,6 +83,8 @@ def run(options, progress=None):
         row["failures"] = [{"sample": sample.number, "reason": verdict.reason}
                            for sample, verdict in zip(found, verdicts) if verdict.kind == "fail"]
         row["refusals"] = dict(collections.Counter(v.reason for v in verdicts if v.kind in ("refused", "skipped", "cpu")))
+        if options.device:
+            row["device_refusals"] = sorted({v.reason for v in verdicts if v.kind == "refused"})
         result[name] = row
         if progress is not None:
             progress(name, row, time.monotonic() - start)
@@ -94,8 +100,31 @@ def totals(result):
     return {"operators": len(result), **counts, "compared": dict(sorted(notes.items()))}
 
 
+def train(options):
+    """--training: the report, printed and written; whether something failed."""
+    from op_samples import device_training
+
+    report = {"contract": isobit.contract_version, "torch": torch.__version__.split("+")[0], "device": options.device,
+              "emulated": bool(options.emulate), **device_training.report(options.device, options.op)}
+    write(options.out, report)
+    if options.json:
+        print(json.dumps(report, indent=1))
+    else:
+        device_training.print_report(report)
+    return 1 if any(row["verdict"] == "fails" for kind in ("modules", "optimizers") for row in report[kind]) else 0
+
+
+def write(path, report):
+    if path:
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+        os.replace(path + ".part", path)
+
+
 def main(arguments=None):
     options = parse(arguments)
+    if options.training:
+        return train(options)
 
     def progress(name, row, seconds):
         if sys.stderr.isatty() or row["fail"]:
@@ -111,10 +140,7 @@ def main(arguments=None):
     if options.device:
         report.update(device=options.device, emulated=bool(options.emulate), elements=options.elements,
                       left_out=[name for name in chosen(options) if name not in result])
-    if options.out:
-        with open(options.out + ".part", "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-        os.replace(options.out + ".part", options.out)
+    write(options.out, report)
     if options.json:
         print(json.dumps(report, indent=1))
     else:

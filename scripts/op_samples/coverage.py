@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 
-from op_samples import modules, optimizers, page
+from op_samples import device_page, modules, optimizers, page
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORED, PAGE = ROOT / "docs" / "coverage.json", ROOT / "docs" / "coverage.md"
+DEVICE_STORED, DEVICE_PAGE = ROOT / "docs" / "coverage-device.json", ROOT / "docs" / "coverage-device.md"
+DEVICE_ELEMENTS = 20000  # of a sample on the emulated device
 AGAIN = "run scripts/coverage and commit docs/coverage.json and docs/coverage.md"
 
 
@@ -30,21 +32,48 @@ def _plain(row):
     return {**dataclasses.asdict(row), "reasons": list(row.reasons[:3])}
 
 
-def samples(counts, jobs):
-    """All samples, the operators shared out among processes."""
+def shards(jobs, *arguments):
+    """The reports of scripts/op-samples, the operators shared out among processes."""
     with tempfile.TemporaryDirectory() as folder:
         files = [f"{folder}/{i}.json" for i in range(jobs)]
         running = [subprocess.Popen([sys.executable, "-W", "ignore", ROOT / "scripts" / "op-samples", "--shard",
-                                     f"{i + 1}/{jobs}", "--out", file], stdout=subprocess.DEVNULL)
+                                     f"{i + 1}/{jobs}", "--out", file, *arguments], stdout=subprocess.DEVNULL)
                    for i, file in enumerate(files)]
         if any(process.wait() not in (0, 1) for process in running):
             raise SystemExit("coverage: scripts/op-samples broke off")
-        parts = [json.loads(pathlib.Path(file).read_text(encoding="utf-8")) for file in files]
+        return [json.loads(pathlib.Path(file).read_text(encoding="utf-8")) for file in files]
+
+
+def samples(counts, jobs):
     from op_samples.command import totals
 
-    rows = {name: row for part in parts for name, row in part["operators"].items()}
+    rows = {name: row for part in shards(jobs) for name, row in part["operators"].items()}
     short = {name: {kind: rows[name][kind] for kind in ("pass", "fail", "refused", "skipped")} for name in sorted(rows)}
     return {"with": counts, "total": totals(rows), "operators": short}
+
+
+def on_device(library, jobs):
+    """The emulated device's samples, modules and optimizers."""
+    from op_samples.command import totals
+
+    parts = shards(jobs, "--emulate", library, "--elements", str(DEVICE_ELEMENTS))
+    rows = {name: row for part in parts for name, row in part["operators"].items()}
+    trained = shards(1, "--emulate", library, "--training")[0]
+    found = device_page.summary({**parts[0], "total": totals(rows), "operators": rows})
+    return {"contract": parts[0]["contract"], "torch": parts[0]["torch"], "samples": found,
+            **{kind: trained[kind] for kind in ("modules", "optimizers", "capturable")}}
+
+
+def make_device_page(library, jobs):
+    result = on_device(library, jobs)
+    write(DEVICE_STORED, stored_text(result))
+    write(DEVICE_PAGE, device_page.render(result))
+    total = result["samples"]["total"]
+    failed = [row["name"] for kind in ("modules", "optimizers", "capturable") for row in result[kind]
+              if row["verdict"] == "fails"]
+    print(f"coverage: on the emulated device samples {total['pass']} pass, {total['fail']} fail, {total['refused']} refused; "
+          f"modules and optimizers that fail: {', '.join(failed) or 'none'}")
+    return 1 if failed or total["fail"] else 0
 
 
 def write(path, text):
@@ -57,7 +86,9 @@ def stored_text(result):
     """JSON with one line for each operator, module and optimizer."""
     parts = []
     for key, value in result.items():
-        if isinstance(value, list):
+        if isinstance(value, str):
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+        elif isinstance(value, list):
             inner = ",\n  ".join(json.dumps(row) for row in value)
             parts.append(f'"{key}": [\n  {inner}\n]')
         else:
@@ -80,6 +111,9 @@ def check(program):
     problems = []
     if PAGE.read_text(encoding="utf-8") != page.render(result):
         problems.append("docs/coverage.md is not what docs/coverage.json gives")
+    on_device = json.loads(DEVICE_STORED.read_text(encoding="utf-8"))
+    if DEVICE_PAGE.read_text(encoding="utf-8") != device_page.render(on_device):
+        problems.append("docs/coverage-device.md is not what docs/coverage-device.json gives")
     now = operators(program)
     if now["torch"] != result["operators"]["torch"]:
         return None
@@ -98,6 +132,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/coverage", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only see whether the page is as it should be")
     parser.add_argument("--quick", action="store_true", help="keep the counts of the samples, which take minutes")
+    parser.add_argument("--emulate", metavar="LIB", help="make the device's page, with libisobit_torch_emulated.so")
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "isobit"), help="the isobit program")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes for the samples")
     options = parser.parse_args()
@@ -111,6 +146,8 @@ def main():
         if problems:
             print(f"coverage: {AGAIN}", file=sys.stderr)
         return 1 if problems else 0
+    if options.emulate:
+        return make_device_page(options.emulate, options.jobs)
     counts = operators(options.program)
     if options.quick:
         found = json.loads(STORED.read_text(encoding="utf-8"))["samples"]

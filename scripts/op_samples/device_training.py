@@ -1,18 +1,19 @@
 """Every module of torch.nn and optimizer of torch.optim on a device: the bits of the same step on the CPU.
 
 The cases are those of op_samples.modules and op_samples.optimizers. An optimizer runs as given (which for CUDA tensors is the
-foreach form), single, foreach and fused; what is not covered on the CPU is not asked of the device. Capturable forms, which
-the CPU does not have, are counted apart.
+foreach form), single, foreach and fused. What is not covered on the CPU is not asked of the device. Capturable forms, which
+the CPU does not have, only have to run: single and foreach with the same bits.
 """
 
-import torch
+import dataclasses
 
 import isobit
 from op_samples import comparison, modules, optimizers
 from op_samples.calls import REFUSAL
-from op_samples.device import to_host
+from op_samples.device import moved, to_host
 from op_samples.samples import copy, map_tensors
-from op_samples.device import moved
+
+NOT_CAPTURABLE = ("unexpected keyword argument 'capturable'", "not supported")
 
 
 def reason_of(cpu, there):
@@ -25,54 +26,71 @@ def reason_of(cpu, there):
     return different and f"FAILS: CPU against device: {different}"
 
 
-def module_rows(device):
-    cases = modules.all_cases()
-    reasons = {name: [] for name in cases}
-    for name, some in cases.items():
-        for make, inputs in some:
-            here = copy(inputs)
-            there = map_tensors(lambda tensor: moved(tensor, device), inputs)
-            with isobit.enabled():
-                cpu = modules.outcome(make, here)
-                found = "" if isinstance(cpu, str) else modules.outcome(make, there, device)
-            reason = reason_of(cpu, found)
-            if reason is not None:
-                reasons[name].append(reason)
-    return [modules.row_of(name, found) for name, found in reasons.items() if found]
-
-
-def optimizer_rows(device):
+def module_rows(device, names=None):
     rows = []
-    for entry in optimizers.database():
-        reasons = []
-        for given in entry.optim_inputs_func(device="cpu"):
-            if given.kwargs.get("capturable"):
-                continue
-            for form, settings in [("default", given.kwargs), *optimizers.forms(entry, given.kwargs)]:
-                reason = _optimizer_reason(entry.optim_cls, settings, settings, device)
-                if reason is not None:
-                    reasons.append(reason and f"{form}, {given.desc}: {reason}")
-        rows.append(modules.row_of(entry.name, reasons))
-    return rows
-
-
-def _optimizer_reason(kind, settings, on_device, device):
-    with isobit.enabled():
-        cpu = optimizers.outcome(kind, settings)
-        there = "" if isinstance(cpu, str) else optimizers.outcome(kind, on_device, device)
-    return reason_of(cpu, there)
-
-
-def capturable_rows(device):
-    """Against the single form on the CPU: the same formula in another order of operations, so bits may differ and only say so."""
-    rows = []
-    for entry in optimizers.database():
-        if torch.device(device).type not in getattr(entry, "supports_capturable_on", ("cuda",)):
+    for name, some in modules.all_cases().items():
+        if names and name not in names:
             continue
-        for form in ("single", "foreach"):
-            settings = {"capturable": True, "foreach": form == "foreach"}
-            with isobit.enabled():
-                there = optimizers.outcome(entry.optim_cls, settings, device)
-            reason = there.removeprefix(REFUSAL) if isinstance(there, str) else ""
-            rows.append({"name": entry.name, "form": form, "reason": reason})
+        pairs = [(make, copy(inputs), map_tensors(lambda tensor: moved(tensor, device), inputs)) for make, inputs in some]
+        reasons = []
+        with isobit.enabled():
+            for make, here, there in pairs:
+                cpu = modules.outcome(make, here)
+                reasons.append(reason_of(cpu, "" if isinstance(cpu, str) else modules.outcome(make, there, device)))
+        rows += _row(name, reasons)
     return rows
+
+
+def _row(name, reasons):
+    asked = [reason for reason in reasons if reason is not None]
+    return [modules.row_of(name, asked)] if asked else []
+
+
+def optimizer_rows(device, names=None):
+    rows = []
+    for entry in optimizers.database():
+        if names and entry.name not in names:
+            continue
+        reasons = []
+        with isobit.enabled():
+            for given in entry.optim_inputs_func(device="cpu"):
+                if given.kwargs.get("capturable"):
+                    continue
+                for form, settings in [("default", given.kwargs), *optimizers.forms(entry, given.kwargs)]:
+                    cpu = optimizers.outcome(entry.optim_cls, settings)
+                    there = "" if isinstance(cpu, str) else optimizers.outcome(entry.optim_cls, settings, device)
+                    reason = reason_of(cpu, there)
+                    reasons.append(reason and f"{form}, {given.desc or 'default'}: {reason}")
+        rows += _row(entry.name, reasons)
+    return rows
+
+
+def capturable_rows(device, names=None):
+    rows = []
+    for entry in optimizers.database():
+        if names and entry.name not in names:
+            continue
+        with isobit.enabled():
+            single, foreach = (optimizers.outcome(entry.optim_cls, {"capturable": True, "foreach": foreach}, device)
+                               for foreach in (False, True))
+        if isinstance(single, str) and any(text in single for text in NOT_CAPTURABLE):
+            continue
+        reasons = [text.removeprefix(REFUSAL) if text.startswith(REFUSAL) else f"FAILS: {text}"
+                   for text in (single, foreach) if isinstance(text, str)]
+        rows.append(modules.row_of(entry.name, reasons or [reason_of(single, foreach).replace("CPU against device", "single against foreach")]))
+    return rows
+
+
+def report(device, names=None):
+    plain = lambda rows: [{**dataclasses.asdict(row), "reasons": list(row.reasons[:3])} for row in rows]
+    return {"modules": plain(module_rows(device, names)), "optimizers": plain(optimizer_rows(device, names)),
+            "capturable": plain(capturable_rows(device, names))}
+
+
+def print_report(found):
+    for kind in ("modules", "optimizers", "capturable"):
+        rows = found[kind]
+        print(f"{kind}: {sum(row['verdict'] == 'works' for row in rows)} of {len(rows)} have the CPU's bits on {found['device']}")
+        for row in rows:
+            for reason in row["reasons"]:
+                print(f"    {row['name']}, {row['verdict']}: {reason}")

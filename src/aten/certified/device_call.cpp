@@ -31,7 +31,9 @@ void DeviceArguments::check_tensor(const at::Tensor& tensor, bool writable, bool
            "bring them to one device with .to(\"" + device_->str() + "\")");
   }
   const bool integral = is_integral(tensor);
-  if (!integral && !is_float(tensor) && !host_scalar) {
+  const bool by_host = rules_.doubles && !host_scalar && tensor.scalar_type() == at::kDouble;
+  doubles_ |= by_host;
+  if (!integral && !is_float(tensor) && !host_scalar && !by_host) {
     refuse(full_name(stock_), std::string("is certified on a GPU for float32 only, got ") + at::toString(tensor.scalar_type()),
            "convert with .float(), or compute this part on the CPU");
   }

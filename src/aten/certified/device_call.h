@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "aten/certified.h"
+#include "aten/certified/by_host.h"
 #include "aten/device_work.h"
 
 namespace isobit::aten {
@@ -29,6 +30,7 @@ struct DeviceRules {
   bool host_scalars = false;  // tensors of no dimension may be on the CPU, as in element-wise operators
   bool out_decides = false;   // a floating `out` makes integers floats
   bool host_tensors = false;  // tensors of any size may be on the CPU; the function brings them
+  bool doubles = false;       // float64 is computed on the host: what printing a tensor asks for
 };
 inline constexpr DeviceRules kElementwise{DeviceIntegers::ours, true};
 inline constexpr DeviceRules kElementwiseOrStock{DeviceIntegers::stock, true};
@@ -92,6 +94,7 @@ class DeviceArguments {
   [[nodiscard]] c10::Device device() const { return *device_; }
   // Neither a floating input nor a floating number nor a floating type asked for.
   [[nodiscard]] bool only_integers() const { return !floats_; }
+  [[nodiscard]] bool has_doubles() const { return doubles_; }
 
  private:
   void check_tensor(const at::Tensor& tensor, bool writable, bool is_out);
@@ -100,7 +103,7 @@ class DeviceArguments {
   const DeviceRules rules_;
   int place_ = 0, device_place_ = 0;
   std::optional<c10::Device> device_;
-  bool floats_ = false;
+  bool floats_ = false, doubles_ = false;
 };
 
 [[noreturn]] void refuse_integers(const StockKernel& stock);
@@ -125,6 +128,9 @@ struct DeviceKernel<function, rules, Result(Parameter...)> {
     }
     if (kernels::device_backend() == nullptr) refuse_without_kernels(stock);
     const DeviceWork work(checked.device());
+    if constexpr (rules.doubles) {
+      if (checked.has_doubles()) return ByHost<function>::call(std::forward<Parameter>(arguments)...);
+    }
     return function(std::forward<Parameter>(arguments)...);
   }
 };

@@ -160,15 +160,16 @@ std::tuple<Tensor, Tensor> both(const Tensor& x, std::optional<std::int64_t> dim
 std::vector<Entry> extremum_operators() {
   constexpr std::string_view value = "1: a zero is +0, any NaN makes it NaN";
   constexpr std::string_view index = "1: the first NaN, else the lowest index among equals";
+  constexpr DeviceRules kWithDoubles{DeviceIntegers::stock, false, false, false, true};
   return {
       certify<amax, kIntegersByStock>("aten::amax", "", value),
       certify<amax_out, kIntegersByStock>("aten::amax", "out", value),
       certify<amin, kIntegersByStock>("aten::amin", "", value),
       certify<amin_out, kIntegersByStock>("aten::amin", "out", value),
       certify<both, kIntegersByStock>("aten::aminmax", "", value),
-      certify<isobit::aten::max, kIntegersByStock>("aten::max", "", value),
+      certify<isobit::aten::max, kWithDoubles>("aten::max", "", value),
       certify<max_out, kIntegersByStock>("aten::max", "unary_out", value),
-      certify<isobit::aten::min, kIntegersByStock>("aten::min", "", value),
+      certify<isobit::aten::min, kWithDoubles>("aten::min", "", value),
       certify<min_out, kIntegersByStock>("aten::min", "unary_out", value),
       certify<argmax, kIntegersByStock>("aten::argmax", "", index),
       certify<argmax_out, kIntegersByStock>("aten::argmax", "out", index),

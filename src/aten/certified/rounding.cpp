@@ -3,6 +3,8 @@
 // On the CPU stock's kernels are exact and stay (exact_operators.h, ExactRule::rounds); on a device these take their
 // place. Integers alone stay with stock, but for quotients, which are of floats.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
 
 #include "aten/certified/broadcast.h"
 #include "aten/certified/entry.h"
@@ -25,6 +27,7 @@ constexpr std::string_view name_of(ExactBinary kind) {
 }
 template <ExactBinary kind>
 Tensor binary(const Tensor& a, const Tensor& b) {
+  if (working_device() == nullptr) return kind == ExactBinary::multiply ? at::mul(a, b) : at::div(a, b);  // float64
   return exact_new(name_of(kind), kind, a, b);
 }
 template <ExactBinary kind>
@@ -101,12 +104,13 @@ void add_unary(std::vector<Entry>& entries, std::string_view in_place, std::stri
 std::vector<Entry> rounding_operators() {
   constexpr std::string_view product = "1: a * b, rounded once", quotient = "1: a / b, rounded once";
   constexpr std::string_view sign = "1: -1, +0 or 1", selection = "1: x <= threshold ? value : x";
+  constexpr DeviceRules kWithDoubles{DeviceIntegers::ours, true, false, false, true};
   constexpr auto multiply = ExactBinary::multiply, divide = ExactBinary::divide;
   std::vector<Entry> entries = {
       certify_on_device<binary<multiply>, kElementwiseOrStock>("aten::mul", "Tensor", product),
       certify_on_device<binary_out<multiply>, kElementwiseOrStock>("aten::mul", "out", product),
       certify_on_device<binary_<multiply>, kElementwiseOrStock>("aten::mul_", "Tensor", product),
-      certify_on_device<binary<divide>, kElementwise>("aten::div", "Tensor", quotient),
+      certify_on_device<binary<divide>, kWithDoubles>("aten::div", "Tensor", quotient),
       certify_on_device<binary_out<divide>, kElementwise>("aten::div", "out", quotient),
       certify_on_device<binary_<divide>, kElementwise>("aten::div_", "Tensor", quotient),
       certify_on_device<unary_out<ExactUnary::absolute>, kIntegersByStock>("aten::abs", "out", "1: without its sign"),

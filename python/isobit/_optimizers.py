@@ -1,12 +1,13 @@
 """One sequence of operations for each optimizer (contract, section 8).
 
 For some optimizers PyTorch's foreach form does other operations than its single-tensor form, or in another order. While
-the switch is on those take the single-tensor form, whatever `foreach` says.
+the switch is on those take the single-tensor form, whatever `foreach` says; Adam and AdamW where they are capturable.
 """
 
 import importlib
 
 NAMES = ("adafactor", "adagrad", "asgd", "nadam", "radam")
+IF_CAPTURABLE = ("adam",)
 _stock = {}
 
 
@@ -14,11 +15,19 @@ def _module(name):
     return importlib.import_module("torch.optim." + ("_adafactor" if name == "adafactor" else name))
 
 
+def _single_if_capturable(multi, single):
+    def step(*lists, capturable, **options):
+        (single if capturable else multi)(*lists, capturable=capturable, **options)
+
+    return step
+
+
 def install():
-    for name in NAMES:
+    for name in (*NAMES, *IF_CAPTURABLE):
         module = _module(name)
-        _stock[name] = getattr(module, f"_multi_tensor_{name}")
-        setattr(module, f"_multi_tensor_{name}", getattr(module, f"_single_tensor_{name}"))
+        multi, single = getattr(module, f"_multi_tensor_{name}"), getattr(module, f"_single_tensor_{name}")
+        _stock[name] = multi
+        setattr(module, f"_multi_tensor_{name}", _single_if_capturable(multi, single) if name in IF_CAPTURABLE else single)
 
 
 def remove():

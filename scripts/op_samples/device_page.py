@@ -76,12 +76,12 @@ def _samples(samples, total, rows):
 
 def _training(title, rows):
     works = sum(row["verdict"] == "works" for row in rows)
-    text = _row([f"{title}: {len(rows)}", ""]) + _row(["---", "---"]) + _row(["the CPU's bits", works])
+    text = _row([f"{title}: {len(rows)}", ""]) + _row(["---", "---"]) + _row(["single and foreach alike" if "capturable" in title else "the CPU's bits", works])
     grouped = collections.defaultdict(list)
     for row in rows:
         if row["verdict"] != "works":
             words = {"partly": "works but for", "refused": "refused", "fails": "FAILS"}[row["verdict"]]
-            grouped[f"{words}: {_short(row['reasons'][0])}"].append(row["name"])
+            grouped[f"{words}: {_short(row['reasons'][0]).removeprefix('FAILS: ')}"].append(row["name"])
     for reason, names in sorted(grouped.items()):
         text += _row([" ".join(names), reason])
     return text

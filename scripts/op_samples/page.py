@@ -29,7 +29,7 @@ or isobit's refusal is a failure.
 
 The samples are small, most of less than a thousand elements: few are cut among threads. `scripts/op-samples --large` makes
 them some hundred times larger where their sizes are not written out (not counted here); larger shapes are also in the tests
-of the operators (`tests/aten`, `tests/kernels`).
+of the operators (`tests/aten`, `tests/kernels`). The same samples on a device: [coverage on a device](coverage-device.md).
 
 """
 

@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_3d.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/max.h>
@@ -26,7 +28,8 @@ namespace {
 using at::Tensor;
 using Optional = std::optional<Tensor>;
 
-constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_", kTensordot};
+constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_", "aten::grid_sampler",
+                                       kTensordot};
 
 // Undefined where the input stays as it is.
 Tensor dropout_factors(const Tensor& x, double p, bool train) {
@@ -64,6 +67,14 @@ Normalized batch_norm(const Tensor& x, const Optional& weight, const Optional& b
   return {y, mean, invstd, at::empty({0}, x.options().dtype(at::kByte)), 0};
 }
 
+// Without cuDNN, whatever torch.backends.cudnn.enabled says.
+Tensor grid_sampler(const Tensor& x, const Tensor& grid, std::int64_t mode, std::int64_t padding, bool align_corners) {
+  TORCH_CHECK(x.dim() == 4 || x.dim() == 5, "aten::grid_sampler: an input of 4 or 5 dimensions expected, got ", x.sizes());
+  return x.dim() == 4 ? at::grid_sampler_2d(x, grid, mode, padding, align_corners)
+                      : at::grid_sampler_3d(x, grid, mode, padding, align_corners);
+}
+bool never_flattens_weights() { return false; }
+
 // The gradient goes in equal parts to all places of the extremum or median; every other place is filled with +0. (Stock
 // multiplies by a mask for CUDA tensors, which gives the zeros signs and makes NaN of an infinite gradient.)
 template <Tensor (*extremum)(const Tensor&)>
@@ -98,11 +109,16 @@ void register_device_composites(torch::Library& device, torch::Library& autograd
     library->impl("dropout", TORCH_FN(dropout));
     library->impl("dropout_", TORCH_FN(dropout_));
     library->impl("_batch_norm_impl_index", TORCH_FN(batch_norm));
+    library->impl("grid_sampler", TORCH_FN(grid_sampler));
   }
   autograd.impl("max", TORCH_FN(isobit::aten::max));
   autograd.impl("min", TORCH_FN(isobit::aten::min));
   autograd.impl("median", TORCH_FN(isobit::aten::median));
   autograd.impl("nanmedian", TORCH_FN(isobit::aten::nanmedian));
+}
+
+void register_cudnn_answers(torch::Library& composites) {
+  composites.impl("_use_cudnn_rnn_flatten_weight", TORCH_FN(never_flattens_weights));
 }
 
 }  // namespace isobit::aten

@@ -16,4 +16,7 @@ namespace isobit::aten {
 // the library objects.
 void register_device_composites(torch::Library& device, torch::Library& autograd);
 
+// Where PyTorch's Python code asks whether cuDNN is to be used: no. DispatchKey::CompositeImplicitAutograd.
+void register_cudnn_answers(torch::Library& composites);
+
 }  // namespace isobit::aten

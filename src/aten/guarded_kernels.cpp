@@ -116,7 +116,8 @@ bool integer_type_holds(const at::Tensor& source, ScalarType type) {
 
 // Of a device: 16-bit and smaller floats have not been compared with the CPU's conversions.
 bool converts_alike(ScalarType type) {
-  return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double;
+  return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double ||
+         type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble;
 }
 
 void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
@@ -124,7 +125,7 @@ void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
   const at::Tensor& from = arguments.at(1).toTensor();
   if (!from.defined() || from.scalar_type() == to.scalar_type()) return;
   if ((to.is_cuda() || from.is_cuda()) && !(converts_alike(to.scalar_type()) && converts_alike(from.scalar_type()))) {
-    refuse(full_name(op), std::string("converts float32, float64, integers and bool only on a GPU, got ") +
+    refuse(full_name(op), std::string("converts float32, float64, their complex numbers, integers and bool only on a GPU, got ") +
                               c10::toString(from.scalar_type()) + " to " + c10::toString(to.scalar_type()),
            "convert on the CPU");
   }

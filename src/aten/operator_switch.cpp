@@ -55,7 +55,8 @@ struct Installed {
       : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__),
         autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__),
         device_library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__),
-        device_autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__) {
+        device_autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__),
+        composites(torch::Library::IMPL, "aten", c10::DispatchKey::CompositeImplicitAutograd, __FILE__, __LINE__) {
     SilentHandler silent;
     const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
     register_certified(library);
@@ -66,12 +67,13 @@ struct Installed {
     for (torch::Library* each : {&library, &autograd_library, &device_library, &device_autograd_library}) {
       register_tensordot(*each);
     }
+    register_cudnn_answers(composites);
     guard = std::make_unique<Guard>();
   }
 
   KeptTensorMemory memory;
   WithoutFusedKernels choices;
-  torch::Library library, autograd_library, device_library, device_autograd_library;
+  torch::Library library, autograd_library, device_library, device_autograd_library, composites;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };
 

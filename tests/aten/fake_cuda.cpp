@@ -136,6 +136,7 @@ class Hooks final : public at::CUDAHooksInterface {
   bool supportsDilatedConvolutionWithCuDNN() const override { return claims_cudnn; }
   bool supportsDepthwiseConvolutionWithCuDNN() const override { return claims_cudnn; }
   long versionCuDNN() const override { return 91000; }
+  long versionRuntimeCuDNN() const override { return 91000; }
   double batchnormMinEpsilonCuDNN() const override { return 1e-5; }
   // at::manual_seed sets it; nobody draws from it.
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {

@@ -147,6 +147,19 @@ class Routes(unittest.TestCase):
         self.assertTrue(torch.backends.cudnn.enabled)
         self.assertTrue(torch.cudnn_is_acceptable(torch.ones(3, device=DEVICE)))  # the fake device does say so
 
+    def test_cudnn_asked_for(self):  # as scripts do
+        def sample(x):
+            torch._C._set_cudnn_enabled(True)  # what torch.backends.cudnn.enabled = True does
+            self.assertFalse(torch._use_cudnn_rnn_flatten_weight())
+            return torch.nn.functional.grid_sample(x, x.detach()[:, :, :, :2].tanh(), align_corners=True)
+
+        with isobit.enabled():
+            try:
+                sample(random_numbers(1, 3, 3, 4, gradient=False).to(DEVICE))
+            except RuntimeError as refusal:  # as long as that has no kernel for devices
+                self.assertIn("grid_sampler_2d", str(refusal))
+            torch._C._set_cudnn_enabled(False)
+
     def test_recurrent_layers(self):
         for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
             def run(x, kind=kind):

@@ -27,6 +27,7 @@ def install():
     _check_graphs()
     _refuse_compilation()
     _refuse_autocast()
+    _refuse_scaling()
     _handles.append(torch_module.register_module_forward_pre_hook(_enter))
     _handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
@@ -95,7 +96,7 @@ def _after_step(_optimizer, _arguments, _keywords):
 
 # ---- graphs: recorded and run under the same setting of the switch
 
-backward_watchers = []  # called with the roots of each backward (isobit.record)
+backward_watchers = []  # called with the roots of each backward, and whether it adds to .grad (isobit.record)
 
 
 class _CheckingEngine:
@@ -110,7 +111,7 @@ class _CheckingEngine:
                                f"{_library.contract_version}\n  do     give the tensor itself: its graph can be checked")
         _library.check_graph(roots)
         for watcher in backward_watchers:
-            watcher(roots)
+            watcher(roots, bool(keywords.get("accumulate_grad")))
         return self._engine.run_backward(roots, *arguments, **keywords)
 
     def __getattr__(self, name):
@@ -156,3 +157,10 @@ def _refuse_autocast():
         torch.autocast.__enter__ = _refusing(
             torch.autocast.__enter__, lambda context: context._enabled, "torch.autocast",
             "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet")
+
+
+def _refuse_scaling():
+    if not hasattr(torch.amp.GradScaler.scale, "_isobit"):
+        torch.amp.GradScaler.scale = _refusing(
+            torch.amp.GradScaler.scale, lambda scaler, _outputs: scaler.is_enabled(), "torch.amp.GradScaler",
+            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import numbers
 import os
 import pathlib
 import re
@@ -12,7 +13,8 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 
-from isobit import _hooks, _library, _provenance, _resume, _switch
+from isobit import _generators, _hooks, _library, _provenance, _resume, _switch
+from isobit._batches import Batches, Progress
 from isobit._record_files import RunFolder, find_run, json_text, line_of, number
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
@@ -33,8 +35,9 @@ class record:  # noqa: N801 (used like a function)
     workers it does nothing.
 
     resume: True goes on with the newest run of this script, name and arguments that was not finished, if there is one; a
-    run's id with that one. What the script saved with `run.save(state)` (at best after an epoch) `run.load()` gives
-    back, or None in a new run; it also restores the generators of PyTorch, Python and NumPy.
+    run's id with that one. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
+    restores the generators of PyTorch, Python and NumPy. With `for epoch in run.epochs(n)` and, in it, `for batch in
+    run.batches(loader)` the program goes on within an epoch, too: after the batch at whose end it saved.
     """
 
     def __init__(self, runs="runs", name=None, every=50, resume=None):
@@ -45,7 +48,7 @@ class record:  # noqa: N801 (used like a function)
         self._name, self._every = name, every
         self._resume = None if self._again else resume  # verified is the whole, from its first step
         self.epoch, self.steps = 1, 0
-        self.id = self.path = None
+        self.id = self.path = self._process = None
 
     def __enter__(self):
         global _current
@@ -66,7 +69,7 @@ class record:  # noqa: N801 (used like a function)
         global _current
         if self._process != os.getpid():
             return
-        _current = None
+        _current = self._process = None
         self._unhook()
         try:
             if kind is None or kind is SystemExit and not error.code:
@@ -79,35 +82,94 @@ class record:  # noqa: N801 (used like a function)
 
     def log(self, part="train", **values):
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3)."""
+        self._require_open("log")
         if part not in ("train", "test") or not values:
             raise ValueError("run.log takes 'train' or 'test', and numbers by name")
+        if self._progress.pending is not None:  # what precedes the loop that goes on is done again
+            return
         self._write_evaluation()
         values = {name_: value.item() if isinstance(value, torch.Tensor) else value for name_, value in values.items()}
+        for name_, value in values.items():
+            if not isinstance(value, numbers.Real) and not hasattr(value, "__float__"):
+                raise ValueError(f"run.log: {name_}={value!r} is no number")
         inner = ",".join(f"{json.dumps(name)}:{number(values[name])}" for name in sorted(values))
         self._folder.append("metrics.jsonl", line_of([("step", self.steps), ("epoch", int(self.epoch)),
                                                       ("set", json.dumps(part)), ("values", "{" + inner + "}")]))
 
+    @property
+    def batch(self):
+        """The number of the batch in the loop over run.batches, from 1; enumerate would begin anew where a run goes on."""
+        return self._progress.batch
+
+    def epochs(self, count):
+        """for epoch in run.epochs(10): sets run.epoch; where a run goes on, begins with the epoch that it had come to."""
+        self._require_open("epochs")
+        return self._progress.epochs(count)
+
+    def batches(self, loader):
+        """for batch in run.batches(loader): a DataLoader's batches, as it gives them; where a run goes on, those that are left.
+
+        RuntimeError where the loader can not be gone on with within an epoch: docs/python.md says which.
+        """
+        self._require_open("batches")
+        return Batches(self._progress, loader)
+
     def save(self, state):
-        """A checkpoint of what the script needs to go on from here, with the generators' states; the one before it goes."""
-        if self._process != os.getpid():
+        """A checkpoint of what the script needs to go on from here, with the generators' states; the one before it goes.
+
+        Last in an epoch, or last in the body of a loop over run.batches.
+        """
+        self._require_open("save")
+        if self._process != os.getpid() or self._progress.pending is not None:
             return
         self._write_evaluation()
         with self._lock:
-            inner = {"state": state, "generators": _resume.generators(), "epoch": int(self.epoch),
-                     "batch": self._batch, "loss": self._loss, "weights": self._weights()}
+            progress = self._progress.saved()
+            if progress["loop"] is not None:
+                self._refuse_to_lose_gradients()
+            inner = {"state": state, "generators": _generators.states(), "epoch": int(self.epoch), "progress": progress,
+                     "batch": self._batch, "loss": self._loss, "weights": self._weights(), "models": list(map(_shape_of, self._models)),
+                     "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
             torch.save(inner, buffer)
             self._folder.checkpoint(self.steps, buffer.getvalue())
 
     def load(self, weights_only=True):
         """What the newest save() was given, where an interrupted run goes on; None in a new one."""
+        self._require_open("load")
         if self._checkpoint is None:
             return None
         inner = torch.load(self.path / self._checkpoint["file"], weights_only=weights_only)
-        _resume.set_generators(inner["generators"])
+        _generators.set_states(inner["generators"])
         self.epoch, self._batch, self._loss, self._resumed_weights = (inner[key] for key in ("epoch", "batch", "loss", "weights"))
+        self._expected = inner["models"], inner["optimizers"]
+        self._progress.load(inner["progress"])
+        self._between = list(self._batch), self._loss
         self._loaded = True
         return inner["state"]
+
+    def _require_open(self, method):
+        if self._process is None:
+            raise RuntimeError(f"isobit.record: run.{method} belongs into the block: with isobit.record(...) as run: ...")
+
+    def _must_load(self):
+        return self._checkpoint is not None and not self._loaded
+
+    def _loop_reached(self):
+        """The loop that goes on begins: what the script did on its way there is in the record already."""
+        self._evaluated = []
+        self._batch, self._loss = list(self._between[0]), self._between[1]
+
+    def _refuse_to_lose_gradients(self):
+        if self._accumulated and any(parameter.grad is not None and bool(parameter.grad.any()) for optimizer in self._optimizers
+                                     for group in optimizer.param_groups for parameter in group["params"]):
+            raise RuntimeError("isobit.record: run.save within an epoch would lose the gradients that were added up since the last step\n"
+                               "  do     save right after optimizer.step(), or after optimizer.zero_grad()")
+
+    def _trace(self):
+        """What a save would leave out if it changed after it."""
+        return {"optimizer steps": self.steps, "a run.log": self._folder.size("metrics.jsonl"),
+                "evaluated batches": self._folder.size("evaluations.jsonl") + len(self._evaluated), "batches": len(self._batch)}
 
     # ---- begin and end
 
@@ -127,6 +189,7 @@ class record:  # noqa: N801 (used like a function)
         self._checkpoint, self._replayed, self._resumed_weights, self._loaded = None, [], None, False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
+        self._accumulated, self._expected, self._progress = False, None, Progress(self)
         before = self._interrupted(script, name) if self._resume else None
         if before is not None:
             self._go_on(before)
@@ -218,22 +281,27 @@ class record:  # noqa: N801 (used like a function)
     def _write_evaluation(self):
         """One line for what was evaluated since the last one."""
         with self._lock:
-            if self._evaluated:
+            if self._evaluated and self._progress.pending is None:
                 self._folder.append("evaluations.jsonl", line_of([
                     ("step", self.steps), ("epoch", int(self.epoch)), ("tensors", len(self._evaluated)),
                     ("batches", f'"{_fingerprint_of_text("".join(self._evaluated))}"')]))
             self._evaluated = []
 
-    def _backward(self, roots):
+    def _backward(self, roots, accumulates):
+        if os.getpid() == self._process:
+            self._accumulated |= accumulates
         if os.getpid() == self._process and len(roots) == 1 and roots[0].numel() == 1 and roots[0].dtype == torch.float32:
             self._loss = struct.unpack("<I", struct.pack("<f", roots[0].item()))[0]
 
     def _after_step(self, optimizer, _arguments, _keywords):
         if os.getpid() != self._process:
             return
-        if self._checkpoint is not None and not self._loaded:
+        if self._must_load():
             raise RuntimeError(f"isobit.record: {self.path} goes on after step {self.steps}, but the script did not call run.load() "
                                "before it trained")
+        if self._progress.pending is not None:
+            raise RuntimeError(f"isobit.record: {self.path} goes on after batch {self._progress.pending['batch']} of a loop over run.batches, but "
+                               "a step came before that loop\n  do     write the loop as `for batch in run.batches(loader):`, as when it was saved")
         with self._lock:
             self._write_evaluation()
             self.steps += 1
@@ -248,22 +316,38 @@ class record:  # noqa: N801 (used like a function)
                 raise RuntimeError(f"isobit.record: step {self.steps} came out differently after resuming: {line.strip()} now, "
                                    f"{before.strip()} before; does the script restore all of its state?")
             self._folder.append("steps.jsonl", line)
-            self._batch, self._loss = [], 0x7FC00000
+            self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 
     def _weights(self):
         """Of the one model as isobit.fingerprint(model); of several with their numbers before the names."""
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
+        self._require_all_parts()
         if len(self._models) == 1:
             return _fingerprint(list(self._models[0].state_dict().items()))
         return _fingerprint([(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)
                              for name, tensor in model.state_dict().items()])
+
+    def _require_all_parts(self):
+        """Fingerprints name models and optimizers by the order in which the program came to them."""
+        if self._expected is None:
+            return
+        models, optimizers = self._expected
+        if [*map(_shape_of, self._models)][:len(models)] != models or len(self._optimizers) < optimizers:
+            raise RuntimeError(f"isobit.record: step {self.steps}: {self.path} had trained {len(models)} models with {optimizers} optimizers when it "
+                               "was saved; since it goes on, not all of them were called, or in another order, so that their fingerprint can not be made\n"
+                               "  do     save between epochs, or choose `every` so that all are called before the next fingerprint")
+        self._expected = None
 
     def _optimizer_state(self):
         return _fingerprint([(f"{number_}.{parameter}.{name}", torch.as_tensor(value))
                              for number_, optimizer in enumerate(self._optimizers)
                              for parameter, state in optimizer.state_dict()["state"].items()
                              for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))])
+
+
+def _shape_of(model):
+    return [f"{name} {list(tensor.shape)}" for name, tensor in model.state_dict().items()]
 
 
 class _Depth:

@@ -3,6 +3,7 @@
 Errors of the file system are OSError; a record that is not what was sealed is DamagedRecord. One thread per object.
 """
 
+import contextlib
 import datetime
 import difflib
 import hashlib
@@ -12,7 +13,10 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import socket
+
+from isobit._problem import of_the_system
 
 RUN_FORMAT, MANIFEST_FORMAT = "isobit-run-1", "isobit-manifest-1"
 LOGS = ("steps.jsonl", "metrics.jsonl", "evaluations.jsonl", "timings.jsonl", "checkpoints.jsonl")
@@ -39,16 +43,17 @@ def digest_file(path):
 def write_file(path, content):
     """Whole or not at all, also after a power failure."""
     temporary = path.with_name(f".tmp-{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
+    with of_the_system(path, "can not be written"):
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
 
 
 def _sync_folder(path):
@@ -101,14 +106,19 @@ class Lock:
         if take is not None:
             take(self._path, self._content)
             return
-        with open(self._path, "xb") as file:
-            file.write(self._content)
+        try:
+            with open(self._path, "xb") as file:
+                file.write(self._content)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            raise
 
     def release(self):
         try:
             if self._path.read_bytes() == self._content:
                 self._path.unlink()
-        except FileNotFoundError:
+        except OSError:  # gone, or on a file system that became read-only: its process is gone soon
             pass
 
 
@@ -158,23 +168,37 @@ class RunFolder:
                        "created": f"{now:%Y-%m-%dT%H:%M:%S.%f}Z", "state": "running", "steps": 0, "weights": "",
                        "reason": "", "inputs": {path: digest(files[path]) for path in sorted(files)}}
         runs = pathlib.Path(runs)
-        runs.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(runs, self.id)
-        self.path = runs / self.id
+        self.path, self._logs = runs / self.id, {}
+        with of_the_system(runs, "no record can be made there"):
+            runs.mkdir(parents=True, exist_ok=True)
+            self._lock = Lock(runs, self.id)
         hidden = runs / f".tmp-{self.id}"
-        hidden.mkdir()
-        for path, content in files.items():
-            write_file(hidden / path, content)
-        for log in LOGS:
-            write_file(hidden / log, b"")
-        write_file(hidden / "state.json", json_text(self._state).encode())
-        os.rename(hidden, self.path)
-        _sync_folder(runs)
-        self._open_logs()
+        try:
+            with of_the_system(runs, "no record can be made there"):
+                hidden.mkdir()
+            for path, content in files.items():
+                write_file(hidden / path, content)
+            for log in LOGS:
+                write_file(hidden / log, b"")
+            write_file(hidden / "state.json", json_text(self._state).encode())
+            os.rename(hidden, self.path)
+            _sync_folder(runs)
+            self._open_logs()
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            self._lock.release()
+            raise
 
     def _open_logs(self):
         self._logs = {log: os.open(self.path / log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
                       for log in LOGS if log != "timings.jsonl"}
+        self._written = {}  # log -> [size, digest so far]: a save need not read them again
+        for log in LOGS:
+            content = (self.path / log).read_bytes()
+            self._written[log] = [len(content), hashlib.sha256(content)]
+
+    def size(self, log):
+        return self._written[log][0]
 
     def checkpoint(self, step, content):
         """Writes checkpoints/step-<step>.pt and its line, as the C++ program spells it; older ones go."""
@@ -183,7 +207,8 @@ class RunFolder:
         (self.path / "checkpoints").mkdir(exist_ok=True)
         file = f"checkpoints/step-{step}.pt"
         write_file(self.path / file, content)
-        logs = ",".join(f'"{log}":{_digest_text(digest((self.path / log).read_bytes()))}' for log in sorted(LOGS[:-1]))
+        logs = ",".join(f'"{log}":{_digest_text({"size": self.size(log), "sha256": self._written[log][1].hexdigest()})}'
+                        for log in sorted(LOGS[:-1]))
         written = digest(content)
         self.append("checkpoints.jsonl", line_of([("step", step), ("file", f'"{file}"'), ("size", written["size"]),
                                                   ("sha256", f'"{written["sha256"]}"'), ("logs", "{" + logs + "}")]))
@@ -198,12 +223,14 @@ class RunFolder:
         before = os.fstat(self._logs[log]).st_size
         written = 0
         try:
-            written = os.write(self._logs[log], content)
-            if written != len(content):
-                raise OSError(f"{self.path / log}: only {written} of {len(content)} bytes could be written")
+            with of_the_system(self.path / log, "can not be written"):
+                while written < len(content):  # a full disk takes a part, then says so
+                    written += os.write(self._logs[log], content[written:])
         except OSError:
             os.ftruncate(self._logs[log], before)
             raise
+        self._written[log][0] += len(content)
+        self._written[log][1].update(content)
 
     def replace(self, name, content):
         write_file(self.path / name, content)
@@ -211,18 +238,25 @@ class RunFolder:
         self._say()
 
     def finish(self, steps, weights):
-        self._close_logs()
-        self._say(state="finished", steps=steps, weights=weights)
-        for left in self.path.rglob(".tmp-*"):
-            left.unlink()
-        files = {str(path.relative_to(self.path)): digest(path.read_bytes()) for path in self.path.rglob("*") if not path.is_dir()}
-        write_file(self.path / "manifest.json", manifest_text(self.id, files).encode())
-        self._lock.release()
+        try:
+            self._close_logs()
+            self._say(state="finished", steps=steps, weights=weights)
+            for left in self.path.rglob(".tmp-*"):
+                left.unlink()
+            files = {str(path.relative_to(self.path)): digest_file(path) for path in self.path.rglob("*") if not path.is_dir()}
+            write_file(self.path / "manifest.json", manifest_text(self.id, files).encode())
+        finally:
+            self._lock.release()
 
     def fail(self, steps, reason):
-        self._close_logs()
-        self._say(state="failed", steps=steps, reason=reason)
-        self._lock.release()
+        """Says so where it can; where the disk is full, the run stays one that was interrupted."""
+        try:
+            self._close_logs()
+            self._say(state="failed", steps=steps, reason=reason)
+        except OSError:
+            pass
+        finally:
+            self._lock.release()
 
     def _say(self, **changes):
         self._state.update(changes)

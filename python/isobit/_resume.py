@@ -6,32 +6,10 @@ Errors that a user can mend are RuntimeError.
 import hashlib
 import json
 import os
-import random
 import secrets
-import sys
-
-import torch
 
 from isobit import _provenance
 from isobit._record_files import LOGS, digest, json_text, lock_description, write_file
-
-
-def generators():
-    """The states of the generators of PyTorch, Python and, where it is loaded, NumPy, as plain values."""
-    states = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        kind, keys, *rest = numpy.random.get_state()
-        states["numpy"] = (kind, keys.tolist(), *rest)
-    return states
-
-
-def set_generators(states):
-    torch.set_rng_state(states["torch"])
-    random.setstate(states["python"])
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and "numpy" in states:
-        numpy.random.set_state(states["numpy"])
 
 
 # ---- locks

@@ -105,6 +105,14 @@ with isobit.enabled():
 assert torch.equal(function(x), expected)
 """), end="")
 
+    def test_loss_scaling_is_refused(self):
+        loss = torch.ones(1, requires_grad=True)
+        with isobit.enabled():
+            message = self.assert_refuses("torch.amp.GradScaler is not certified", lambda: torch.amp.GradScaler("cpu").scale(loss))
+            self.assertIn("  do     leave it out", message)
+            self.assertIs(torch.amp.GradScaler("cpu", enabled=False).scale(loss), loss)
+        torch.amp.GradScaler("cpu").scale(loss)
+
     def test_autocast_is_refused(self):
         x = torch.ones(2, 20)
         with isobit.enabled():

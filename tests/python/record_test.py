@@ -149,6 +149,31 @@ class Record(Folder):
         with self.assertRaises(ValueError):
             isobit.record(every=0)
 
+    def test_outside_its_block(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = isobit.record(folder)
+            for _ in range(2):
+                for call in (lambda: run.log(x=1), lambda: run.save({}), run.load, lambda: run.epochs(2), lambda: run.batches([])):
+                    with self.assertRaisesRegex(RuntimeError, "belongs into the block: with isobit.record"):
+                        call()
+                with run:
+                    with self.assertRaisesRegex(ValueError, "x='much' is no number"):
+                        run.log(x="much")
+
+    def test_where_it_can_not_be_written(self):
+        """Messages name file and remedy; the run that could not go on is one that was interrupted."""
+        body = ("import resource\n    resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n    for _ in range(30):\n"
+                "        model(x).sum().backward(); optimizer.step()")
+        self.write("train.py", SCRIPT.replace("END", body))
+        done = subprocess.run([sys.executable, "train.py"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertRegex(done.stderr.splitlines()[-1], r"OSError: \[Errno 27\] can not be written: file too large \(raise the limit .*steps.jsonl'")
+        (run,) = (path for path in (self.folder / "runs").iterdir() if path.name[0] == "2")
+        self.assertTrue((run / "steps.jsonl").read_bytes().endswith(b"\n"))
+        (self.folder / "file").write_text("")
+        with self.assertRaisesRegex(NotADirectoryError, r"no record can be made there: not a directory \(check the path\)"):
+            isobit.record(self.folder / "file" / "runs").__enter__()
+        self.assertFalse(isobit.is_enabled())
+
 
 class Verify(Folder):
     def git(self, *words):

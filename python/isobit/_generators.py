@@ -1,0 +1,127 @@
+"""States of random generators as plain values: those of the process, and those that objects hold.
+
+A state is made of numbers, texts, bytes, lists, tuples and dicts, so that it can go through a queue and into a checkpoint.
+"""
+
+import ctypes
+import functools
+import random
+import sys
+import types
+
+import torch
+
+_DEPTH, _LONGEST = 8, 64  # how far own_generators looks; longer lists are data
+_LEAVES = (str, bytes, int, float, complex, type(None), type, torch.Tensor, types.ModuleType)
+
+
+def states():
+    """Of PyTorch's, Python's and, where it is loaded, NumPy's generator of this process."""
+    found = {"torch": bytes_of(torch.get_rng_state()), "python": random.getstate()}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        found["numpy"] = _plain(numpy.random.get_state())
+    return found
+
+
+def set_states(states_):
+    torch.set_rng_state(_tensor(states_["torch"]))
+    random.setstate(_tuples(states_["python"]))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and "numpy" in states_:
+        numpy.random.set_state(tuple(states_["numpy"]))
+
+
+def own_generators(*roots):
+    """The generators that these objects hold: in their attributes, lists, dicts, closures, and so on within. In a fixed order."""
+    found, seen = [], set()
+    kinds = _kinds()
+
+    def look(value, depth):
+        if isinstance(value, _LEAVES) or depth > _DEPTH or id(value) in seen:
+            return
+        seen.add(id(value))
+        if isinstance(value, kinds):
+            found.append(value)
+            return
+        for part in _parts(value):
+            look(part, depth + 1)
+
+    for root in roots:
+        look(root, 0)
+    return found
+
+
+def states_of(generators):
+    return [_state(generator) for generator in generators]
+
+
+def set_states_of(generators, states_):
+    """ValueError where these are not as many as before."""
+    if len(generators) != len(states_):
+        raise ValueError(f"{len(generators)} generators instead of {len(states_)}")
+    for generator, state in zip(generators, states_):
+        if isinstance(generator, torch.Generator):
+            generator.set_state(_tensor(state))
+        elif isinstance(generator, random.Random):
+            generator.setstate(_tuples(state))
+        elif hasattr(generator, "bit_generator"):
+            generator.bit_generator.state = state
+        else:
+            generator.set_state(tuple(state))
+
+
+def _kinds():
+    numpy = sys.modules.get("numpy")
+    return (torch.Generator, random.Random) + ((numpy.random.Generator, numpy.random.RandomState) if numpy is not None else ())
+
+
+def _parts(value):
+    if isinstance(value, dict):
+        return list(value.values()) if len(value) <= _LONGEST else ()
+    if isinstance(value, (list, tuple)):
+        return value if len(value) <= _LONGEST else ()
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
+    if isinstance(value, types.FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+    return (getattr(value, "__dict__", None),)
+
+
+def _is_set(cell):
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _state(generator):
+    if isinstance(generator, torch.Generator):
+        return bytes_of(generator.get_state())
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if hasattr(generator, "bit_generator"):
+        return _plain(generator.bit_generator.state)
+    return _plain(generator.get_state())
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def bytes_of(tensor):
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel())  # without NumPy, which may not be there
+
+
+def _tensor(content):
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value

@@ -12,6 +12,11 @@
 #include "contract/ordered_dot.h"
 #include "contract/pairwise_tree.h"
 
+namespace isobit::contract {
+// One type for every instruction set: kernels' signatures name it.
+enum class IndexReduction { sum, mean, product, maximum, minimum };
+}  // namespace isobit::contract
+
 ISOBIT_CONTRACT_BEGIN
 
 struct Factor {
@@ -23,8 +28,6 @@ struct Factor {
   if (x != x || so_far != so_far) return x != x;
   return largest ? x >= so_far : x <= so_far;
 }
-
-enum class IndexReduction { sum, mean, product, maximum, minimum };
 
 template <class At>
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float sum_in_leaves(std::int64_t n, At at) {

@@ -5,12 +5,39 @@ runs through what was loaded before (no data is read), then the generators are s
 each batch brings the state of its worker's generators along where it has changed. What can not be repeated so raises
 RuntimeError, at the loop's beginning where that can be seen, else when it goes on: a digest of all indices that
 were asked for must come out the same.
+
+What a loop leaves for the next one over the same loader (persistent workers, generators of the loader's own) goes on with the
+loader that takes its place when the program runs again. Which that is follows from where it was made: before the epochs, in an
+epoch, or in the body of a loop. What is made again in each epoch or body begins anew, as in an unbroken run; what is made there
+once and used in later ones is refused.
 """
 
 import weakref
+from typing import NamedTuple
 
 from isobit import _generators
 from isobit._loaders import Clone, description, require_repeatable, unpacked
+
+
+class _Place(NamedTuple):
+    """Where in the program: the epoch, None before there is one; of each loop over run.batches around it, the body's number."""
+
+    epoch: int | None = None
+    bodies: tuple = ()
+
+    def holds(self, other):
+        """Whether what is made here is still the same there."""
+        return self.epoch in (None, other.epoch) and self.bodies == other.bodies[:len(self.bodies)]
+
+    def kind(self):
+        """Before the epochs, in an epoch, in a body."""
+        return self.epoch is None, bool(self.bodies)
+
+    def __str__(self):
+        return "in the body of a loop over run.batches" if self.bodies else f"in epoch {self.epoch}"
+
+
+_BEFORE_EPOCHS = _Place()
 
 
 class Progress:
@@ -22,7 +49,11 @@ class Progress:
         self.batch = 0
         self._next_epoch, self._epoch_begin, self._in_epoch = 1, None, False
         self._loops, self._seen = [], None
-        self._clones, self._loaders = weakref.WeakKeyDictionary(), []  # _loaders: as saved, for those that come again
+        self._tells_epochs, self._bodies, self._loops_of_epoch = False, 0, 0
+        self._made = weakref.WeakKeyDictionary()  # loader -> _Place, of those that were made under this record
+        self._clones = weakref.WeakKeyDictionary()
+        self._again = {}  # None or an epoch -> as saved, of the loaders made there, for those that come again
+        self._unclear = {}  # (description, kind of place) -> _Place, of loaders made there whose generators were drawn from
 
     # ---- what a checkpoint holds
 
@@ -33,15 +64,21 @@ class Progress:
                                "write the others without run.batches, or save outside of them")
         if self._loops:
             loop = self._loops[0].saved()
+            if self._in_epoch and self._loops_of_epoch > 1:
+                raise RuntimeError(f"isobit.record: run.save within loop {self._loops_of_epoch} over run.batches of epoch {self._run.epoch}: a "
+                                   "program that goes on would come to the first one\n  do     save in the first one, or last in the epoch")
+        self._refuse_unclear(loop)
         following = int(self._run.epoch) + (loop is None) if self._in_epoch else self._next_epoch
         self._seen = self._trace()
         looping = [loop_._clone for loop_ in self._loops]  # the loop itself is saved above
-        loaders = [clone.saved(clone in looping) for clone in self._clones.values()]
-        return {"next_epoch": following, "epoch_begin": self._epoch_begin if self._in_epoch else None, "loop": loop, "loaders": loaders}
+        # Made again on the way to the place of the save: those before the epochs, and within a loop those of its epoch.
+        again = {epoch: [clone.saved(clone in looping) for clone in self._clones.values() if clone.place == _Place(epoch)]
+                 for epoch in ([None, self._place().epoch] if loop else [None])}
+        return {"next_epoch": following, "epoch_begin": self._epoch_begin if self._in_epoch else None, "loop": loop, "loaders": again}
 
     def load(self, saved):
         self._next_epoch, self._epoch_begin, self.pending = saved["next_epoch"], saved["epoch_begin"], saved["loop"]
-        self._loaders = saved["loaders"]
+        self._again = saved["loaders"]
 
     def body_ended(self, what, remedy):
         """Nothing may come after a save that would be left out when the program goes on."""
@@ -53,6 +90,42 @@ class Progress:
             raise RuntimeError(f"isobit.record: {', '.join(came)} came after run.save, within {what}: going on from there would leave that "
                                f"out\n  do     {remedy}")
 
+    # ---- where loaders are made
+
+    def epoch_told(self):
+        """The script says which epoch it is in, from now on."""
+        self._tells_epochs = True
+
+    def loader_made(self, loader):
+        self._made[loader] = self._place()
+
+    def _place(self):
+        return _Place(int(self._run.epoch) if self._tells_epochs else None, tuple(loop.body for loop in self._loops))
+
+    def _require_same_place(self, clone):
+        if clone.leaves_something() and not clone.place.holds(self._place()):
+            raise RuntimeError(f"isobit.record: run.batches: the loader ({clone.name}) was made {clone.place} and is used beyond it, with "
+                               "persistent workers or generators of its own: a program that goes on would make it anew\n"
+                               "  do     make the loader before run.epochs")
+
+    def _note_unclear(self, clone):
+        """A loop ended. Whether generators were made with their loader, or before and shared by all that are made, nobody knows."""
+        if not self._tells_epochs and clone.leaves_something() or clone.place != _BEFORE_EPOCHS and clone.has_drawn():
+            self._unclear[clone.name, clone.place.kind()] = clone.place
+
+    def _refuse_unclear(self, loop):
+        for (name, kind), place in self._unclear.items():
+            with_loop = loop is not None and (name, kind) == (loop["loader"], self._loops[0].place.kind())
+            if with_loop or loop is not None and place == _Place(self._place().epoch):  # saved with the loaders of the loop's epoch
+                continue
+            if place == _BEFORE_EPOCHS:
+                problem, remedy = "leaves workers or generators for the next loop, but the script does not say what its epochs are", \
+                    "write `for epoch in run.epochs(n)`"
+            else:
+                problem, remedy = (f"was made {place} and holds generators that were drawn from: whether these are made anew in the next "
+                                   "one, too, can not be known"), "make the loader before run.epochs, or save last in the body of its loop"
+            raise RuntimeError(f"isobit.record: run.save: the loader ({name}) {problem}\n  do     {remedy}")
+
     def _trace(self):
         return {**self._run._trace(), "random numbers": _generators.states()}
 
@@ -62,11 +135,11 @@ class Progress:
         if self._run._must_load():
             raise RuntimeError(f"isobit.record: {self._run.path} goes on, but the script did not call run.load() before run.epochs()")
         for epoch in range(self._next_epoch, count + 1):
-            self._run.epoch, self._in_epoch, self._seen = epoch, True, None
+            self._run.epoch, self._in_epoch, self._seen, self._loops_of_epoch = epoch, True, None, 0
             if self.pending is not None and self._epoch_begin is not None:
                 _generators.set_states(self._epoch_begin)  # what precedes the loop is done again
             else:
-                self._epoch_begin = _generators.states()
+                self._epoch_begin = _generators.states(devices=True)
             try:
                 yield epoch
             finally:
@@ -101,9 +174,12 @@ class Progress:
     def clone(self, loader):
         """The loader with our sampler and workers in it; one for each, since persistent workers are its own."""
         if loader not in self._clones:
-            self._clones[loader] = clone = Clone(loader)
-            if self._loaders:
-                clone.go_on(self._loaders.pop(0))
+            place = self._made.get(loader, _BEFORE_EPOCHS)
+            self._clones[loader] = clone = Clone(loader, place)
+            again = None if place.bodies else self._again.get(place.epoch)
+            if again:
+                clone.go_on(again.pop(0))
+        self._require_same_place(self._clones[loader])
         return self._clones[loader]
 
 
@@ -123,15 +199,19 @@ class Batches:
     def _run_through(self, loop):
         progress = self._progress
         progress.loop_begins()
+        progress._loops_of_epoch += not progress._loops
         progress._loops.append(loop)
         try:
             for batch in loop:
                 progress.batch = loop.number
+                progress._bodies += 1
+                loop.body = progress._bodies
                 yield batch
                 progress.body_ended(f"the body of the loop over run.batches (batch {loop.number})",
                                     "call run.save last in the body")
         finally:
             progress._loops.remove(loop)
+            progress._note_unclear(loop._clone)
 
 
 class _Loop:
@@ -140,8 +220,9 @@ class _Loop:
     def __init__(self, progress, loader):
         self._progress, self._loader = progress, loader
         saved = progress.take(loader)
-        self.number, self.workers = 0, {}
+        self.number, self.body, self.workers = 0, 0, {}
         self._clone = progress.clone(loader)
+        self.place = self._clone.place
         self._reused = self._clone.is_used()
         if saved is None:
             self._begin = self._states()
@@ -151,7 +232,7 @@ class _Loop:
             self._go_on(saved)
 
     def _states(self):
-        return {"process": _generators.states(), "own": _generators.states_of(self._clone.own)}
+        return {"process": _generators.states(devices=True), "own": _generators.states_of(self._clone.own)}
 
     def _set(self, states):
         _generators.set_states(states["process"])

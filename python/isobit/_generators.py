@@ -15,21 +15,28 @@ _DEPTH, _LONGEST = 8, 64  # how far own_generators looks; longer lists are data
 _LEAVES = (str, bytes, int, float, complex, type(None), type, torch.Tensor, types.ModuleType)
 
 
-def states():
-    """Of PyTorch's, Python's and, where it is loaded, NumPy's generator of this process."""
+def states(devices=False):
+    """Of PyTorch's, Python's and, where it is loaded, NumPy's generator of this process; with those of the CUDA devices in use."""
     found = {"torch": bytes_of(torch.get_rng_state()), "python": random.getstate()}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         found["numpy"] = _plain(numpy.random.get_state())
+    # Nothing that the contract covers draws from these; what else runs on a device may.
+    if devices and torch.cuda.is_initialized():
+        found["cuda"] = list(map(bytes_of, torch.cuda.get_rng_state_all()))
     return found
 
 
 def set_states(states_):
+    """CUDA devices that this machine lacks are left out: a run goes on without them, too."""
     torch.set_rng_state(_tensor(states_["torch"]))
     random.setstate(_tuples(states_["python"]))
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy" in states_:
         numpy.random.set_state(tuple(states_["numpy"]))
+    if "cuda" in states_:
+        for device, state in zip(range(torch.cuda.device_count()), states_["cuda"]):
+            torch.cuda.set_rng_state(_tensor(state), device)
 
 
 def own_generators(*roots):

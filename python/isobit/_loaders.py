@@ -43,10 +43,13 @@ def description(loader):
 
 
 class Clone:
-    def __init__(self, loader):
-        self._loader = copy.copy(loader)
+    """`place`: where the loader was made (_batches.py)."""
+
+    def __init__(self, loader, place):
+        self._loader, self.place = copy.copy(loader), place
         self.own = _generators.own_generators(loader)
-        self._name = description(loader)
+        self._first = _generators.states_of(self.own)
+        self.name = description(loader)
         self.order = _Order(loader.batch_sampler if loader.batch_sampler is not None else loader.sampler)
         own = self._loader.__dict__  # past DataLoader.__setattr__, which forbids this
         own["sampler" if loader.batch_sampler is None else "batch_sampler"] = self.order
@@ -60,14 +63,22 @@ class Clone:
         """Whether there are persistent workers already."""
         return self._loader._iterator is not None
 
+    def has_drawn(self):
+        """Whether its own generators stand elsewhere than when it was made."""
+        return _generators.states_of(self.own) != self._first
+
+    def leaves_something(self):
+        """Whether the next loop over it goes on with something that this process holds."""
+        return self.is_used() or self.has_drawn()
+
     def saved(self, looping):
-        return {"loader": self._name, "own": _generators.states_of(self.own), "used": self.is_used() and not looping,
+        return {"loader": self.name, "own": _generators.states_of(self.own), "used": self.is_used() and not looping,
                 "workers": None if looping or self._kept is None else unpacked(self._kept)}
 
     def go_on(self, saved):
         """What an epoch leaves for the next one: generators of its own, and persistent workers."""
-        if saved["loader"] != self._name:
-            raise RuntimeError(f"isobit.record: run.batches had {saved['loader']} when it was saved; this is {self._name}\n"
+        if saved["loader"] != self.name:
+            raise RuntimeError(f"isobit.record: run.batches had {saved['loader']} when it was saved; this is {self.name}\n"
                                "  do     loop over the same loaders, in the same order")
         self.set_own(saved["own"])
         if saved["used"]:
@@ -81,7 +92,7 @@ class Clone:
         try:
             _generators.set_states_of(self.own, states)
         except ValueError as error:
-            raise RuntimeError(f"isobit.record: the loader ({self._name}) holds {error}, as when it was saved") from None
+            raise RuntimeError(f"isobit.record: the loader ({self.name}) holds {error}, as when it was saved") from None
 
     def start_workers(self, workers):
         """Persistent ones, with nothing to do yet; the generators stay as they are."""

@@ -72,17 +72,23 @@ def repository(folder):
 
 def local_sources(root):
     """path within root -> text, of the modules loaded from there: the entry script and what it imported."""
-    outside = tuple(pathlib.Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
-    own = pathlib.Path(__file__).resolve().parent
-    found = {}
+    root = f"{root}{'' if str(root).endswith('/') else '/'}"
+    outside = tuple(os.path.realpath(folder) + "/" for folder in
+                    (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.realpath(__file__))))
+    folders, found = {}, {}  # thousands of modules lie in a few hundred folders
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
         if not isinstance(name, str) or not name.endswith(".py"):
             continue
-        path = pathlib.Path(name).resolve()
-        if root in path.parents and own not in path.parents and not any(folder in path.parents for folder in outside):
+        folder, file = os.path.split(name)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        path = os.path.join(folders[folder], file)
+        if os.path.islink(path):
+            path = os.path.realpath(path)
+        if path.startswith(root) and not path.startswith(outside):
             try:
-                found[str(path.relative_to(root))] = path.read_text(encoding="utf-8")
+                found[path[len(root):]] = pathlib.Path(path).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
     return dict(sorted(found.items()))

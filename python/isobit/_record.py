@@ -1,5 +1,6 @@
 """isobit.record: a record of an ordinary training loop, on disk as `isobit run` makes it (docs/formats/run.md)."""
 
+import functools
 import io
 import json
 import numbers
@@ -12,6 +13,7 @@ import threading
 import torch
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
+from torch.utils.data import DataLoader
 
 from isobit import _generators, _hooks, _library, _provenance, _resume, _switch
 from isobit._batches import Batches, Progress
@@ -47,6 +49,7 @@ class record:  # noqa: N801 (used like a function)
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every = name, every
         self._resume = None if self._again else resume  # verified is the whole, from its first step
+        self._progress = None
         self.epoch, self.steps = 1, 0
         self.id = self.path = self._process = None
 
@@ -97,6 +100,16 @@ class record:  # noqa: N801 (used like a function)
                                                       ("set", json.dumps(part)), ("values", "{" + inner + "}")]))
 
     @property
+    def epoch(self):
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, number_):
+        self._epoch = number_
+        if self._progress is not None:
+            self._progress.epoch_told()
+
+    @property
     def batch(self):
         """The number of the batch in the loop over run.batches, from 1; enumerate would begin anew where a run goes on."""
         return self._progress.batch
@@ -127,7 +140,7 @@ class record:  # noqa: N801 (used like a function)
             progress = self._progress.saved()
             if progress["loop"] is not None:
                 self._refuse_to_lose_gradients()
-            inner = {"state": state, "generators": _generators.states(), "epoch": int(self.epoch), "progress": progress,
+            inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch), "progress": progress,
                      "batch": self._batch, "loss": self._loss, "weights": self._weights(), "models": list(map(_shape_of, self._models)),
                      "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
@@ -141,7 +154,7 @@ class record:  # noqa: N801 (used like a function)
             return None
         inner = torch.load(self.path / self._checkpoint["file"], weights_only=weights_only)
         _generators.set_states(inner["generators"])
-        self.epoch, self._batch, self._loss, self._resumed_weights = (inner[key] for key in ("epoch", "batch", "loss", "weights"))
+        self._epoch, self._batch, self._loss, self._resumed_weights = (inner[key] for key in ("epoch", "batch", "loss", "weights"))
         self._expected = inner["models"], inner["optimizers"]
         self._progress.load(inner["progress"])
         self._between = list(self._batch), self._loss
@@ -254,12 +267,21 @@ class record:  # noqa: N801 (used like a function)
                     recorder._enter(module, arguments, keywords)
                 return recorder._stock_call(module, *arguments, **keywords)
 
+        stock_init = self._stock_init = DataLoader.__init__
+
+        @functools.wraps(stock_init)
+        def init(loader, *arguments, **keywords):
+            stock_init(loader, *arguments, **keywords)
+            recorder._progress.loader_made(loader)
+
         torch.nn.Module.__call__ = call
+        DataLoader.__init__ = init
         self._step_hook = torch_optimizer.register_optimizer_step_post_hook(self._after_step)
         _hooks.backward_watchers.append(self._backward)
 
     def _unhook(self):
         torch.nn.Module.__call__ = self._stock_call
+        DataLoader.__init__ = self._stock_init
         self._step_hook.remove()
         _hooks.backward_watchers.remove(self._backward)
 

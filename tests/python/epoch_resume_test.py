@@ -1,30 +1,28 @@
 """run.epochs and run.batches: a program killed within an epoch goes on there, with the bits of an unbroken run."""
 
 import json
-import os
 import pathlib
-import runpy
 import shutil
 import signal
-import sys
-import tempfile
-import traceback
 import unittest
 
+import numpy  # noqa: F401  (the forks have it then)
+
 from isobit import _record_files
+from programs import Programs
 
 SCRIPT = """
 import functools, json, os, random, signal, sys
 import numpy, torch, isobit
 from torch.utils.data import DataLoader, Dataset, RandomSampler, WeightedRandomSampler
 
-WORKERS, CONTEXT, PERSISTENT, DRAWS, SAMPLER, SAVE, KILL = json.loads(os.environ["CASE"])
+WORKERS, CONTEXT, PERSISTENT, DRAWS, SAMPLER, ANEW, EPOCHS, SAVE, KILL = json.loads(os.environ["CASE"])
 
 class Data(Dataset):
     def __init__(self):
         self.x, self.y = torch.randn(53, 6), torch.randint(3, (53,))
         self.own = [random.Random(5), numpy.random.default_rng(6)]
-        if CONTEXT != "spawn":  # stock PyTorch can not send a torch.Generator to a spawned process
+        if "torch" in DRAWS:
             self.own.append(torch.Generator().manual_seed(7))
 
     def __len__(self):
@@ -41,14 +39,19 @@ class Data(Dataset):
             x = x * (self.own[0].random() + float(self.own[1].random()) + torch.rand(1, generator=(self.own + [None])[2]))
         return x, self.y[i]
 
-def sampler(data):
+def sampler(data, epoch):
     if SAMPLER == "own":
-        return RandomSampler(data, generator=torch.Generator().manual_seed(4))
+        return RandomSampler(data, generator=torch.Generator().manual_seed(4 + epoch))
     if SAMPLER == "replacement":
         return RandomSampler(data, replacement=True, num_samples=50)
     if SAMPLER == "weighted":
         return WeightedRandomSampler([1.0 + i % 3 for i in range(53)], 53)
     return None
+
+def make(data, epoch=0):
+    order = sampler(data, epoch)
+    return DataLoader(data, batch_size=8, shuffle=order is None, sampler=order, num_workers=WORKERS,
+                      multiprocessing_context=CONTEXT, persistent_workers=PERSISTENT)
 
 def die(step):
     if step == KILL:
@@ -60,20 +63,20 @@ def main():
         model = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.BatchNorm1d(9), torch.nn.Dropout(0.2), torch.nn.Linear(9, 3))
         optimizer = torch.optim.AdamW(model.parameters())
         data = Data()
-        order = sampler(data)
-        loader = DataLoader(data, batch_size=8, shuffle=order is None, sampler=order, num_workers=WORKERS,
-                            multiprocessing_context=CONTEXT, persistent_workers=PERSISTENT)
+        loader = make(data)
         saved = run.load()
         print("resumed" if saved else "new", run.steps)
         if saved:
             model.load_state_dict(saved["model"])
             optimizer.load_state_dict(saved["optimizer"])
-        for epoch in run.epochs(3):
+        for epoch in run.epochs(EPOCHS):
             strength = random.random()
             run.log("train", strength=strength)
             with torch.no_grad():
                 model.eval()(data.x[:2])
                 model.train()
+            if ANEW:
+                loader = make(data, epoch)
             for x, y in run.batches(loader):
                 optimizer.zero_grad()
                 torch.nn.functional.cross_entropy(model(x) * (strength + random.random()), y).backward()
@@ -84,7 +87,7 @@ def main():
                 die(run.steps)
             with torch.no_grad():
                 run.log("test", accuracy=(model(data.x).argmax(1) == data.y).float().mean())
-            if epoch == 2:
+            if epoch == 2 and not (ANEW and SAMPLER):
                 run.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
                 die(-2)
     print(run.path)
@@ -95,38 +98,12 @@ if __name__ == "__main__":
 """
 
 
-class Forked(unittest.TestCase):
-    """Runs scripts in forks of this process, which has loaded torch already."""
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="isobit-epoch-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
-
-    def run_script(self, text, name="train.py", **environment):
-        """(how it ended, what it printed)"""
-        (self.folder / name).write_text(text, encoding="utf-8")
-        with open(self.folder / "out.txt", "w+b") as out:
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    os.chdir(self.folder)
-                    os.dup2(out.fileno(), 1)
-                    os.dup2(out.fileno(), 2)
-                    sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)
-                    sys.argv = [name]
-                    os.environ.update(environment)
-                    runpy.run_path(str(self.folder / name), run_name="__main__")
-                    code = 0
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    sys.stdout.flush()
-                    os._exit(code)
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            out.seek(0)
-            return status, out.read().decode()
+class Forked(Programs):
+    def run_text(self, text, **environment):
+        """(how it ended, what it printed; where it failed, its messages, too)"""
+        self.write("train.py", text)
+        status, printed, told = self.run_script("train.py", **environment)
+        return status, printed + (told if status else "")
 
     def only(self):
         (path,) = (path for path in (self.folder / "runs").iterdir() if path.name[0] == "2")
@@ -134,9 +111,10 @@ class Forked(unittest.TestCase):
 
 
 class WithinEpochs(Forked):
-    def case(self, *, workers=0, context=None, persistent=False, draws=("process", "own"), sampler="", save=2, kill=0, **environment):
-        case = json.dumps([workers, context, persistent, draws, sampler, save, kill])
-        return self.run_script(SCRIPT, CASE=case, **environment)
+    def case(self, *, workers=0, context=None, persistent=False, draws=("process", "own", "torch"), sampler="", anew=False, epochs=3, save=2,
+             kill=0, **environment):
+        case = json.dumps([workers, context, persistent, draws, sampler, anew, epochs, save, kill])
+        return self.run_text(SCRIPT, CASE=case, **environment)
 
     def finished(self, result):
         status, printed = result
@@ -169,7 +147,13 @@ class WithinEpochs(Forked):
         self.compare(workers=2, context="fork")
 
     def test_spawned_workers(self):
-        self.compare(workers=3, context="spawn")
+        # Each takes a second to import torch: as few as show it. Stock PyTorch can not send a torch.Generator to them.
+        case = {"workers": 2, "persistent": True, "draws": ("process", "own"), "epochs": 2}
+        unbroken = self.finished(self.case(context="fork", **case))
+        self.killed("new 0", context="spawn", kill=5, **case)
+        broken = self.finished(self.case(context="spawn", **case))
+        self.assertEqual(broken[2], "resumed 4")
+        self.assertEqual(broken[:2], unbroken[:2])
 
     def test_persistent_workers(self):
         self.compare(workers=3, context="fork", persistent=True)
@@ -179,9 +163,14 @@ class WithinEpochs(Forked):
             with self.subTest(sampler=sampler):
                 self.compare(sampler=sampler, workers=workers, context="fork" if workers else None)
 
+    def test_loaders_made_anew_in_each_epoch(self):
+        self.compare(workers=2, context="fork", persistent=True, anew=True)
+        self.compare(sampler="own", anew=True)
+
     def test_at_the_end_of_an_epoch(self):
         # 7: the last batch of the epoch; evaluation and its metrics follow.
-        for case in ({"save": 7}, {"save": 7, "workers": 3, "context": "fork", "persistent": True}):
+        persistent = {"workers": 3, "context": "fork", "persistent": True, "draws": ("process", "own")}
+        for case in ({"save": 7}, {"save": 7, **persistent}, {"save": 7, **persistent, "anew": True}):
             unbroken = self.finished(self.case(**case))
             self.killed("new 0", **case, kill=7)
             self.killed("resumed 7", **case, kill=-2)  # saved between epochs
@@ -238,7 +227,7 @@ class Refused(Forked):
         indented = "\n    ".join(body.strip().splitlines())
         if not environment or "NEW" in environment:
             shutil.rmtree(self.folder / "runs", ignore_errors=True)
-        status, printed = self.run_script(LOOP.replace("BODY", indented), **environment)
+        status, printed = self.run_text(LOOP.replace("BODY", indented), **environment)
         self.assertEqual(status, expect, printed)
         return printed
 
@@ -270,6 +259,30 @@ class Refused(Forked):
         self.assertIn("came before its loop", self.told(self.loop("loader").replace("    for batch", "    run.save(state)\n    for batch")))
         self.told(self.loop("loader", step + "optimizer.zero_grad()\nrun.save(state)"), expect=0, NEW="1")
 
+    def test_where_loaders_are_made(self):
+        step, head = "loss(batch)\noptimizer.step()", "for epoch in run.epochs(2):\n    "
+        loop = "for batch in run.batches(loader):\n        loss(batch)\n        optimizer.step()\n    "
+        twice = "DataLoader(data, 4, generator=torch.Generator().manual_seed(1))"
+        drawing = "DataLoader(data, 4, shuffle=True, generator=torch.Generator())"
+        persistent = "DataLoader(data, 4, shuffle=True, num_workers=1, persistent_workers=True)"
+        for loader in (drawing, persistent):
+            for body, text in (
+                    (f"{head}loader = loader if epoch == 2 else {loader}\n    {loop}", "was made in epoch 1 and is used beyond it"),
+                    (self.loop("loader", f"{step}\nother = other if run.batch > 1 else {loader}\nfor b in run.batches(other): pass"),
+                     "was made in the body of a loop over run.batches and is used beyond it"),
+                    (f"loader = {loader}\nfor epoch in range(2):\n    {loop}run.save(state)", "does not say what its epochs are")):
+                self.assertIn(text, self.told(body))
+        anew = f"{head}loader = {drawing}\n    {loop}"
+        self.assertIn("was made in epoch 1 and holds generators that were drawn from", self.told(f"{anew}run.save(state)"))
+        inner = f"loss(batch)\noptimizer.step()\nfor b in run.batches({drawing}): pass\nrun.save(state)"
+        self.assertIn("was made in the body of a loop", self.told(self.loop("loader", inner)))
+        self.assertIn("within loop 2 over run.batches of epoch 1", self.told(f"{head}{loop}for batch in run.batches(loader): run.save(state)"))
+        for body in (anew.replace("step()", "step()\n        run.save(state)"), f"{head}loader = {persistent}\n    {loop}run.save(state)",
+                     f"{head}other = {persistent}\n    {loop}".replace("loss", "list(run.batches(other))\n        loss"),
+                     f"loader = {drawing}\nfor run.epoch in (1, 2):\n    {loop}run.save(state)",
+                     f"other = {twice}\n{head}loader = other\n    {loop}run.save(state)"):
+            self.told(body, expect=0, NEW="1")
+
     def test_what_goes_on_elsewhere(self):
         save = "\nif 'KILL' in os.environ and run.steps == 8: run.save(state); kill()"
         body = self.loop("loader", "loss(batch)\noptimizer.step()" + save)
@@ -286,7 +299,7 @@ class Refused(Forked):
             for path in (self.folder / "runs").glob("*") if (self.folder / "runs").exists() else ():
                 if path.name[0] == "2":
                     path.rename(self.folder / f"old-{path.name}")
-            status, printed = self.run_script(both or text_now, KILL="1")
+            status, printed = self.run_text(both or text_now, KILL="1")
             self.assertEqual(status, killed, printed)
             if both is None:  # as if the script had said so from the beginning
                 changed = text_now.replace(before, after)
@@ -298,7 +311,7 @@ class Refused(Forked):
                 told = json.loads(state.read_text())
                 told["inputs"]["sources.json"] = _record_files.digest(sources.read_bytes())
                 state.write_text(json.dumps(told))
-            status, printed = self.run_script(both or changed, **{name: "1"})
+            status, printed = self.run_text(both or changed, **{name: "1"})
             if text is None:
                 self.assertEqual(status, 0, printed)  # the generator's own state is in the checkpoint, whatever its seed
             else:

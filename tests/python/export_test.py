@@ -41,8 +41,8 @@ class Export(Folder):
         self.train()
         self.exported()
         self.alone()
-        for words in ((sys.executable, "-m", "isobit", "verify", "run.tar"), (PROGRAM, "verify", "run.tar", "--isa", "reference"),
-                      (PROGRAM, "verify", "run.tar", "--into", "kept")):
+        for words in ((sys.executable, "-m", "isobit", "verify", "run.tar"),
+                      (PROGRAM, "verify", "run.tar", "--isa", "reference", "--into", "kept")):
             verdict = self.judged(*words)
             self.assertEqual((verdict["verdict"], verdict["to"], verdict["weights"]), ("identical", 8, verdict["recorded_weights"]))
         self.assertEqual(self.verify("--runs", "kept")["verdict"], "identical")
@@ -52,12 +52,8 @@ class Export(Folder):
         self.train()
         self.exported()
         self.alone()
-        verdict = json.loads(self.call(sys.executable, "-m", "isobit", "verify", "run.tar", "--json", "--", "other", expect=1))
+        verdict = json.loads(self.isobit("verify", "run.tar", "--json", "--", "other", expect=1))
         self.assertEqual((verdict["verdict"], verdict["difference"]["step"]), ("different", 1))
-
-    def environment(self, **more):
-        return {**os.environ, "PYTHONPATH": str(pathlib.Path(_exported.__file__).parents[1]),
-                "XDG_CACHE_HOME": str(self.folder / "cache"), **more}
 
     def git(self, *words):
         self.call("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
@@ -76,10 +72,10 @@ class Export(Folder):
         self.assertNotIn(b"abcd1234efgh", content)
         self.assertNotIn(b"alice", content)
         self.git("checkout", "-q", "parts.py")
-        self.assertEqual(self.judged(sys.executable, "-m", "isobit", "verify", "run.tar")["verdict"], "identical")
+        self.assertEqual(json.loads(self.isobit("verify", "run.tar", "--json"))["verdict"], "identical")
         self.alone()  # the commit, too
         self.git("init", "-q", ".")
-        self.assertEqual(self.judged(sys.executable, "-m", "isobit", "verify", "run.tar")["verdict"], "identical")
+        self.assertEqual(json.loads(self.isobit("verify", "run.tar", "--json"))["verdict"], "identical")
 
     def test_torchscript_brings_its_network(self):
         draw = random.Random(1)
@@ -119,7 +115,7 @@ class Export(Folder):
 
     def program(self, words, environment):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-                              env=environment)
+                              env={**os.environ, **environment})
         return done.returncode, done.stdout, done.stderr
 
     def package(self, words, environment):
@@ -155,7 +151,7 @@ class Export(Folder):
         self.write("train.py", SCRIPT.replace('"runs", every=2', f'"runs", every=2, name="{"n" * 64}"').replace("END", "run.save(1)"))
         self.train()
         self.both("--with-weights")
-        self.call(sys.executable, "-m", "isobit", "verify", "package.tar")
+        self.isobit("verify", "package.tar")
 
     def test_the_package_refuses_the_same_secrets(self):
         lines = [f"{key} = {value}" for key, value in (
@@ -229,7 +225,8 @@ class Export(Folder):
     def ask(self, words, answer):
         """Exit code and what a terminal saw."""
         terminal, end = os.openpty()
-        process = subprocess.Popen(words, cwd=self.folder, stdin=end, stdout=subprocess.DEVNULL, stderr=end, env=self.environment())
+        process = subprocess.Popen(words, cwd=self.folder, stdin=end, stdout=subprocess.DEVNULL, stderr=end,
+                                   env={**os.environ, **self.environment()})
         os.close(end)
         seen = b""
         while True:
@@ -267,9 +264,8 @@ class Export(Folder):
         self.assertEqual([path.name for path in self.folder.glob(".tmp*")], [])
         self.assertIn("isobit: lest: no such run in runs (did you mean 'last'?)", told("lest"))
         self.assertIn("isobit: the following arguments are required: RUN (see python -m isobit export --help)", told())
-        package = (sys.executable, "-m", "isobit", "export")
-        self.assertIn("example:", self.call(*package, "--help"))
-        (self.folder / "runs" / self.call(*package, "last").partition(".tar")[0] / "steps.jsonl").write_text("")
+        self.assertIn("example:", self.isobit("export", "--help"))
+        (self.folder / "runs" / self.isobit("export", "last").partition(".tar")[0] / "steps.jsonl").write_text("")
         self.assertIn("steps.jsonl: other content than recorded", told("last", "-o", "x.tar"))
 
     def test_what_is_no_export_is_refused(self):
@@ -319,7 +315,7 @@ class Export(Folder):
                     continue
         self.assertTrue(all(record == originals[0] for record in originals))
         self.assertLess(len(originals), len(content) // 211 * 2 // 3)
-        verdict = self.judged(sys.executable, "-m", "isobit", "verify", "parts.py", expect=2)
+        verdict = json.loads(self.isobit("verify", "parts.py", "--json", expect=2))
         self.assertEqual(verdict["verdict"], "cannot-judge")
 
 

@@ -9,8 +9,9 @@ import sys
 import tempfile
 import unittest
 
-import isobit
+import isobit.__main__
 from isobit import _provenance, _record_files
+from programs import Programs
 
 PROGRAM = os.environ.get("ISOBIT_PROGRAM", "")
 
@@ -47,31 +48,38 @@ def data():
 """
 
 
-class Folder(unittest.TestCase):
+class Folder(Programs):
+    """With a script in it, its records and what judges them."""
+
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="isobit-record-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.write("train.py", SCRIPT.replace("END", "pass"))
         self.write("parts.py", PARTS)
 
-    def write(self, name, text):
-        (self.folder / name).write_text(text, encoding="utf-8")
+    def environment(self, **more):
+        return {"PYTHONPATH": str(pathlib.Path(isobit.__file__).parents[1]), "ISOBIT_PYTHON": sys.executable,
+                "XDG_CACHE_HOME": str(self.folder / "cache"), **more}
 
     def call(self, *words, expect=0, **environment):
-        path = str(pathlib.Path(isobit.__file__).parents[1])
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PYTHONPATH": path, "ISOBIT_PYTHON": sys.executable,
-                                   "XDG_CACHE_HOME": str(self.folder / "cache"), **environment})
+                              env={**os.environ, **self.environment(**environment)})
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout
 
-    def train(self, *arguments, **keywords):
-        return self.call(sys.executable, "train.py", *arguments, **keywords).splitlines()
+    def train(self, *arguments, expect=0, **environment):
+        """What the script printed."""
+        status, out, told = self.run_script("train.py", *arguments, **self.environment(**environment))
+        self.assertEqual(status, expect, out + told)
+        return out.splitlines()
+
+    def isobit(self, *words, expect=0):
+        """python -m isobit; what it runs again is a process of its own."""
+        status, out, told = self.fork(lambda: isobit.__main__.main(list(words)), ["isobit"], self.environment())
+        self.assertEqual(status, expect, out + told)
+        return out
 
     def verify(self, *options, expect=0):
-        text = self.call(sys.executable, "-m", "isobit", "verify", "last", "--json", *options, expect=expect)
-        return json.loads(text)
+        return json.loads(self.isobit("verify", "last", "--json", *options, expect=expect))
 
     def run_of(self, lines):
         return _record_files.read_record(self.folder / lines[0])
@@ -79,7 +87,7 @@ class Folder(unittest.TestCase):
 
 class Record(Folder):
     def test_what_is_recorded(self):
-        lines = self.train(OMP_NUM_THREADS="1")
+        lines = self.call(sys.executable, "train.py", OMP_NUM_THREADS="1").splitlines()
         record = self.run_of(lines)
         steps = [json.loads(line) for line in record["steps.jsonl"].splitlines()]
         self.assertEqual([(step["step"], step["epoch"]) for step in steps], [(i, 1 + i // 5) for i in range(1, 9)])
@@ -93,7 +101,7 @@ class Record(Folder):
         evaluated = [json.loads(line) for line in record["evaluations.jsonl"].splitlines()]
         self.assertEqual([(line["step"], line["epoch"], line["tensors"]) for line in evaluated], [(4, 1, 1), (8, 2, 1)])
         self.assertNotEqual(evaluated[0]["batches"], evaluated[1]["batches"])
-        again = self.run_of(self.train(OMP_NUM_THREADS="3"))
+        again = self.run_of(self.call(sys.executable, "train.py", OMP_NUM_THREADS="3").splitlines())
         self.assertEqual(again["steps.jsonl"], record["steps.jsonl"])
 
     def test_workers_give_the_same_record(self):
@@ -125,10 +133,9 @@ class Record(Folder):
     def test_running(self):
         self.write("train.py", SCRIPT.replace("END", "import subprocess; print(subprocess.run([sys.argv[1], 'log', '--json'], "
                                                      "capture_output=True, text=True).stdout, file=sys.stderr)"))
-        path = str(pathlib.Path(isobit.__file__).parents[1])
-        done = subprocess.run([sys.executable, "train.py", PROGRAM], cwd=self.folder, capture_output=True, text=True, check=True,
-                              env={**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(self.folder / "cache")})
-        self.assertEqual(json.loads(done.stderr[done.stderr.index("["):])[0]["state"], "running")
+        status, out, told = self.run_script("train.py", PROGRAM)
+        self.assertEqual(status, 0, out + told)
+        self.assertEqual(json.loads(told[told.index("["):])[0]["state"], "running")
 
     def test_no_secrets_no_home(self):
         self.train("--api-key", "s3cret", "--token=s3cret", f"{self.folder}/data", "--wandb-password=s3cret", HOME=str(self.folder),
@@ -209,7 +216,7 @@ class Verify(Folder):
 
     def test_wrong_options(self):
         for words in (("--isa", "avx3"), ("--threads", "0"), ("--threads", "two")):
-            self.call(sys.executable, "-m", "isobit", "verify", "last", *words, expect=2)
+            self.isobit("verify", "last", *words, expect=2)
 
     def test_damage_is_found(self):
         lines = self.train()

@@ -3,8 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+import textwrap
 import unittest
 
 from isobit import _record_files
@@ -75,7 +74,7 @@ class Resume(Folder):
         self.assertTrue(shown["record"].startswith("sound: "))
         self.assertEqual(self.verify()["verdict"], "identical")
         self.call(PROGRAM, "export", "last", "--out", "run.tar")
-        self.call(sys.executable, "-m", "isobit", "verify", "run.tar")
+        self.isobit("verify", "run.tar")
         self.assertEqual(self.train()[0], "new 0")  # nothing left to go on with
 
     def test_after_the_last_step(self):
@@ -114,10 +113,41 @@ class Resume(Folder):
         self.assertIn("did not call run.load()", self.failed())
         self.assertEqual(self.train(LOAD="1")[0], "resumed 4")
 
+    def test_generators_of_cuda_devices(self):
+        """Of made-up devices: what they hold goes into a checkpoint and back, where there are as many, or fewer."""
+        text = """
+            import os, signal
+            import torch, isobit
+            devices = [torch.full((16,), i, dtype=torch.uint8) for i in range(int(os.environ["DEVICES"]))]
+            torch.cuda.is_initialized, torch.cuda.device_count = lambda: len(devices) > 0, lambda: len(devices)
+            torch.cuda.get_rng_state_all = lambda: [state.clone() for state in devices]
+            torch.cuda.set_rng_state = lambda state, device: devices[device].copy_(state)
+            with isobit.record("runs", resume=True) as run:
+                isobit.seed(1)
+                model = torch.nn.Linear(2, 2)
+                optimizer, loader = torch.optim.SGD(model.parameters()), torch.utils.data.DataLoader(torch.ones(4, 2))
+                saved = run.load()
+                for epoch in run.epochs(1):
+                    for x in run.batches(loader):
+                        if saved:
+                            print([int(state[0]) for state in devices])
+                        for i, state in enumerate(devices):
+                            state.fill_(16 * run.batch + i)
+                        model(x).sum().backward()
+                        optimizer.step()
+                        if not saved and run.batch == 2:
+                            run.save(1)
+                            os.kill(os.getpid(), signal.SIGKILL)
+            """
+        for devices, expect in (("2", ["[32, 33]", "[48, 49]"]), ("1", ["[32]", "[48]"]), ("0", ["[]", "[]"])):
+            self.write("train.py", textwrap.dedent(text))
+            self.train(DEVICES="2", expect=-signal.SIGKILL)
+            self.assertEqual(self.train(DEVICES=devices), expect)
+
     def failed(self):
-        done = subprocess.run([sys.executable, "train.py"], cwd=self.folder, capture_output=True, text=True, check=False)
-        self.assertNotEqual(done.returncode, 0)
-        return done.stderr
+        status, _, told = self.run_script()
+        self.assertEqual(status, 1)
+        return told
 
 
 if __name__ == "__main__":

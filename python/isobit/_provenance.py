@@ -70,22 +70,28 @@ def repository(folder):
     return pathlib.Path(root.decode().strip()).resolve() if root else None
 
 
+def _real(path, folders):
+    """os.path.realpath of one of thousands of modules: each folder on the way is looked at once. `folders`: those seen."""
+    folder, name = os.path.split(path)
+    if not folder or name in ("", ".", ".."):
+        return os.path.realpath(path)
+    if folder not in folders:
+        folders[folder] = _real(folder, folders)
+    path = os.path.join(folders[folder], name)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
 def local_sources(root):
     """path within root -> text, of the modules loaded from there: the entry script and what it imported."""
     root = f"{root}{'' if str(root).endswith('/') else '/'}"
     outside = tuple(os.path.realpath(folder) + "/" for folder in
                     (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.realpath(__file__))))
-    folders, found = {}, {}  # thousands of modules lie in a few hundred folders
+    folders, found = {}, {}
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
         if not isinstance(name, str) or not name.endswith(".py"):
             continue
-        folder, file = os.path.split(name)
-        if folder not in folders:
-            folders[folder] = os.path.realpath(folder)
-        path = os.path.join(folders[folder], file)
-        if os.path.islink(path):
-            path = os.path.realpath(path)
+        path = _real(name, folders)
         if path.startswith(root) and not path.startswith(outside):
             try:
                 found[path[len(root):]] = pathlib.Path(path).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 // Sampling of images at given places: grid_sample and its gradients (contract, section 12).
 //
 // An output is a chain of t = fma(weight, input, t) from +0 over the taps inside the image, in their order (nearest: the
-// element itself, or +0). On the host only: throws DeviceError within a DeviceScope. Thread-safe; uses the pool.
+// element itself, or +0). Thread-safe; uses the pool.
 #pragma once
 
 #include <cstdint>

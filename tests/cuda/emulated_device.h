@@ -117,6 +117,8 @@ inline void store4(float* to, Float4 value) {
 inline void atomic_add(std::uint64_t* place, std::uint64_t value) { *place += value; }
 inline void atomic_max(int* place, int value) { *place = std::max(*place, value); }
 inline void atomic_min(std::int64_t* place, std::int64_t value) { *place = std::min(*place, value); }
+inline int atomic_exchange(int* place, int value) { return std::exchange(*place, value); }
+inline int atomic_fetch_add(int* place, int value) { return std::exchange(*place, *place + value); }
 
 template <class... Parameter, class... Argument>
 void launch(void (*kernel)(Parameter...), const Launch& shape, Argument&&... arguments) {

@@ -19,6 +19,7 @@
 #include "kernels/indexed.h"
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
+#include "kernels/pool3d.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
 #include "kernels/softmax.h"
@@ -224,11 +225,24 @@ Results sorts() {
   return r;
 }
 
+// One element met by more outputs than it sorts by itself.
+Results incidences() {
+  Results r;
+  const Floats dy = wide_floats(2 * 150, 1);
+  std::vector<std::int64_t> index(dy.size());
+  for (std::size_t i = 0; i < index.size(); ++i) index[i] = i % 3 == 0 ? 4 : 1;
+  Floats dx(2 * 6);
+  max_pool_gradient(2, 6, 150, dy.data(), index.data(), dx.data());
+  r.add(dx);
+  return r;
+}
+
 const std::map<std::string, std::function<Results()>> kFamilies = {
     {"products", products},     {"convolutions", convolutions}, {"reductions", reductions},
     {"batch_norms", batch_norms}, {"softmaxes", softmaxes},     {"losses", losses},
     {"integers", integers},     {"scans", scans},
-    {"row_scans", row_scans},   {"sorts", sorts}};
+    {"row_scans", row_scans},   {"sorts", sorts},
+    {"incidences", incidences}};
 
 // ---- leaving waits out -----------------------------------------------------------------------------------
 

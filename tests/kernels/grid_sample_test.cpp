@@ -28,7 +28,7 @@ TEST(GridSample, EveryImplementationGivesTheReferencesBits) {
           const std::vector<float> dy = hostile_floats(2 * channels * out, seed + 1, false);
           std::vector<float> grid = normal_floats(2 * out * rank, seed + 2);
           for (std::size_t i = 0; i < grid.size(); i += 97) grid[i] = hostile_floats(1, seed + static_cast<unsigned>(i), true)[0];
-          expect_host_reference_bits(
+          expect_reference_bits(
               [&] {
                 std::vector<float> all(dy.size() + x.size() + grid.size(), 7.0f);
                 grid_sample(s, x.data(), grid.data(), all.data());
@@ -53,7 +53,7 @@ GridShape line(std::int64_t channels, std::int64_t out) {
 TEST(GridSample, OutputsAreAddedInTheirOrder) {
   const GridShape s = line(1, 3);
   const std::vector<float> grid{-1, 0, -1, 0, -1, 0}, ascending{1.0f, 0x1p-24f, 0x1p-24f}, descending{0x1p-24f, 0x1p-24f, 1.0f};
-  for_each_host_implementation([&](const std::string& where) {
+  for_each_implementation([&](const std::string& where) {
     float dx[2] = {7, 7};
     grid_sample_input_gradient(s, grid.data(), ascending.data(), dx);
     EXPECT_EQ(dx[0], 1.0f) << where;
@@ -70,7 +70,7 @@ TEST(GridSample, ChannelsAreTheOrderedDot) {
   x[1] = 1.0f;                                                        // channel 0, the right element
   for (std::size_t c = 512; c < 1024; ++c) x[2 * c + 1] = 0x1p-25f;   // the second leaf
   const std::vector<float> grid{0, 0};
-  for_each_host_implementation([&](const std::string& where) {
+  for_each_implementation([&](const std::string& where) {
     float dgrid[2];
     grid_sample_grid_gradient(s, x.data(), grid.data(), dy.data(), dgrid);
     EXPECT_EQ(dgrid[0], 0.5f * (1.0f + 0x1p-16f)) << where;
@@ -81,7 +81,7 @@ TEST(GridSample, PlacesOutsideAreNoTerms) {
   const GridShape s = line(1, 2);
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{infinity, 2.0f}, grid{3.0f, 0.0f, nan, 0.0f};
-  for_each_host_implementation([&](const std::string& where) {
+  for_each_implementation([&](const std::string& where) {
     float y[2] = {7, 7};
     grid_sample(s, x.data(), grid.data(), y);
     EXPECT_EQ(y[0], 0.0f) << where;

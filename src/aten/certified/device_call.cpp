@@ -49,4 +49,6 @@ void refuse_without_kernels(const StockKernel& stock) {
   refuse(full_name(stock), "has no kernels for CUDA devices in this build of isobit", "build where nvcc is found, or use the CPU");
 }
 
+void refuse_zero_divisor(const at::Tensor& divisor) { TORCH_CHECK(!divisor.eq(0).any().item<bool>(), "ZeroDivisionError"); }
+
 }  // namespace isobit::aten

@@ -31,6 +31,7 @@ struct DeviceRules {
   bool out_decides = false;   // a floating `out` makes integers floats
   bool host_tensors = false;  // tensors of any size may be on the CPU; the function brings them
   bool doubles = false;       // float64 is computed on the host: what printing a tensor asks for
+  bool divides = false;       // by integers where stock takes them: a zero among them is the CPU's error
 };
 inline constexpr DeviceRules kElementwise{DeviceIntegers::ours, true};
 inline constexpr DeviceRules kElementwiseOrStock{DeviceIntegers::stock, true};
@@ -109,6 +110,13 @@ class DeviceArguments {
 [[noreturn]] void refuse_integers(const StockKernel& stock);
 [[noreturn]] void refuse_without_kernels(const StockKernel& stock);
 
+// Stock's kernels of a device answer a division of integers by zero with some number.
+void refuse_zero_divisor(const at::Tensor& divisor);
+template <class Dividend, class... Rest>
+void refuse_zero_divisor(const Dividend&, const at::Tensor& divisor, const Rest&...) {
+  refuse_zero_divisor(divisor);
+}
+
 template <auto& function, DeviceRules rules, class Signature = std::remove_reference_t<decltype(function)>>
 struct DeviceKernel;
 
@@ -123,6 +131,7 @@ struct DeviceKernel<function, rules, Result(Parameter...)> {
     (checked.template check<Parameter>(arguments), ...);
     if (rules.integers != DeviceIntegers::ours && checked.only_integers()) {
       if (rules.integers == DeviceIntegers::refused || !stock.kernel.isValid()) refuse_integers(stock);
+      if constexpr (rules.divides) refuse_zero_divisor(arguments...);
       return stock.kernel.call<Result, Parameter...>(*stock.handle, c10::DispatchKeySet(c10::DispatchKey::CUDA),
                                                      std::forward<Parameter>(arguments)...);
     }

@@ -88,11 +88,11 @@ std::vector<Entry> grid_sampling_operators() {
   constexpr std::string_view values = "12: chain of fma over the taps inside the image";
   constexpr std::string_view gradients = "12: chains over outputs and taps in ascending order; the grid's by dots over channels";
   return {
-      certify_on_host<sample<2>>(name_of(2), "", values),
-      certify_on_host<sample<3>>(name_of(3), "", values),
-      certify_on_host<sample<2>>("aten::_grid_sampler_2d_cpu_fallback", "", values),
-      certify_on_host<sample_backward<2>>(backward_name_of(2), "", gradients),
-      certify_on_host<sample_backward<3>>(backward_name_of(3), "", gradients),
+      certify<sample<2>>(name_of(2), "", values),
+      certify<sample<3>>(name_of(3), "", values),
+      certify<sample<2>>("aten::_grid_sampler_2d_cpu_fallback", "", values),
+      certify<sample_backward<2>>(backward_name_of(2), "", gradients),
+      certify<sample_backward<3>>(backward_name_of(3), "", gradients),
   };
 }
 

@@ -1,6 +1,7 @@
 // Unpooling and col2im (contract, section 4).
 #include "aten/certified/entry.h"
 #include "aten/certified/tensors.h"
+#include "kernels/pool3d.h"
 
 namespace isobit::aten {
 namespace {
@@ -21,14 +22,10 @@ Tensor unpooled(const char* op, const Tensor& input, const Tensor& indices, IntA
   at::DimVector sizes(x.sizes().slice(0, static_cast<std::size_t>(x.dim() - rank)));
   sizes.append(out.begin(), out.end());
   const std::int64_t each = planes == 0 ? 0 : x.numel() / planes, plane = c10::multiply_integers(out);
-  Tensor result = new_tensor(sizes).zero_();
-  float* const y = result.mutable_data_ptr<float>();
-  const float* const from = x.const_data_ptr<float>();
-  const std::int64_t* const to = index.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < planes * each; ++i) {
-    TORCH_CHECK_INDEX(to[i] >= 0 && to[i] < plane, op, ": index ", to[i], " is outside an output of ", out);
-    y[i / each * plane + to[i]] = from[i];
-  }
+  Tensor result = new_tensor(sizes);
+  const std::int64_t stray = kernels::unpool(planes, each, plane, x.const_data_ptr<float>(), index.const_data_ptr<std::int64_t>(),
+                                             result.mutable_data_ptr<float>());
+  TORCH_CHECK_INDEX(stray < 0, op, ": index ", index.view({-1}).select(0, stray).item<std::int64_t>(), " is outside an output of ", out);
   return result;
 }
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, IntArrayRef out) {
@@ -88,10 +85,10 @@ std::vector<Entry> unpooling_operators() {
   constexpr std::string_view placed = "4: each value at its index, of two the later";
   constexpr std::string_view folded = "4: a chain over the taps (kh, kw)";
   return {
-      certify_on_host<max_unpool2d>("aten::max_unpool2d", "", placed),
-      certify_on_host<max_unpool2d_out>("aten::max_unpool2d", "out", placed),
-      certify_on_host<max_unpool3d>("aten::max_unpool3d", "", placed),
-      certify_on_host<max_unpool3d_out>("aten::max_unpool3d", "out", placed),
+      certify<max_unpool2d>("aten::max_unpool2d", "", placed),
+      certify<max_unpool2d_out>("aten::max_unpool2d", "out", placed),
+      certify<max_unpool3d>("aten::max_unpool3d", "", placed),
+      certify<max_unpool3d_out>("aten::max_unpool3d", "out", placed),
       certify<col2im>(kFold, "", folded),
       certify<col2im_out>(kFold, "out", folded),
   };

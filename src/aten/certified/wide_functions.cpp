@@ -5,22 +5,28 @@
 
 #include <ATen/ops/div.h>
 #include <ATen/ops/div_cpu_dispatch.h>
+#include <ATen/ops/floor_divide.h>
 #include <ATen/ops/floor_divide_native.h>
+#include <ATen/ops/fmax.h>
 #include <ATen/ops/fmax_cpu_dispatch.h>
+#include <ATen/ops/fmin.h>
 #include <ATen/ops/fmin_cpu_dispatch.h>
+#include <ATen/ops/fmod.h>
 #include <ATen/ops/fmod_cpu_dispatch.h>
+#include <ATen/ops/heaviside.h>
 #include <ATen/ops/heaviside_cpu_dispatch.h>
 #include <ATen/ops/nan_to_num_cpu_dispatch.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/remainder_cpu_dispatch.h>
 #include <ATen/ops/scalar_tensor.h>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "aten/certified/entry.h"
 #include "aten/certified/pointwise.h"
+#include "aten/device_work.h"
 #include "aten/subnormals.h"
 #include "kernels/pointwise.h"
 
@@ -88,15 +94,33 @@ struct One {
 
 template <WideUnary op>
 void add_one(std::vector<Entry>& all, std::string_view in_place, std::string_view section) {
-  all.push_back(certify_on_host<One<op>::fresh>(name_of(op), "", section));
-  all.push_back(certify_on_host<One<op>::out>(name_of(op), "out", section));
-  if (!in_place.empty()) all.push_back(certify_on_host<One<op>::in_place>(in_place, "", section));
+  all.push_back(certify<One<op>::fresh>(name_of(op), "", section));
+  all.push_back(certify<One<op>::out>(name_of(op), "out", section));
+  if (!in_place.empty()) all.push_back(certify<One<op>::in_place>(in_place, "", section));
 }
 
 // ---- two arguments
 
+// On a device integers go to stock's kernels.
+constexpr DeviceRules kSelection{DeviceIntegers::stock, true, true};
+constexpr DeviceRules kDivision{.integers = DeviceIntegers::stock, .host_scalars = true, .out_decides = true, .divides = true};
+
+// On a device: through the dispatcher to stock's kernels, which are exact too.
+Tensor of_device_integers(WideBinary op, const Tensor& a, const Tensor& b) {
+  switch (op) {
+    case WideBinary::fmod: return at::fmod(a, b);
+    case WideBinary::remainder: return at::remainder(a, b);
+    case WideBinary::floor_divide: return at::floor_divide(a, b);
+    case WideBinary::trunc_divide: return at::floor_divide(a.sub(at::fmod(a, b)), b);
+    case WideBinary::fmaximum: return at::fmax(a, b);
+    case WideBinary::fminimum: return at::fmin(a, b);
+    case WideBinary::heaviside: return at::heaviside(a, b);
+    default: return {};
+  }
+}
 // By stock, exactly; undefined where the operator makes floats of integers.
 Tensor of_integers(WideBinary op, const Tensor& a, const Tensor& b) {
+  if (working_device() != nullptr) return of_device_integers(op, a, b);
   switch (op) {
     case WideBinary::fmod: return at::cpu::fmod(a, b);
     case WideBinary::remainder: return at::cpu::remainder(a, b);
@@ -134,12 +158,12 @@ struct Two {
   }
 };
 
-template <WideBinary op>
+template <WideBinary op, DeviceRules rules>
 void add_two(std::vector<Entry>& all, std::string_view overload, std::string_view out_overload, std::string_view in_place,
              std::string_view section) {
-  all.push_back(certify_on_host<Two<op>::fresh>(name_of(op), overload, section));
-  all.push_back(certify_on_host<Two<op>::out>(name_of(op), out_overload, section));
-  if (!in_place.empty()) all.push_back(certify_on_host<Two<op>::in_place>(in_place, overload, section));
+  all.push_back(certify<Two<op>::fresh, rules>(name_of(op), overload, section));
+  all.push_back(certify<Two<op>::out, rules>(name_of(op), out_overload, section));
+  if (!in_place.empty()) all.push_back(certify<Two<op>::in_place, rules>(in_place, overload, section));
 }
 
 // ---- quotients with a rounding mode
@@ -180,25 +204,25 @@ Tensor& power_of_number_out(const Scalar& base, const Tensor& exponent, Tensor& 
 // ---- logit between bounds
 
 using Bound = std::optional<double>;
+// Below and above are the bounds in binary32.
+struct Bounds {
+  float low, high;
+  explicit Bounds(double eps) : low(static_cast<float>(eps)), high(1.0f - low) {}
+};
 Tensor bounded_logit(const Tensor& x, Bound eps) {
   if (!eps) return One<WideUnary::logit>::fresh(x);
-  const auto low = static_cast<float>(*eps), high = 1.0f - low;
-  return pointwise_new<1>("aten::logit", {x}, [&](std::array<const float*, 1> in, float* y, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = in[0][i] < low ? low : in[0][i] > high ? high : in[0][i];
-    kernels::wide_unary(WideUnary::logit, y, y, n);
-  });
+  const Bounds bounds(*eps);
+  const Tensor inside = is_integral(x) ? x.to(at::kFloat) : x;
+  return One<WideUnary::logit>::fresh(
+      inside.masked_fill(inside.gt(bounds.high), bounds.high).masked_fill_(inside.lt(bounds.low), bounds.low));
 }
 Tensor& logit_out(const Tensor& x, Bound eps, Tensor& out) { return float_out("aten::logit", bounded_logit(x, eps), out); }
 Tensor& logit_(Tensor& x, Bound eps) { return x.copy_(bounded_logit(x, eps)); }
 Tensor logit_gradient(const Tensor& dy, const Tensor& x, Bound eps) {
-  return pointwise_new<2>("aten::logit_backward", {dy, x}, [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
-    kernels::wide_binary(WideBinary::logit_backward, in[0], in[1], dx, n);
-    if (!eps) return;
-    const auto low = static_cast<float>(*eps), high = 1.0f - low;
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (in[1][i] < low || in[1][i] > high) dx[i] = 0.0f;
-    }
-  });
+  const Tensor dx = pointwise_new<2>("aten::logit_backward", {dy, x}, Two<WideBinary::logit_backward>::kKernel);
+  if (!eps) return dx;
+  const Bounds bounds(*eps);
+  return dx.masked_fill(x.lt(bounds.low).logical_or_(x.gt(bounds.high)), 0);
 }
 Tensor& logit_backward_out(const Tensor& dy, const Tensor& x, Bound eps, Tensor& dx) {
   return float_out("aten::logit_backward", logit_gradient(dy, x, eps), dx);
@@ -211,12 +235,10 @@ Tensor& nan_to_num_out(const Tensor& x, Bound nan, Bound high, Bound low, Tensor
   constexpr float kLargest = std::numeric_limits<float>::max();
   const auto or_else = [](const Bound& given, float value) { return given ? static_cast<float>(*given) : value; };
   const float of_nan = or_else(nan, 0.0f), above = or_else(high, kLargest), below = or_else(low, -kLargest);
-  return pointwise_out<1>("aten::nan_to_num", out, {x}, [&](std::array<const float*, 1> in, float* y, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float v = in[0][i];
-      y[i] = std::isnan(v) ? of_nan : !std::isinf(v) ? v : v > 0.0f ? above : below;
-    }
-  });
+  require_float("aten::nan_to_num", x);
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  return float_out("aten::nan_to_num",
+                   x.masked_fill(x.isnan(), of_nan).masked_fill_(x.eq(kInfinite), above).masked_fill_(x.eq(-kInfinite), below), out);
 }
 
 }  // namespace
@@ -242,34 +264,34 @@ std::vector<Entry> wide_function_operators() {
   add_one<WideUnary::erfc>(all, "aten::erfc_", formula);
   add_one<WideUnary::sinc>(all, "aten::sinc_", "10: sinpi(x) / RN(pi x), 1 at 0");
   add_one<WideUnary::entropy>(all, "", "10: -x * log(x)");
-  add_two<WideBinary::atan2>(all, "", "out", "aten::atan2_", formula);
-  add_two<WideBinary::hypot>(all, "", "out", "aten::hypot_", formula);
-  add_two<WideBinary::logaddexp>(all, "", "out", "", formula);
-  add_two<WideBinary::logaddexp2>(all, "", "out", "", formula);
-  add_two<WideBinary::fmod>(all, "Tensor", "Tensor_out", "aten::fmod_", exact);
-  add_two<WideBinary::remainder>(all, "Tensor", "Tensor_out", "aten::remainder_", exact);
-  add_two<WideBinary::copysign>(all, "Tensor", "out", "aten::copysign_", select);
-  add_two<WideBinary::fmaximum>(all, "", "out", "", select);
-  add_two<WideBinary::fminimum>(all, "", "out", "", select);
-  add_two<WideBinary::heaviside>(all, "", "out", "aten::heaviside_", select);
-  add_two<WideBinary::nextafter>(all, "", "out", "aten::nextafter_", exact);
-  add_two<WideBinary::xlog1py>(all, "", "out", "", "10: a = 0 ? +0 : a * log1p(b)");
+  add_two<WideBinary::atan2, kElementwise>(all, "", "out", "aten::atan2_", formula);
+  add_two<WideBinary::hypot, kElementwise>(all, "", "out", "aten::hypot_", formula);
+  add_two<WideBinary::logaddexp, kElementwise>(all, "", "out", "", formula);
+  add_two<WideBinary::logaddexp2, kElementwise>(all, "", "out", "", formula);
+  add_two<WideBinary::fmod, kDivision>(all, "Tensor", "Tensor_out", "aten::fmod_", exact);
+  add_two<WideBinary::remainder, kDivision>(all, "Tensor", "Tensor_out", "aten::remainder_", exact);
+  add_two<WideBinary::copysign, kElementwise>(all, "Tensor", "out", "aten::copysign_", select);
+  add_two<WideBinary::fmaximum, kSelection>(all, "", "out", "", select);
+  add_two<WideBinary::fminimum, kSelection>(all, "", "out", "", select);
+  add_two<WideBinary::heaviside, kSelection>(all, "", "out", "aten::heaviside_", select);
+  add_two<WideBinary::nextafter, kElementwise>(all, "", "out", "aten::nextafter_", exact);
+  add_two<WideBinary::xlog1py, kElementwise>(all, "", "out", "", "10: a = 0 ? +0 : a * log1p(b)");
   const std::vector<Entry> others = {
-      certify_on_host<Two<WideBinary::floor_divide>::fresh>("aten::floor_divide", "", quotient),
-      certify_on_host<Two<WideBinary::floor_divide>::out>("aten::floor_divide", "out", quotient),
-      certify_on_host<Two<WideBinary::floor_divide>::in_place>("aten::floor_divide_", "Tensor", quotient),
-      certify_on_host<divide>("aten::div", "Tensor_mode", quotient),
-      certify_on_host<divide_out>("aten::div", "out_mode", quotient),
-      certify_on_host<divide_>("aten::div_", "Tensor_mode", quotient),
-      certify_on_host<remainder_of_number>("aten::remainder", "Scalar_Tensor", exact),
+      certify<Two<WideBinary::floor_divide>::fresh, kDivision>("aten::floor_divide", "", quotient),
+      certify<Two<WideBinary::floor_divide>::out, kDivision>("aten::floor_divide", "out", quotient),
+      certify<Two<WideBinary::floor_divide>::in_place, kDivision>("aten::floor_divide_", "Tensor", quotient),
+      certify<divide, kElementwise>("aten::div", "Tensor_mode", quotient),
+      certify<divide_out, kElementwise>("aten::div", "out_mode", quotient),
+      certify<divide_, kElementwise>("aten::div_", "Tensor_mode", quotient),
+      certify<remainder_of_number, kDivision>("aten::remainder", "Scalar_Tensor", exact),
       certify_layer<power_of_number, kElementwiseNoIntegers>("aten::pow", "Scalar", "10: the power of a tensor of exponents"),
-      certify_on_host<power_of_number_out>("aten::pow", "Scalar_out", "10: the power of a tensor of exponents"),
-      certify_on_host<bounded_logit>("aten::logit", "", formula),
-      certify_on_host<logit_out>("aten::logit", "out", formula),
-      certify_on_host<logit_>("aten::logit_", "", formula),
-      certify_on_host<logit_gradient>("aten::logit_backward", "", "10: dy / (x * (1 - x))"),
-      certify_on_host<logit_backward_out>("aten::logit_backward", "grad_input", "10: dy / (x * (1 - x))"),
-      certify_on_host<nan_to_num_out>("aten::nan_to_num", "out", select),
+      certify<power_of_number_out, kElementwiseNoIntegers>("aten::pow", "Scalar_out", "10: the power of a tensor of exponents"),
+      certify<bounded_logit>("aten::logit", "", formula),
+      certify<logit_out>("aten::logit", "out", formula),
+      certify<logit_>("aten::logit_", "", formula),
+      certify<logit_gradient>("aten::logit_backward", "", "10: dy / (x * (1 - x))"),
+      certify<logit_backward_out>("aten::logit_backward", "grad_input", "10: dy / (x * (1 - x))"),
+      certify<nan_to_num_out, kIntegersByStockAndOut>("aten::nan_to_num", "out", select),
   };
   all.insert(all.end(), others.begin(), others.end());
   return all;

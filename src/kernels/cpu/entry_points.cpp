@@ -235,6 +235,53 @@ void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx
   active_table().leaky_relu_backward(dy, x, slope, dx, n);
 }
 
+void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().wide_unary(op, x, y, n);
+}
+void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_table().wide_binary(op, a, b, y, n);
+}
+
+void max_pool3d(const PoolWindows& windows, const float* x, float* y, std::int64_t* index) {
+  const FloatEnvironment environment;
+  active_table().max_pool3d(windows, x, y, index);
+}
+void fractional_max_pool(const FractionalPool& pool, const float* samples, const float* x, float* y, std::int64_t* index) {
+  const FloatEnvironment environment;
+  active_table().fractional_max_pool(pool, samples, x, y, index);
+}
+void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy, const std::int64_t* index,
+                       float* dx) {
+  const FloatEnvironment environment;
+  active_table().max_pool_gradient(planes, in, out, dy, index, dx);
+}
+void average_pool3d(const PoolWindows& windows, Divisor divisor, std::int64_t fixed, const float* x, float* y) {
+  const FloatEnvironment environment;
+  active_table().average_pool3d(windows, divisor, fixed, x, y);
+}
+void average_pool3d_backward(const PoolWindows& windows, Divisor divisor, std::int64_t fixed, const float* dy, float* dx) {
+  const FloatEnvironment environment;
+  active_table().average_pool3d_backward(windows, divisor, fixed, dy, dx);
+}
+std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index, float* y) {
+  return active_table().unpool(planes, in, out, x, index, y);
+}
+
+void grid_sample(const GridShape& shape, const float* x, const float* grid, float* y) {
+  const FloatEnvironment environment;
+  active_table().grid_sample(shape, x, grid, y);
+}
+void grid_sample_input_gradient(const GridShape& shape, const float* grid, const float* dy, float* dx) {
+  const FloatEnvironment environment;
+  active_table().grid_sample_input_gradient(shape, grid, dy, dx);
+}
+void grid_sample_grid_gradient(const GridShape& shape, const float* x, const float* grid, const float* dy, float* dgrid) {
+  const FloatEnvironment environment;
+  active_table().grid_sample_grid_gradient(shape, x, grid, dy, dgrid);
+}
+
 void exact_binary(ExactBinary op, const ElementShape& shape, const Operand& a, const Operand& b, float* y) {
   const FloatEnvironment environment;
   active_table().exact_binary(op, shape, a, b, y);

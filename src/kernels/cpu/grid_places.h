@@ -1,11 +1,11 @@
 // From a grid's numbers to taps: inputs, weights and slopes of an output (contract, section 12).
 //
-// binary32 throughout, one operation after the other as written, no fma. Included by every build of the kernels.
+// binary32 throughout, one operation after the other as written, no fma. Host and device; included by every build of the kernels.
 #pragma once
 
 #include <cmath>
 
-#include "contract/platform.h"
+#include "contract/remainder.h"
 #include "kernels/grid_sample.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -16,14 +16,14 @@ struct GridPlace {
   float at, slope;
 };
 
-inline GridPlace unnormalized(float g, std::int64_t size, bool align) {
+ISOBIT_HOST_DEVICE inline GridPlace unnormalized(float g, std::int64_t size, bool align) {
   const float n = static_cast<float>(size);
   if (align) return {(g + 1.0f) / 2.0f * (n - 1.0f), (n - 1.0f) / 2.0f};
   return {((g + 1.0f) * n - 1.0f) / 2.0f, n / 2.0f};
 }
 
 // Into [0, size - 1]; beyond the ends the derivative is 0. NaN becomes 0.
-inline GridPlace held(GridPlace p, std::int64_t size) {
+ISOBIT_HOST_DEVICE inline GridPlace held(GridPlace p, std::int64_t size) {
   const float last = static_cast<float>(size - 1);
   if (!(p.at > 0.0f)) return {0.0f, 0.0f};
   if (p.at >= last) return {last, 0.0f};
@@ -31,18 +31,18 @@ inline GridPlace held(GridPlace p, std::int64_t size) {
 }
 
 // Mirrored at the ends: at elements' centres with aligned corners, else at their outer edges.
-inline GridPlace mirrored(GridPlace p, std::int64_t size, bool align) {
+ISOBIT_HOST_DEVICE inline GridPlace mirrored(GridPlace p, std::int64_t size, bool align) {
   const float low = align ? 0.0f : -0.5f, span = static_cast<float>(align ? size - 1 : size);
   if (span == 0.0f) return {0.0f, 0.0f};
   float from = p.at - low, slope = p.slope;
   if (from < 0.0f) from = -from, slope = -slope;
-  const float rest = ::fmodf(from, span);               // exact
+  const float rest = contract::exact_fmod(from, span);
   const float flips = ::rintf((from - rest) / span);    // a whole number
-  if (::fmodf(flips, 2.0f) == 0.0f) return {rest + low, slope};
+  if (contract::exact_fmod(flips, 2.0f) == 0.0f) return {rest + low, slope};
   return {span - rest + low, -slope};
 }
 
-inline GridPlace resolved(const GridShape& s, GridPlace p, std::int64_t size) {
+ISOBIT_HOST_DEVICE inline GridPlace resolved(const GridShape& s, GridPlace p, std::int64_t size) {
   if (s.padding == GridPadding::reflection) p = mirrored(p, size, s.align_corners);
   return s.padding == GridPadding::zeros ? p : held(p, size);
 }
@@ -55,17 +55,17 @@ struct GridAxis {
   float slope = 0.0f;  // of the place by the grid's number
 };
 
-inline std::int32_t inside(float at, std::int64_t size) {
+ISOBIT_HOST_DEVICE inline std::int32_t inside(float at, std::int64_t size) {
   return at >= 0.0f && at < static_cast<float>(size) ? static_cast<std::int32_t>(at) : -1;
 }
 
 // Keys' kernel with a = -0.75 at a distance below 1, between 1 and 2, and their derivatives.
-inline float cubic_near(float x) { return (1.25f * x - 2.25f) * x * x + 1.0f; }
-inline float cubic_far(float x) { return ((-0.75f * x + 3.75f) * x - 6.0f) * x + 3.0f; }
-inline float cubic_near_change(float x) { return (3.75f * x - 4.5f) * x; }
-inline float cubic_far_change(float x) { return (-2.25f * x + 7.5f) * x - 6.0f; }
+ISOBIT_HOST_DEVICE inline float cubic_near(float x) { return (1.25f * x - 2.25f) * x * x + 1.0f; }
+ISOBIT_HOST_DEVICE inline float cubic_far(float x) { return ((-0.75f * x + 3.75f) * x - 6.0f) * x + 3.0f; }
+ISOBIT_HOST_DEVICE inline float cubic_near_change(float x) { return (3.75f * x - 4.5f) * x; }
+ISOBIT_HOST_DEVICE inline float cubic_far_change(float x) { return (-2.25f * x + 7.5f) * x - 6.0f; }
 
-inline GridAxis grid_axis(const GridShape& s, float g, std::int64_t size) {
+ISOBIT_HOST_DEVICE inline GridAxis grid_axis(const GridShape& s, float g, std::int64_t size) {
   const GridPlace raw = unnormalized(g, size, s.align_corners);
   GridAxis axis;
   if (s.filter == GridFilter::nearest) {
@@ -101,13 +101,13 @@ struct GridTaps {
   float* slope[3] = {nullptr, nullptr, nullptr};   // of one output each
 };
 
-inline int taps_of(const GridShape& s) {
+ISOBIT_HOST_DEVICE inline int taps_of(const GridShape& s) {
   if (s.filter == GridFilter::nearest) return 1;
   return s.filter == GridFilter::cubic ? 16 : s.rank == 2 ? 4 : 8;
 }
 
 // Outputs 0 .. width - 1 of the numbers at `grid`; taps in ascending (d, h, w).
-inline void find_taps(const GridShape& s, const float* grid, const GridTaps& taps) {
+ISOBIT_HOST_DEVICE inline void find_taps(const GridShape& s, const float* grid, const GridTaps& taps) {
   for (std::int64_t o = 0; o < taps.width; ++o, grid += s.rank) {
     const GridAxis x = grid_axis(s, grid[0], s.in[2]), y = grid_axis(s, grid[1], s.in[1]);
     const GridAxis z = s.rank == 3 ? grid_axis(s, grid[2], s.in[0]) : GridAxis{};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/grid_places.h"
-#include "kernels/cpu/host_table.h"
+#include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/threads.h"
 
@@ -142,7 +142,7 @@ inline void grid_sample_grid_gradient(const GridShape& s, const float* x, const 
   });
 }
 
-inline void fill_grid_kernels(HostTable& t) {
+inline void fill_grid_kernels(KernelTable& t) {
   t.grid_sample = grid_sample;
   t.grid_sample_input_gradient = grid_sample_input_gradient;
   t.grid_sample_grid_gradient = grid_sample_grid_gradient;

@@ -9,8 +9,7 @@ namespace {
 
 #define ISOBIT_FILL_ALL(space, t) \
   space::fill_recurrent(t);       \
-  space::fill_resample(t);        \
-  space::fill_grid_sample(t)
+  space::fill_resample(t)
 
 HostTable make_host_table(Isa isa) {
   HostTable t;
@@ -36,19 +35,6 @@ const HostTable& active_host_table() {
 void resample_axis(const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y) {
   const FloatEnvironment environment;
   active_host_table().resample_axis(table, outer, inner, x, y);
-}
-
-void grid_sample(const GridShape& shape, const float* x, const float* grid, float* y) {
-  const FloatEnvironment environment;
-  active_host_table().grid_sample(shape, x, grid, y);
-}
-void grid_sample_input_gradient(const GridShape& shape, const float* grid, const float* dy, float* dx) {
-  const FloatEnvironment environment;
-  active_host_table().grid_sample_input_gradient(shape, grid, dy, dx);
-}
-void grid_sample_grid_gradient(const GridShape& shape, const float* x, const float* grid, const float* dy, float* dgrid) {
-  const FloatEnvironment environment;
-  active_host_table().grid_sample_grid_gradient(shape, x, grid, dy, dgrid);
 }
 
 }  // namespace isobit::kernels

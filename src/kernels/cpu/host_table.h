@@ -3,7 +3,6 @@
 // As in kernel_table.h: one table per instruction set, empty slots of a vector build keep the reference's function.
 #pragma once
 
-#include "kernels/grid_sample.h"
 #include "kernels/isa.h"
 #include "kernels/recurrent.h"
 #include "kernels/resample.h"
@@ -18,10 +17,6 @@ struct HostTable {
   decltype(&kernels::step_products) step_products = nullptr;
 
   decltype(&kernels::resample_axis) resample_axis = nullptr;
-
-  decltype(&kernels::grid_sample) grid_sample = nullptr;
-  decltype(&kernels::grid_sample_input_gradient) grid_sample_input_gradient = nullptr;
-  decltype(&kernels::grid_sample_grid_gradient) grid_sample_grid_gradient = nullptr;
 };
 
 [[nodiscard]] const HostTable& host_table_of(Isa isa);
@@ -30,8 +25,7 @@ struct HostTable {
 
 #define ISOBIT_DECLARE_HOST_FILLS     \
   void fill_recurrent(HostTable& t); \
-  void fill_resample(HostTable& t);  \
-  void fill_grid_sample(HostTable& t);
+  void fill_resample(HostTable& t);
 namespace reference { ISOBIT_DECLARE_HOST_FILLS }
 namespace avx2 { ISOBIT_DECLARE_HOST_FILLS }
 namespace avx512 { ISOBIT_DECLARE_HOST_FILLS }

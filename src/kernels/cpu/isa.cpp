@@ -19,6 +19,7 @@ namespace {
   space::fill_softmax(t);          \
   space::fill_loss(t);             \
   space::fill_pool2d(t);           \
+  space::fill_grid_sample(t);      \
   space::fill_pointwise(t);        \
   space::fill_activation(t);       \
   space::fill_random(t);           \
@@ -33,6 +34,8 @@ KernelTable make_table(Isa isa) {
   reference::fill_indexed(t);
   reference::fill_scan(t);
   reference::fill_sort(t);
+  reference::fill_pool3d(t);
+  reference::fill_wide_functions(t);
   ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);
   return t;
 }

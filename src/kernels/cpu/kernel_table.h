@@ -12,6 +12,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
+#include "kernels/grid_sample.h"
 #include "kernels/group_norm.h"
 #include "kernels/indexed.h"
 #include "kernels/isa.h"
@@ -20,11 +21,13 @@
 #include "kernels/optimizer.h"
 #include "kernels/pointwise.h"
 #include "kernels/pool2d.h"
+#include "kernels/pool3d.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
 #include "kernels/softmax.h"
 #include "kernels/sort.h"
+#include "kernels/wide_functions.h"
 
 namespace isobit::kernels {
 
@@ -66,6 +69,17 @@ struct KernelTable {
   decltype(&kernels::adaptive_average_pool2d) adaptive_average_pool2d = nullptr;
   decltype(&kernels::adaptive_average_pool2d_backward) adaptive_average_pool2d_backward = nullptr;
 
+  decltype(&kernels::max_pool3d) max_pool3d = nullptr;
+  decltype(&kernels::fractional_max_pool) fractional_max_pool = nullptr;
+  decltype(&kernels::max_pool_gradient) max_pool_gradient = nullptr;
+  decltype(&kernels::average_pool3d) average_pool3d = nullptr;
+  decltype(&kernels::average_pool3d_backward) average_pool3d_backward = nullptr;
+  decltype(&kernels::unpool) unpool = nullptr;
+
+  decltype(&kernels::grid_sample) grid_sample = nullptr;
+  decltype(&kernels::grid_sample_input_gradient) grid_sample_input_gradient = nullptr;
+  decltype(&kernels::grid_sample_grid_gradient) grid_sample_grid_gradient = nullptr;
+
   decltype(&kernels::unary) unary = nullptr;
   decltype(&kernels::binary) binary = nullptr;
   decltype(&kernels::add_scaled) add_scaled = nullptr;
@@ -83,6 +97,9 @@ struct KernelTable {
   decltype(&kernels::unary_with) unary_with = nullptr;
   decltype(&kernels::binary_with) binary_with = nullptr;
   decltype(&kernels::ternary_with) ternary_with = nullptr;
+
+  decltype(&kernels::wide_unary) wide_unary = nullptr;
+  decltype(&kernels::wide_binary) wide_binary = nullptr;
 
   decltype(&kernels::indexed_add) indexed_add = nullptr;
   decltype(&kernels::indexed_reduce) indexed_reduce = nullptr;
@@ -131,6 +148,7 @@ struct KernelTable {
   void fill_softmax(KernelTable& t);    \
   void fill_loss(KernelTable& t);       \
   void fill_pool2d(KernelTable& t);     \
+  void fill_grid_sample(KernelTable& t);\
   void fill_pointwise(KernelTable& t);  \
   void fill_activation(KernelTable& t); \
   void fill_random(KernelTable& t);     \
@@ -140,9 +158,12 @@ struct KernelTable {
 namespace reference {
 ISOBIT_DECLARE_FILLS
 void fill_elementwise(KernelTable& t);  // no vector build: the CPU's own come from stock
-void fill_indexed(KernelTable& t);      // nor here: every host uses the reference's
-void fill_scan(KernelTable& t);         // nor here
-void fill_sort(KernelTable& t);         // nor here
+// Nor of these: every host uses the reference's.
+void fill_indexed(KernelTable& t);
+void fill_scan(KernelTable& t);
+void fill_sort(KernelTable& t);
+void fill_pool3d(KernelTable& t);
+void fill_wide_functions(KernelTable& t);
 }
 namespace avx2 { ISOBIT_DECLARE_FILLS }
 namespace avx512 { ISOBIT_DECLARE_FILLS }

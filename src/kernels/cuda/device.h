@@ -17,6 +17,7 @@
 //                                      copies of the older groups may be read by every thread
 //   load4 store4                       16 bytes at once, aligned
 //   atomic_add, atomic_max, atomic_min integers only: sums of floats have an order
+//   atomic_exchange atomic_fetch_add   give what stood there; what comes of it must not depend on who came first
 //   launch(kernel, {blocks, threads, shared_bytes}, args...)   host: queues on device_stream(), throws
 //                                      DeviceError; no blocks: nothing
 #pragma once

@@ -98,6 +98,8 @@ ISOBIT_DEVICE void atomic_max(int* place, int value) { atomicMax(place, value); 
 ISOBIT_DEVICE void atomic_min(std::int64_t* place, std::int64_t value) {
   atomicMin(reinterpret_cast<long long*>(place), static_cast<long long>(value));
 }
+ISOBIT_DEVICE int atomic_exchange(int* place, int value) { return atomicExch(place, value); }
+ISOBIT_DEVICE int atomic_fetch_add(int* place, int value) { return atomicAdd(place, value); }
 
 // Host side of launch: a grid's size checked, shared memory above 48 KiB asked for, the error thrown.
 [[nodiscard]] unsigned grid_size(std::int64_t blocks);

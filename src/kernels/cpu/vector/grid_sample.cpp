@@ -3,6 +3,6 @@
 
 namespace isobit::kernels::ISOBIT_ISA {
 
-void fill_grid_sample(HostTable& t) { fill_grid_kernels(t); }
+void fill_grid_sample(KernelTable& t) { fill_grid_kernels(t); }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

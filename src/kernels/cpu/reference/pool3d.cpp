@@ -1,18 +1,15 @@
+// Pooling by windows given per dimension, window after window, as pool3d.h writes it.
 #include "kernels/pool3d.h"
 
 #include <limits>
 
 #include "contract/extrema.h"
-#include "kernels/device.h"
-#include "kernels/float_environment.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/pool_places.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels {
+namespace isobit::kernels::reference {
 namespace {
-
-void on_host_only() {
-  if (in_device_scope()) throw DeviceError("pooling in three dimensions exists on the host only");
-}
 
 // function(plane) on the pool.
 template <class Function>
@@ -49,11 +46,7 @@ float divisor_of(const PoolWindows& p, Divisor divisor, std::int64_t fixed, std:
   return static_cast<float>(fixed);
 }
 
-}  // namespace
-
 void max_pool3d(const PoolWindows& p, const float* x, float* y, std::int64_t* index) {
-  on_host_only();
-  const FloatEnvironment environment;
   each_plane(p, [&](std::int64_t plane) {
     const float* const in = x + plane * p.in();
     each_window(p, [&](std::int64_t o, std::int64_t d, std::int64_t h, std::int64_t w) {
@@ -69,8 +62,6 @@ void max_pool3d(const PoolWindows& p, const float* x, float* y, std::int64_t* in
 
 void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy, const std::int64_t* index,
                        float* dx) {
-  on_host_only();
-  const FloatEnvironment environment;
   parallel_for(0, planes, 8192 / (in + out + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       float* const to = dx + plane * in;
@@ -83,8 +74,6 @@ void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, c
 }
 
 void average_pool3d(const PoolWindows& p, Divisor divisor, std::int64_t fixed, const float* x, float* y) {
-  on_host_only();
-  const FloatEnvironment environment;
   each_plane(p, [&](std::int64_t plane) {
     const float* const in = x + plane * p.in();
     each_window(p, [&](std::int64_t o, std::int64_t d, std::int64_t h, std::int64_t w) {
@@ -97,8 +86,6 @@ void average_pool3d(const PoolWindows& p, Divisor divisor, std::int64_t fixed, c
 }
 
 void average_pool3d_backward(const PoolWindows& p, Divisor divisor, std::int64_t fixed, const float* dy, float* dx) {
-  on_host_only();
-  const FloatEnvironment environment;
   each_plane(p, [&](std::int64_t plane) {
     float* const to = dx + plane * p.in();
     for (std::int64_t i = 0; i < p.in(); ++i) to[i] = 0.0f;
@@ -109,4 +96,36 @@ void average_pool3d_backward(const PoolWindows& p, Divisor divisor, std::int64_t
   });
 }
 
-}  // namespace isobit::kernels
+void fractional_max_pool(const FractionalPool& p, const float* samples, const float* x, float* y, std::int64_t* index) {
+  const std::int64_t in = p.in[0] * p.in[1] * p.in[2], out = p.out[0] * p.out[1] * p.out[2];
+  parallel_for(0, p.planes, 8192 / (in + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin * out; o < end * out; ++o) {
+      const std::int64_t plane = o / out, best = ISOBIT_ISA::fractional_maximum(p, samples + 3 * plane, x + plane * in, o % out);
+      y[o] = x[plane * in + best], index[o] = best;
+    }
+  });
+}
+
+std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index, float* y) {
+  for (std::int64_t i = 0; i < planes * in; ++i) {
+    if (index[i] < 0 || index[i] >= out) return i;
+  }
+  parallel_for(0, planes, 16384 / (in + out + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * out; i < end * out; ++i) y[i] = 0.0f;
+    for (std::int64_t i = begin * in; i < end * in; ++i) y[i / in * out + index[i]] = x[i];
+  });
+  return -1;
+}
+
+}  // namespace
+
+void fill_pool3d(KernelTable& t) {
+  t.max_pool3d = max_pool3d;
+  t.fractional_max_pool = fractional_max_pool;
+  t.max_pool_gradient = max_pool_gradient;
+  t.average_pool3d = average_pool3d;
+  t.average_pool3d_backward = average_pool3d_backward;
+  t.unpool = unpool;
+}
+
+}  // namespace isobit::kernels::reference

@@ -1,0 +1,65 @@
+// Functions by binary64 formulas: every implementation's bits, every thread count, in place.
+#include "kernels/wide_functions.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/sweep.h"
+
+namespace isobit::kernels {
+namespace {
+
+using namespace isobit::kernels::testing;
+using Floats = std::vector<float>;
+
+constexpr std::int64_t kSizes[] = {0, 1, 7, 600, 2051};
+
+Floats arguments(std::int64_t n, unsigned seed) {
+  Floats x = hostile_floats(n, seed, true);
+  const Floats tame = normal_floats(n, seed + 9);  // where most functions are neither 0 nor infinite
+  for (std::size_t i = 0; i < x.size(); i += 2) x[i] = tame[i];
+  return x;
+}
+
+TEST(WideFunctions, EveryImplementationGivesTheReferencesBits) {
+  for (const std::int64_t n : kSizes) {
+    const Floats a = arguments(n, 1), b = arguments(n, 2);
+    for (int op = 0; op <= static_cast<int>(WideUnary::entropy); ++op) {
+      expect_reference_bits(
+          [&] {
+            Floats y(a);
+            wide_unary(static_cast<WideUnary>(op), y.data(), y.data(), n);
+            return y;
+          },
+          "one argument, function " + std::to_string(op) + ", " + std::to_string(n) + " elements");
+    }
+    for (int op = 0; op <= static_cast<int>(WideBinary::logit_backward); ++op) {
+      expect_reference_bits(
+          [&] {
+            Floats y(a);
+            wide_binary(static_cast<WideBinary>(op), y.data(), b.data(), y.data(), n);
+            return y;
+          },
+          "two arguments, function " + std::to_string(op) + ", " + std::to_string(n) + " elements");
+    }
+  }
+}
+
+TEST(WideFunctions, FewExactValues) {
+  for_each_implementation([](const std::string& where) {
+    const float x[] = {8.0f, 0.0f, 1.0f};
+    float y[3];
+    wide_unary(WideUnary::log2, x, y, 3);
+    EXPECT_EQ(y[0], 3.0f) << where;
+    EXPECT_EQ(y[1], -std::numeric_limits<float>::infinity()) << where;
+    const float b[] = {-3.0f, 2.0f, 0.3f};
+    wide_binary(WideBinary::remainder, x, b, y, 3);
+    EXPECT_EQ(y[0], -1.0f) << where;
+    EXPECT_EQ(y[1], 0.0f) << where;
+    wide_binary(WideBinary::floor_divide, x, b, y, 3);
+    EXPECT_EQ(y[0], -3.0f) << where;
+    EXPECT_EQ(y[2], 3.0f) << where;
+  });
+}
+
+}  // namespace
+}  // namespace isobit::kernels

@@ -9,6 +9,10 @@ void check_on_host(std::string name, Tensors inputs, std::function<Tensor(const 
                    bool gradients = true) {
   check({std::move(name), std::move(inputs), std::move(forward), bound, gradients, /*on_device=*/false});
 }
+void check_everywhere(std::string name, Tensors inputs, std::function<Tensor(const Tensors&)> forward, double bound = 2e-5,
+                      bool gradients = true) {
+  check({std::move(name), std::move(inputs), std::move(forward), bound, gradients});
+}
 Tensor number(const Tensor& t, std::int64_t i) { return t.flatten()[i]; }
 
 TEST(EverydayFunctions, OfOneArgument) {
@@ -16,17 +20,17 @@ TEST(EverydayFunctions, OfOneArgument) {
   const Tensor any = at::randn({7, 40, 30}), positive = at::rand({33, 9}) + 0.1, unit = at::rand({33, 9}) * 1.8 - 0.9;
   using One = Tensor (*)(const Tensor&);
   for (const One f : {One{at::sinh}, One{at::cosh}, One{at::atan}, One{at::asinh}, One{at::erfc}, One{at::exp2}}) {
-    check_on_host("any", {any}, [f](const Tensors& t) { return f(t[0]); });
+    check_everywhere("any", {any}, [f](const Tensors& t) { return f(t[0]); });
   }
-  check_on_host("sinc", {any}, [](const Tensors& t) { return at::sinc(t[0]); }, 1e-3);  // PyTorch's gradient loses digits at 0
+  check_everywhere("sinc", {any}, [](const Tensors& t) { return at::sinc(t[0]); }, 1e-3);  // PyTorch's gradient loses digits at 0
   for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}}) {
-    check_on_host("positive", {positive}, [f](const Tensors& t) { return f(t[0]); });
+    check_everywhere("positive", {positive}, [f](const Tensors& t) { return f(t[0]); });
   }
   for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}}) {
-    check_on_host("unit", {unit}, [f](const Tensors& t) { return f(t[0]); });
+    check_everywhere("unit", {unit}, [f](const Tensors& t) { return f(t[0]); });
   }
-  check_on_host("acosh", {positive + 1.5}, [](const Tensors& t) { return at::acosh(t[0]); });
-  check_on_host("logit", {at::rand({50}) * 0.9 + 0.05}, [](const Tensors& t) { return at::logit(t[0], 0.1); });
+  check_everywhere("acosh", {positive + 1.5}, [](const Tensors& t) { return at::acosh(t[0]); });
+  check_everywhere("logit", {at::rand({50}) * 0.9 + 0.05}, [](const Tensors& t) { return at::logit(t[0], 0.1); });
 }
 
 TEST(EverydayFunctions, OfTwoArguments) {
@@ -35,12 +39,33 @@ TEST(EverydayFunctions, OfTwoArguments) {
   using Two = Tensor (*)(const Tensor&, const Tensor&);
   for (const Two f : {Two{at::atan2}, Two{at::hypot}, Two{at::logaddexp}, Two{at::logaddexp2}, Two{at::fmax}, Two{at::fmin},
                       Two{at::fmod}, Two{at::remainder}, Two{at::copysign}}) {
-    check_on_host("two", {a, b}, [f](const Tensors& t) { return f(t[0], t[1]); }, 1e-4);
+    check_everywhere("two", {a, b}, [f](const Tensors& t) { return f(t[0], t[1]); }, 1e-4);
   }
-  check_on_host("floor", {a, b}, [](const Tensors& t) { return at::floor_divide(t[0], t[1]); }, 0, false);
-  check_on_host("trunc", {a, b}, [](const Tensors& t) { return at::div(t[0], t[1], "trunc"); }, 0, false);
-  check_on_host("power of a number", {b}, [](const Tensors& t) { return at::pow(1.7, t[0]); });
+  check_everywhere("floor", {a, b}, [](const Tensors& t) { return at::floor_divide(t[0], t[1]); }, 0, false);
+  check_everywhere("trunc", {a, b}, [](const Tensors& t) { return at::div(t[0], t[1], "trunc"); }, 0, false);
+  check_everywhere("power of a number", {b}, [](const Tensors& t) { return at::pow(1.7, t[0]); });
 }
+
+#ifdef ISOBIT_FAKE_CUDA
+TEST(EverydayFunctions, IntegersOnADeviceAreTheCpus) {
+  if (!kFakeCuda) GTEST_SKIP();
+  const at::Device device(at::kCUDA, 0);
+  const Tensor a = at::tensor({-7, 7, -8, 9, 0}), b = at::tensor({2, -2, 4, -4, 3}), none = at::tensor({2, 0, 1, 1, 1});
+  const aten::OperatorSwitch on;
+  const auto on_device = [&](auto f) { return f(a.to(device), b.to(device)).cpu(); };
+  const auto expect = [&](auto f) { EXPECT_TRUE(same_bits(on_device(f), f(a, b))); };
+  expect([](const Tensor& x, const Tensor& y) { return at::fmod(x, y); });
+  expect([](const Tensor& x, const Tensor& y) { return at::remainder(x, y); });
+  expect([](const Tensor& x, const Tensor& y) { return at::floor_divide(x, y); });
+  expect([](const Tensor& x, const Tensor& y) { return at::div(x, y, "floor"); });
+  expect([](const Tensor& x, const Tensor& y) { return at::div(x, y, "trunc"); });
+  expect([](const Tensor& x, const Tensor& y) { return at::fmax(x, y); });
+  expect([](const Tensor& x, const Tensor& y) { return at::atan2(x, y); });
+  expect([](const Tensor& x, const Tensor&) { return at::remainder(x, 3); });
+  expect_throws([&] { (void)at::remainder(a.to(device), none.to(device)); }, "ZeroDivisionError");
+  expect_throws([&] { (void)at::div(a.to(device), none.to(device), "trunc"); }, "ZeroDivisionError");
+}
+#endif
 
 TEST(EverydayFunctions, EdgeValues) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
@@ -134,13 +159,13 @@ TEST(EverydayFunctions, FractionalPoolingAndBilinear) {
   at::manual_seed(324);
   const Tensor image = at::randn({2, 3, 20, 23}), body = at::randn({2, 3, 9, 8, 7});
   const Tensor samples = at::rand({2, 3, 2}), samples3 = at::rand({2, 3, 3});
-  check_on_host("fractional", {image}, [=](const Tensors& t) {
-    return std::get<0>(at::fractional_max_pool2d(t[0], {3, 2}, {7, 9}, samples.to(t[0].scalar_type())));
+  check_everywhere("fractional", {image}, [=](const Tensors& t) {
+    return std::get<0>(at::fractional_max_pool2d(t[0], {3, 2}, {7, 9}, samples.to(t[0].options())));
   });
-  check_on_host("fractional, three dimensions", {body}, [=](const Tensors& t) {
-    return std::get<0>(at::fractional_max_pool3d(t[0], {2, 3, 2}, {4, 3, 3}, samples3.to(t[0].scalar_type())));
+  check_everywhere("fractional, three dimensions", {body}, [=](const Tensors& t) {
+    return std::get<0>(at::fractional_max_pool3d(t[0], {2, 3, 2}, {4, 3, 3}, samples3.to(t[0].options())));
   });
-  check_on_host("bilinear", {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
+  check_everywhere("bilinear", {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
                 [](const Tensors& t) { return at::bilinear(t[0], t[1], t[2], t[3]); });
 }
 

@@ -15,12 +15,12 @@ TEST(GridSampling, ValuesGradientsThreadsStridesAndStockBack) {
       for (const std::int64_t filter : {0, 1, 2}) {
         Case flat{"filter " + std::to_string(filter) + ", padding " + std::to_string(padding), {image, grid},
                   [=](const Tensors& t) { return at::grid_sampler(t[0], t[1], filter, padding, align); }};
-        flat.on_device = false, flat.bound = 3e-5;
+        flat.bound = 3e-5;
         check(flat);
         if (filter == 2) continue;
         Case deep{flat.name + ", three dimensions", {body, places},
                   [=](const Tensors& t) { return at::grid_sampler(t[0], t[1], filter, padding, align); }};
-        deep.on_device = false, deep.bound = 3e-5;
+        deep.bound = 3e-5;
         check(deep);
       }
     }
@@ -31,11 +31,10 @@ TEST(GridSampling, LargeAndEmpty) {
   at::manual_seed(311);
   const auto sample = [](const Tensors& t) { return at::grid_sampler(t[0], t[1], 0, 0, false); };
   Case large{"large", {at::randn({3, 20, 40, 50}), grid_of({3, 60, 70, 2})}, sample};
-  large.on_device = false, large.bound = 3e-5;
+  large.bound = 3e-5;
   check(large);
   for (const auto& [batch, channels, height] : {std::tuple{0, 3, 4}, {2, 0, 4}, {2, 3, 0}}) {
     Case empty{"empty", {at::randn({batch, channels, 3, 3}), grid_of({batch, height, 5, 2})}, sample};
-    empty.on_device = false;
     check(empty);
   }
 }
@@ -44,11 +43,9 @@ TEST(GridSampling, AffineGrids) {
   at::manual_seed(312);
   for (const bool align : {false, true}) {
     Case flat{"affine", {at::randn({2, 2, 3})}, [=](const Tensors& t) { return at::affine_grid_generator(t[0], {2, 3, 5, 7}, align); }};
-    flat.on_device = false;
     check(flat);
     Case deep{"affine, three dimensions", {at::randn({2, 3, 4})},
               [=](const Tensors& t) { return at::affine_grid_generator(t[0], {2, 3, 5, 7, 4}, align); }};
-    deep.on_device = false;
     check(deep);
   }
 }

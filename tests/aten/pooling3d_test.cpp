@@ -7,7 +7,7 @@ namespace {
 TEST(Pooling3d, ValuesGradientsThreadsStridesAndStockBack) {
   at::manual_seed(400);
   const Tensor line = at::randn({3, 4, 23}), image = at::randn({2, 3, 9, 14}), body = at::randn({2, 3, 6, 7, 9});
-  Case cases[] = {
+  const Case cases[] = {
       {"maxima", {body}, [](const Tensors& t) { return at::max_pool3d(t[0], 2); }},
       {"maxima, all options", {body},
        [](const Tensors& t) { return at::max_pool3d(t[0], {3, 2, 3}, {2, 1, 3}, {1, 0, 1}, {1, 2, 2}, true); }},
@@ -34,12 +34,6 @@ TEST(Pooling3d, ValuesGradientsThreadsStridesAndStockBack) {
          const auto [y, index] = at::max_pool3d_with_indices(t[0], 2);
          return at::max_unpool3d(y, index, {6, 7, 9}, {2, 2, 2}, {0, 0, 0});
        }},
-  };
-  for (Case& c : cases) {
-    c.on_device = false;
-    check(c);
-  }
-  const Case everywhere[] = {
       {"maxima of lines", {line}, [](const Tensors& t) { return at::max_pool1d(t[0], 3, 2, 1, 1, true); }},
       {"averages of lines", {line}, [](const Tensors& t) { return at::avg_pool1d(t[0], 4, 3, 2, true); }},
       {"adaptive averages of lines", {line}, [](const Tensors& t) { return at::adaptive_avg_pool1d(t[0], 5); }},
@@ -47,7 +41,7 @@ TEST(Pooling3d, ValuesGradientsThreadsStridesAndStockBack) {
       {"fold without batch", {at::randn({4, 9})}, [](const Tensors& t) { return at::col2im(t[0], {4, 4}, {2, 2}, {1, 1}, {0, 0}, {1, 1}); }},
       {"unfold", {image}, [](const Tensors& t) { return at::im2col(t[0], {3, 2}, {1, 2}, {1, 0}, {2, 1}); }},
   };
-  for (const Case& c : everywhere) check(c);
+  for (const Case& c : cases) check(c);
 }
 
 TEST(Pooling3d, MaximaFollowTheRulesOfTwoDimensions) {

@@ -4,8 +4,6 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_index_put_impl_native.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/where.h>
 
 #include <optional>
 #include <tuple>
@@ -97,17 +95,24 @@ void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
   self.copy_(result);
 }
 
-// self with the rows written, row-major: each place takes its last occurrence.
-Tensor written_on_device(const Tensor& self, const Places& places, const Tensor& source) {
-  if (places.rows.numel() == 0 || self.numel() == 0) return self.contiguous();
-  const Tensor last = at::full({places.count}, -1, at::TensorOptions(at::kLong));
-  const std::int64_t* const row = places.rows.const_data_ptr<std::int64_t>();
-  std::int64_t* const occurrence = last.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t k = 0; k < places.rows.numel(); ++k) occurrence[row[k]] = k;
-  const Tensor is_written = last.ge(0).view({1, places.count, 1}).to(self.device());
-  const Tensor given = source.reshape({places.outer, places.rows.numel(), places.inner});
-  const Tensor all = given.index_select(1, last.clamp_min(0).to(self.device()));
-  return at::where(is_written, all, self.reshape({places.outer, places.count, places.inner})).view(self.sizes());
+// self, contiguous, with the rows written: each place takes its last occurrence.
+void write_on_device(const Tensor& self, const Places& places, const Tensor& given) {
+  Tensor source = contiguous(given);
+  if (source.is_alias_of(self)) source = source.clone();
+  place_rows(self, places.rows, places.outer, places.count, places.inner, source);
+}
+
+// x[mask] = a number.
+bool fill_by_mask(Tensor& self, const Indices& indices, const Tensor& values) {
+  const std::optional<Tensor> mask = indices.size() == 1 ? indices.get(0) : std::nullopt;
+  if (values.numel() != 1 || !mask || !mask->defined() || mask->scalar_type() != at::kBool || mask->dim() > self.dim() ||
+      mask->sizes() != self.sizes().slice(0, static_cast<std::size_t>(mask->dim()))) {
+    return false;
+  }
+  at::DimVector sizes(mask->sizes());
+  sizes.resize(static_cast<std::size_t>(self.dim()), 1);
+  self.masked_fill_(mask->to(self.device()).view(sizes), values.reshape({}));
+  return true;
 }
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe);
@@ -122,8 +127,11 @@ void put_on_device(Tensor& self, const Indices& indices, const Tensor& values, b
   }
   TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), kPut, ": writes ", values.scalar_type(), " into ",
                     self.scalar_type());
+  if (fill_by_mask(self, indices, values)) return;
   const Places places = places_of(self, indices);
-  self.copy_(written_on_device(self, places, values.to(self.device()).expand(places.shape)));
+  const Tensor result = self.is_contiguous() ? self : fresh_copy(self);
+  write_on_device(result, places, values.to(self.device()).expand(places.shape));
+  if (!result.is_same(self)) self.copy_(result);
 }
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
@@ -159,7 +167,9 @@ Tensor index_copy(const Tensor& self, std::int64_t given_dim, const Tensor& inde
   places.outer = c10::multiply_integers(there.sizes().slice(0, dim));
   places.count = there.size(dim);
   places.inner = c10::multiply_integers(there.sizes().slice(dim + 1));
-  return written_on_device(there, places, rows).clone().view(self.sizes());
+  const Tensor result = fresh_copy(there);
+  write_on_device(result, places, rows);
+  return result.view(self.sizes());
 }
 Tensor& index_copy_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   return self.copy_(isobit::aten::index_copy(self, dim, index, source));

@@ -3,7 +3,10 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/WrapDimUtils.h>
 
+#include <unordered_map>
+
 #include "aten/device_work.h"
+#include "kernels/place_rows.h"
 
 namespace isobit::aten {
 
@@ -67,8 +70,28 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
   kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, to_float(alpha), from.const_data_ptr<float>(),
                        self.mutable_data_ptr<float>());
 }
+
+void place_rows(const Tensor& self, const Tensor& destinations, std::int64_t outer, std::int64_t rows, std::int64_t inner,
+                const Tensor& source) {
+  const std::int64_t n = destinations.numel();
+  const std::int64_t* const to = destinations.const_data_ptr<std::int64_t>();
+  std::unordered_map<std::int64_t, std::int64_t> last;
+  for (std::int64_t k = 0; k < n; ++k) last[to[k]] = k;
+  const Tensor moves = host_integers(2 * static_cast<std::int64_t>(last.size()));
+  kernels::RowPlacing p{outer, rows, n, inner, self.element_size(), static_cast<std::int64_t>(last.size())};
+  std::int64_t* const move = moves.mutable_data_ptr<std::int64_t>();
+  std::int64_t at = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (last[to[k]] == k) move[at] = to[k], move[p.count + at++] = k;
+  }
+  const c10::Device* const device = working_device();
+  const Tensor there = device == nullptr ? moves : moves.to(*device);
+  p.to = there.const_data_ptr<std::int64_t>(), p.from = p.to + p.count;
+  kernels::place_rows(p, source.const_data_ptr(), self.mutable_data_ptr());
+}
+
 Tensor fresh_copy(const Tensor& self) {
-  const Tensor copy = new_tensor(self.sizes());
+  const Tensor copy = new_tensor(self.sizes(), self.scalar_type());
   return copy.copy_(self);
 }
 

@@ -31,6 +31,10 @@ void check_index(const char* op, const at::Tensor& host_index, std::int64_t rows
 // self, contiguous: along `dim` the rows of `source` are added by index (kernels/indexed.h).
 void add_rows(const char* op, const at::Tensor& self, std::int64_t dim, const at::Tensor& index,
               const at::Tensor& source, const at::Scalar& alpha);
+// self, contiguous, seen as [outer, rows, inner]: row destinations[k] (on the host, inside) becomes row k of source [outer, n,
+// inner], contiguous and of the same type; of two at one place the later. For devices, whose stock kernels leave that open.
+void place_rows(const at::Tensor& self, const at::Tensor& destinations, std::int64_t outer, std::int64_t rows, std::int64_t inner,
+                const at::Tensor& source);
 // A contiguous copy, past the dispatcher's memory formats.
 [[nodiscard]] at::Tensor fresh_copy(const at::Tensor& self);
 // dweight[row] = sum of the rows of dy [n, width] that `index` (on the host) names; index = padding meets nothing.

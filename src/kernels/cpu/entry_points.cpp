@@ -282,6 +282,10 @@ void grid_sample_grid_gradient(const GridShape& shape, const float* x, const flo
   active_table().grid_sample_grid_gradient(shape, x, grid, dy, dgrid);
 }
 
+void place_rows(const RowPlacing& placing, const void* source, void* destination) {
+  active_table().place_rows(placing, source, destination);
+}
+
 void exact_binary(ExactBinary op, const ElementShape& shape, const Operand& a, const Operand& b, float* y) {
   const FloatEnvironment environment;
   active_table().exact_binary(op, shape, a, b, y);

@@ -34,6 +34,7 @@ KernelTable make_table(Isa isa) {
   reference::fill_indexed(t);
   reference::fill_scan(t);
   reference::fill_sort(t);
+  reference::fill_place_rows(t);
   reference::fill_pool3d(t);
   reference::fill_wide_functions(t);
   ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);

@@ -19,6 +19,7 @@
 #include "kernels/loss.h"
 #include "kernels/matmul.h"
 #include "kernels/optimizer.h"
+#include "kernels/place_rows.h"
 #include "kernels/pointwise.h"
 #include "kernels/pool2d.h"
 #include "kernels/pool3d.h"
@@ -104,6 +105,7 @@ struct KernelTable {
   decltype(&kernels::indexed_add) indexed_add = nullptr;
   decltype(&kernels::indexed_reduce) indexed_reduce = nullptr;
   decltype(&kernels::cumulative) cumulative = nullptr;
+  decltype(&kernels::place_rows) place_rows = nullptr;
 
   decltype(&kernels::product) product = nullptr;
   decltype(&kernels::running_log_sum) running_log_sum = nullptr;
@@ -162,6 +164,7 @@ void fill_elementwise(KernelTable& t);  // no vector build: the CPU's own come f
 void fill_indexed(KernelTable& t);
 void fill_scan(KernelTable& t);
 void fill_sort(KernelTable& t);
+void fill_place_rows(KernelTable& t);
 void fill_pool3d(KernelTable& t);
 void fill_wide_functions(KernelTable& t);
 }

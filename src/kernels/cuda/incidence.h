@@ -67,8 +67,9 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void long_lists_kernel(
   for (std::int64_t l = block_index() * warps + thread_index() / kWarp; l < memory.used[1]; l += all) {
     const int place = memory.longs[l];
     const std::int64_t first = group_places.quotient(place) * group_items, end = first + group_items;
-    int at = memory.head[place];
-    const int last = at + memory.count[place];  // no slip above may write beyond the list
+    int* const list = memory.order + memory.head[place];
+    const unsigned count = static_cast<unsigned>(memory.count[place]);
+    int at = 0;
     for (std::int64_t i = first; i < end; i += kWarp) {
       const std::int64_t mine = i + lane;
       const int met = mine < end && place_of(mine) == place ? 1 : 0;
@@ -77,7 +78,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void long_lists_kernel(
         const int other = shuffle(before, lane - step);
         if (lane >= step) before += other;
       }
-      if (met != 0 && at + before <= last) memory.order[at + before - 1] = static_cast<int>(mine);
+      const auto slot = static_cast<unsigned>(at + before - 1);
+      if (met != 0 && slot < count) list[slot] = static_cast<int>(mine);  // always inside; a slip above must not write elsewhere
       at += shuffle(before, kWarp - 1);
     }
   }
@@ -96,6 +98,7 @@ class IncidenceLists {
     memory_.used = memory_.order + all_items;
     fill_bytes(memory_.head, 0xff, all_places * kInt);
     fill_bytes(memory_.used, 0, 2 * kInt);
+    fill_bytes(memory_.order, 0, all_items * kInt);  // so that a slip below shows as a wrong sum, never as a wild read
     launch(chain_items_kernel<Destination>, {ceil_div(all_items, kIncidenceThreads), kIncidenceThreads}, all_items, place_of, memory_);
     launch(sort_chains_kernel<kIncidenceThreads>, {ceil_div(all_places, kIncidenceThreads), kIncidenceThreads}, all_places, memory_);
     if (items <= kShortList) return;

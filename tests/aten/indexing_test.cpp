@@ -65,8 +65,8 @@ TEST(Indexing, WritesOnADeviceAreTheCpus) {
   const Tensor mask = at::randn({9, 6}).gt(0), rows = places(20, 9), columns = places(20, 6), last = places(20, 5);
   const aten::OperatorSwitch on;
   for (const at::ScalarType type : {at::kFloat, at::kLong, at::kInt, at::kBool, at::kByte}) {
-    const Tensor x = at::randn({9, 6, 5}).mul(9).to(type);
-    const auto values = [&](at::IntArrayRef sizes) { return at::randn(sizes).mul(9).to(type); };
+    const Tensor x = at::randn({9, 6, 5}).abs().mul(9).to(type);
+    const auto values = [&](at::IntArrayRef sizes) { return at::randn(sizes).abs().mul(9).to(type); };
     const Tensor twenty = values({20, 6, 5}), many = values({20}), one = values({});
     const auto expect = [&](const char* what, auto write) {
       const auto result = [&](at::Device device) {

@@ -61,7 +61,6 @@ void register_certified_autograd(torch::Library& library) {
 
 void register_certified_on_device(torch::Library& library) {
   for (const Entry& entry : entries()) {
-    if (entry.device_kernel == nullptr) continue;
     const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
         std::string(entry.op.name).c_str(), std::string(entry.op.overload).c_str());
     const bool has_stock = op.hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA);

@@ -21,8 +21,7 @@ struct CertifiedOperator {
   std::string_view overload;  // "" or "out", "dim_IntList", ...
   std::string_view section;   // the contract's section and formula in words
   bool on_cpu = true;         // false: on devices only, where stock's arithmetic is not passed
-  bool on_device = true;  // false: on the CPU only
-  bool by_host = false;   // a device's tensors are computed on the host and brought back: the call waits for the device
+  bool by_host = false;       // a device's tensors are computed on the host and brought back: the call waits for the device
 };
 
 [[nodiscard]] const std::vector<CertifiedOperator>& certified_operators();

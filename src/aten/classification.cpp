@@ -23,13 +23,13 @@ std::string full_name(std::string_view name, std::string_view overload) {
 struct Certified {
   std::string name;
   std::string_view section;
-  bool on_cpu, on_device, by_host;
+  bool on_cpu, by_host;
 };
 const std::vector<Certified>& all_certified() {
   static const std::vector<Certified> all = [] {
     std::vector<Certified> list;
     for (const CertifiedOperator& op : certified_operators()) {
-      list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu, op.on_device, op.by_host});
+      list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu, op.by_host});
     }
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return list;
@@ -42,7 +42,7 @@ const Certified* find_certified(std::string_view full, DeviceKind device) {
   const auto found = std::lower_bound(all.begin(), all.end(), full,
                                       [](const Certified& op, std::string_view name) { return op.name < name; });
   if (found == all.end() || found->name != full) return nullptr;
-  return (device == DeviceKind::cpu ? found->on_cpu : found->on_device) ? &*found : nullptr;
+  return device != DeviceKind::cpu || found->on_cpu ? &*found : nullptr;
 }
 
 }  // namespace

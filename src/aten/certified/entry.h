@@ -48,15 +48,6 @@ Entry certify_on_device(std::string_view name, std::string_view overload, std::s
   return entry;
 }
 
-// Certified on the CPU only: its kernels exist on the host alone, devices refuse.
-template <auto& function>
-Entry certify_on_host(std::string_view name, std::string_view overload, std::string_view section) {
-  Entry entry = certify<function>(name, overload, section);
-  entry.device_kernel = nullptr;
-  entry.op.on_device = false;
-  return entry;
-}
-
 // Certified on the CPU; a device's tensors are brought to the host and the results back (by_host.h), integers too.
 template <auto& function>
 Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {

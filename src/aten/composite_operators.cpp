@@ -123,7 +123,7 @@ aten::_scaled_dot_product_attention_math aten::einsum
 aten::grid_sampler aten::affine_grid_generator aten::affine_grid_generator_backward aten::bilinear aten::_trilinear
 aten::_weight_norm aten::norm_except_dim aten::_weight_norm_differentiable_backward aten::linalg_norm aten::linalg_norm.ord_str
 aten::linalg_matrix_norm aten::linalg_matrix_norm.str_ord
-aten::_use_cudnn_rnn_flatten_weight aten::logcumsumexp aten::cummaxmin_backward aten::bernoulli aten::qr
+aten::_use_cudnn_rnn_flatten_weight aten::logcumsumexp aten::logcumsumexp.out aten::cummaxmin_backward aten::bernoulli aten::qr
 )";
 
 // The list forms of eager optimizers: on the CPU, loops over the operators above.

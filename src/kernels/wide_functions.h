@@ -1,7 +1,7 @@
 // Element-wise functions that need not be fast: by binary64 formulas rounded once (contract/functions_wide.h), or exact
 // (remainders, quotients, selections; contract, section 10).
 //
-// One build for every host. y may be one of the inputs. Thread-safe; uses the pool.
+// y may be one of the inputs. Thread-safe; uses the pool.
 #pragma once
 
 #include <cstdint>

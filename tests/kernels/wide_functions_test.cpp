@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "kernels/sweep.h"
 
 namespace isobit::kernels {
@@ -41,6 +43,33 @@ TEST(WideFunctions, EveryImplementationGivesTheReferencesBits) {
           },
           "two arguments, function " + std::to_string(op) + ", " + std::to_string(n) + " elements");
     }
+  }
+}
+
+// Quotients just below and above whole numbers, beyond 2^29, ends of the range, zeros of both signs.
+TEST(WideFunctions, RemaindersWhereQuotientsAreClose) {
+  std::mt19937 engine(5);
+  Floats a, b;
+  for (int i = 0; i < 20000; ++i) {
+    const float divisor = std::bit_cast<float>(static_cast<std::uint32_t>(engine() & 0xff7fffffu));
+    const float times = static_cast<float>(engine() % (i % 3 == 0 ? 7u : 1u << (engine() % 30)));
+    float product = divisor * times;
+    if (i % 4 == 1) product = std::nextafter(product, 0.0f);
+    if (i % 4 == 2) product = std::nextafter(product, std::numeric_limits<float>::infinity());
+    if (i % 97 == 0) product = std::copysign(0.0f, divisor);
+    a.push_back(i % 5 == 0 ? std::bit_cast<float>(static_cast<std::uint32_t>(engine())) : product), b.push_back(divisor);
+  }
+  for (const WideBinary op : {WideBinary::fmod, WideBinary::remainder, WideBinary::floor_divide}) {
+    const Floats expected = by_reference([&] {
+      Floats y(a.size());
+      wide_binary(op, a.data(), b.data(), y.data(), static_cast<std::int64_t>(a.size()));
+      return y;
+    });
+    for_each_host_implementation([&](const std::string& where) {
+      Floats y(a.size());
+      wide_binary(op, a.data(), b.data(), y.data(), static_cast<std::int64_t>(a.size()));
+      EXPECT_TRUE(same_bits(y, expected)) << where << ", " << static_cast<int>(op);
+    });
   }
 }
 

@@ -99,6 +99,7 @@ struct GridTaps {
   float* weight = nullptr;
   float* change[3] = {nullptr, nullptr, nullptr};  // by the place: width, height, depth; null: not asked
   float* slope[3] = {nullptr, nullptr, nullptr};   // of one output each
+  const std::int32_t* paired = nullptr;            // a build's own note on groups of outputs
 };
 
 ISOBIT_HOST_DEVICE inline int taps_of(const GridShape& s) {

@@ -1,4 +1,5 @@
-// The kernels of grid_sample.h, for every build: some neighbouring outputs at a time, their taps found once for all channels.
+// The kernels of grid_sample.h, for every build: some neighbouring outputs at a time, their taps found once for all channels;
+// a build says how it takes a channel through them (PlainTaps, vector/paired_taps.h).
 #pragma once
 
 #include "kernels/cpu/grid_places.h"
@@ -24,33 +25,57 @@ inline GridTaps taps_in(const GridShape& s, std::int64_t first, bool with_change
   return taps;
 }
 
-// y of one channel. Places outside read element 0 and keep the sum: the loop has no branch.
-inline void sample_plane(const GridTaps& taps, bool copy, const float* __restrict x, float* __restrict y) {
-  for (std::int64_t o = 0; o < taps.width; ++o) y[o] = 0.0f;
-  for (int k = 0; k < taps.count; ++k) {
-    const std::int32_t* const place = taps.place + k * taps.width;
-    const float* const weight = taps.weight + k * taps.width;
-    for (std::int64_t o = 0; o < taps.width; ++o) {
-      const float value = x[place[o] < 0 ? 0 : place[o]];
-      const float next = copy ? value : ::fmaf(weight[o], value, y[o]);
-      y[o] = place[o] < 0 ? y[o] : next;
+// Outputs begin .. end of one channel. Places outside read element 0 and keep the sum: the loops have no branch.
+struct PlainTaps {
+  static void prepare(GridTaps&, Workspace&) {}
+
+  static void sample(const GridTaps& taps, bool copy, std::int64_t begin, std::int64_t end, const float* __restrict x,
+                     float* __restrict y) {
+    for (std::int64_t o = begin; o < end; ++o) y[o] = 0.0f;
+    for (int k = 0; k < taps.count; ++k) {
+      const std::int32_t* __restrict const place = taps.place + k * taps.width;
+      const float* __restrict const weight = taps.weight + k * taps.width;
+      for (std::int64_t o = begin; o < end; ++o) {
+        const float value = x[place[o] < 0 ? 0 : place[o]];
+        const float next = copy ? value : ::fmaf(weight[o], value, y[o]);
+        y[o] = place[o] < 0 ? y[o] : next;
+      }
     }
   }
-}
+  static void sample(const GridTaps& taps, bool copy, const float* x, float* y) { sample(taps, copy, 0, taps.width, x, y); }
+
+  // dots[k, o] = fma(input at the tap, dy[o], dots[k, o])
+  static void add_products(const GridTaps& taps, std::int64_t begin, std::int64_t end, const float* __restrict x,
+                           const float* __restrict dy, float* __restrict dots) {
+    for (int k = 0; k < taps.count; ++k) {
+      const std::int32_t* __restrict const place = taps.place + k * taps.width;
+      float* __restrict const sum = dots + k * taps.width;
+      for (std::int64_t o = begin; o < end; ++o) {
+        const float next = ::fmaf(x[place[o] < 0 ? 0 : place[o]], dy[o], sum[o]);
+        sum[o] = place[o] < 0 ? sum[o] : next;
+      }
+    }
+  }
+  static void add_products(const GridTaps& taps, const float* x, const float* dy, float* dots) {
+    add_products(taps, 0, taps.width, x, dy, dots);
+  }
+};
 
 inline std::int64_t blocks_of(const GridShape& s) { return (s.out + kGridBlock - 1) / kGridBlock; }
 
-inline void grid_sample(const GridShape& s, const float* x, const float* grid, float* y) {
+template <class Channels>
+void grid_sample(const GridShape& s, const float* x, const float* grid, float* y) {
   if (s.out == 0 || s.batch == 0 || s.channels == 0) return;
   const std::int64_t blocks = blocks_of(s);
   parallel_for(0, s.batch * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t n = i / blocks, first = i % blocks * kGridBlock;
       Workspace workspace;
-      const GridTaps taps = taps_in(s, first, false, workspace);
+      GridTaps taps = taps_in(s, first, false, workspace);
       find_taps(s, grid + (n * s.out + first) * s.rank, taps);
+      Channels::prepare(taps, workspace);
       for (std::int64_t c = n * s.channels; c < (n + 1) * s.channels; ++c) {
-        sample_plane(taps, s.filter == GridFilter::nearest, x + c * s.plane(), y + c * s.out + first);
+        Channels::sample(taps, s.filter == GridFilter::nearest, x + c * s.plane(), y + c * s.out + first);
       }
     }
   });
@@ -83,7 +108,8 @@ inline void grid_sample_input_gradient(const GridShape& s, const float* grid, co
 }
 
 // dots[k, o] = the ordered dot of inputs and gradients over channels [begin, end), the tree by halves as section 3 cuts it.
-inline void channel_dots(const GridShape& s, const GridTaps& taps, const float* x, const float* dy, std::int64_t begin,
+template <class Channels>
+void channel_dots(const GridShape& s, const GridTaps& taps, const float* x, const float* dy, std::int64_t begin,
                          std::int64_t end, float* dots) {
   const std::int64_t count = taps.count * taps.width, leaves = (end - begin + contract::kLeaf - 1) / contract::kLeaf;
   if (leaves > 1) {
@@ -92,27 +118,17 @@ inline void channel_dots(const GridShape& s, const GridTaps& taps, const float* 
     const std::int64_t middle = begin + first * contract::kLeaf;
     Workspace workspace;
     float* const rest = workspace.floats(count);
-    channel_dots(s, taps, x, dy, begin, middle, dots);
-    channel_dots(s, taps, x, dy, middle, end, rest);
+    channel_dots<Channels>(s, taps, x, dy, begin, middle, dots);
+    channel_dots<Channels>(s, taps, x, dy, middle, end, rest);
     for (std::int64_t i = 0; i < count; ++i) dots[i] = dots[i] + rest[i];
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) dots[i] = 0.0f;
-  for (std::int64_t c = begin; c < end; ++c) {
-    const float* const from = x + c * s.plane();
-    const float* const gradient = dy + c * s.out;
-    for (int k = 0; k < taps.count; ++k) {
-      const std::int32_t* const place = taps.place + k * taps.width;
-      float* const sum = dots + k * taps.width;
-      for (std::int64_t o = 0; o < taps.width; ++o) {
-        const float next = ::fmaf(from[place[o] < 0 ? 0 : place[o]], gradient[o], sum[o]);
-        sum[o] = place[o] < 0 ? sum[o] : next;
-      }
-    }
-  }
+  for (std::int64_t c = begin; c < end; ++c) Channels::add_products(taps, x + c * s.plane(), dy + c * s.out, dots);
 }
 
-inline void grid_sample_grid_gradient(const GridShape& s, const float* x, const float* grid, const float* dy, float* dgrid) {
+template <class Channels>
+void grid_sample_grid_gradient(const GridShape& s, const float* x, const float* grid, const float* dy, float* dgrid) {
   if (s.filter == GridFilter::nearest || s.channels == 0) {
     for (std::int64_t i = 0; i < s.batch * s.out * s.rank; ++i) dgrid[i] = 0.0f;
     return;
@@ -122,11 +138,12 @@ inline void grid_sample_grid_gradient(const GridShape& s, const float* x, const 
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t n = i / blocks, first = i % blocks * kGridBlock;
       Workspace workspace;
-      const GridTaps taps = taps_in(s, first, true, workspace);
+      GridTaps taps = taps_in(s, first, true, workspace);
       const float* const numbers = grid + (n * s.out + first) * s.rank;
       find_taps(s, numbers, taps);
+      Channels::prepare(taps, workspace);
       float* const dots = workspace.floats(taps.count * taps.width);
-      channel_dots(s, taps, x + n * s.channels * s.plane(), dy + n * s.channels * s.out + first, 0, s.channels, dots);
+      channel_dots<Channels>(s, taps, x + n * s.channels * s.plane(), dy + n * s.channels * s.out + first, 0, s.channels, dots);
       float* const to = dgrid + (numbers - grid);
       for (std::int64_t o = 0; o < taps.width; ++o) {
         for (int d = 0; d < s.rank; ++d) {
@@ -142,10 +159,11 @@ inline void grid_sample_grid_gradient(const GridShape& s, const float* x, const 
   });
 }
 
-inline void fill_grid_kernels(KernelTable& t) {
-  t.grid_sample = grid_sample;
+template <class Channels>
+void fill_grid_kernels(KernelTable& t) {
+  t.grid_sample = grid_sample<Channels>;
   t.grid_sample_input_gradient = grid_sample_input_gradient;
-  t.grid_sample_grid_gradient = grid_sample_grid_gradient;
+  t.grid_sample_grid_gradient = grid_sample_grid_gradient<Channels>;
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ namespace {
   space::fill_grid_sample(t);      \
   space::fill_pointwise(t);        \
   space::fill_activation(t);       \
+  space::fill_wide_functions(t);   \
   space::fill_random(t);           \
   space::fill_optimizer(t);        \
   space::fill_exact_sum(t);        \
@@ -36,7 +37,6 @@ KernelTable make_table(Isa isa) {
   reference::fill_sort(t);
   reference::fill_place_rows(t);
   reference::fill_pool3d(t);
-  reference::fill_wide_functions(t);
   ISOBIT_FILL_VECTORS(isa, ISOBIT_FILL_ALL, t);
   return t;
 }

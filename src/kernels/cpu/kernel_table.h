@@ -153,6 +153,7 @@ struct KernelTable {
   void fill_grid_sample(KernelTable& t);\
   void fill_pointwise(KernelTable& t);  \
   void fill_activation(KernelTable& t); \
+  void fill_wide_functions(KernelTable& t); \
   void fill_random(KernelTable& t);     \
   void fill_optimizer(KernelTable& t);  \
   void fill_exact_sum(KernelTable& t);  \
@@ -166,7 +167,6 @@ void fill_scan(KernelTable& t);
 void fill_sort(KernelTable& t);
 void fill_place_rows(KernelTable& t);
 void fill_pool3d(KernelTable& t);
-void fill_wide_functions(KernelTable& t);
 }
 namespace avx2 { ISOBIT_DECLARE_FILLS }
 namespace avx512 { ISOBIT_DECLARE_FILLS }

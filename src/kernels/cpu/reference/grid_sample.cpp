@@ -3,6 +3,6 @@
 
 namespace isobit::kernels::reference {
 
-void fill_grid_sample(KernelTable& t) { ISOBIT_ISA::fill_grid_kernels(t); }
+void fill_grid_sample(KernelTable& t) { ISOBIT_ISA::fill_grid_kernels<ISOBIT_ISA::PlainTaps>(t); }
 
 }  // namespace isobit::kernels::reference

@@ -1,4 +1,4 @@
-// Functions by binary64 formulas: one build for every host.
+// Functions by binary64 formulas, element by element.
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/wide_formulas.h"
 #include "kernels/threads.h"
@@ -13,13 +13,15 @@ void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n) {
     for (std::int64_t i = begin; i < end; ++i) y[i] = ISOBIT_ISA::wide::apply(op, x[i]);
   });
 }
+}  // namespace
+
+// Not in the unnamed namespace: the vector builds leave some operators to it.
+void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n);
 void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n) {
   parallel_for(0, n, kSmallest, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) y[i] = ISOBIT_ISA::wide::apply(op, a[i], b[i]);
   });
 }
-
-}  // namespace
 
 void fill_wide_functions(KernelTable& t) {
   t.wide_unary = wide_unary;

@@ -1,8 +1,8 @@
 // Sampling at given places: the loops of grid_sample_kernels.h, lanes being neighbouring outputs.
-#include "kernels/cpu/grid_sample_kernels.h"
+#include "kernels/cpu/vector/paired_taps.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 
-void fill_grid_sample(KernelTable& t) { fill_grid_kernels(t); }
+void fill_grid_sample(KernelTable& t) { fill_grid_kernels<PairedTaps>(t); }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

@@ -1,0 +1,103 @@
+// Remainders, quotients and what else of wide_functions.h is used between layers, some elements at a time; the functions by
+// binary64 series stay the reference's.
+#include <cmath>
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/wide_formulas.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels::reference {
+void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n);
+}
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+constexpr std::int64_t kBlock = 64;
+
+struct Block {
+  float a[kBlock], b[kBlock], rest[kBlock], y[kBlock];
+  std::int32_t hard[kBlock];
+};
+
+// rest = fmod(a, b): in binary64 a quotient below 2^29 times b and the difference are exact; the quotient may be one too large
+// where it was rounded. Others by integers.
+inline void find_rests(Block& block) {
+  std::int32_t any = 0;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const double a = block.a[i], b = block.b[i], quotient = __builtin_trunc(a / b), size = __builtin_fabs(quotient);
+    const double rest = a - quotient * b, back = rest + __builtin_copysign(b, a);
+    const bool beyond = (rest != 0.0) & ((rest < 0.0) != (a < 0.0));
+    block.rest[i] = __builtin_copysignf(static_cast<float>(beyond ? back : rest), block.a[i]);
+    const std::int32_t easy = (size < 0x1p29) & (rest == rest);
+    block.hard[i] = easy ^ 1;
+    any |= easy ^ 1;
+  }
+  if (any == 0) return;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    if (block.hard[i] != 0) block.rest[i] = contract::exact_fmod(block.a[i], block.b[i]);
+  }
+}
+
+struct Fmod {
+  static void run(Block& block) {
+    find_rests(block);
+    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = block.rest[i];
+  }
+};
+struct Remainder {
+  static void run(Block& block) {
+    find_rests(block);
+    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::remainder_of(block.rest[i], block.b[i]);
+  }
+};
+struct FloorDivide {
+  static void run(Block& block) {
+    find_rests(block);
+    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::floor_of(block.a[i], block.b[i], block.rest[i]);
+  }
+};
+// y = the reference's formula, the operator a constant.
+template <WideBinary op>
+struct Plain {
+  static void run(Block& block) {
+    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::apply(op, block.a[i], block.b[i]);
+  }
+};
+
+// The last block's absent elements are 1.
+template <class Formula>
+void run(const float* a, const float* b, float* y, std::int64_t n) {
+  parallel_for(0, n, 2048, [=](std::int64_t begin, std::int64_t end) {
+    Block block;
+    for (std::int64_t first = begin; first < end; first += kBlock) {
+      const std::int64_t count = end - first < kBlock ? end - first : kBlock;
+      for (std::int64_t i = count; i < kBlock; ++i) block.a[i] = block.b[i] = 1.0f;
+      std::memcpy(block.a, a + first, static_cast<std::size_t>(count) * sizeof(float));
+      std::memcpy(block.b, b + first, static_cast<std::size_t>(count) * sizeof(float));
+      Formula::run(block);
+      std::memcpy(y + first, block.y, static_cast<std::size_t>(count) * sizeof(float));
+    }
+  });
+}
+
+void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n) {
+  switch (op) {
+    case WideBinary::fmod: return run<Fmod>(a, b, y, n);
+    case WideBinary::remainder: return run<Remainder>(a, b, y, n);
+    case WideBinary::floor_divide: return run<FloorDivide>(a, b, y, n);
+    case WideBinary::trunc_divide: return run<Plain<WideBinary::trunc_divide>>(a, b, y, n);
+    case WideBinary::hypot: return run<Plain<WideBinary::hypot>>(a, b, y, n);
+    case WideBinary::copysign: return run<Plain<WideBinary::copysign>>(a, b, y, n);
+    case WideBinary::fmaximum: return run<Plain<WideBinary::fmaximum>>(a, b, y, n);
+    case WideBinary::fminimum: return run<Plain<WideBinary::fminimum>>(a, b, y, n);
+    case WideBinary::heaviside: return run<Plain<WideBinary::heaviside>>(a, b, y, n);
+    default: return reference::wide_binary(op, a, b, y, n);
+  }
+}
+
+}  // namespace
+
+void fill_wide_functions(KernelTable& t) { t.wide_binary = wide_binary; }
+
+}  // namespace isobit::kernels::ISOBIT_ISA

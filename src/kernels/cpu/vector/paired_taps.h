@@ -24,6 +24,12 @@ ISOBIT_INLINE LanePair gather_pairs(const float* x, const std::int32_t* place) {
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
   return {(FloatLanes::Raw)_mm512_permutex2var_ps(low, even, high), (FloatLanes::Raw)_mm512_permutex2var_ps(low, odd, high)};
 }
+// x[place] where the place is inside, else 0; memory outside is not read.
+ISOBIT_INLINE FloatLanes gather_inside(const float* x, const std::int32_t* place) {
+  const __m512i places = _mm512_loadu_si512(place);
+  const __mmask16 inside = _mm512_cmpge_epi32_mask(places, _mm512_setzero_si512());
+  return (FloatLanes::Raw)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, places, x, 4);
+}
 #else
 struct EightPairs {
   __m256 first, second;
@@ -46,6 +52,16 @@ ISOBIT_INLINE LanePair gather_pairs(const float* x, const std::int32_t* place) {
   }
   return pair;
 }
+ISOBIT_INLINE FloatLanes gather_inside(const float* x, const std::int32_t* place) {
+  FloatLanes all;
+  for (int i = 0; i < kLanes; i += 8) {
+    const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(place + i));
+    const __m256 inside = _mm256_castsi256_ps(_mm256_cmpgt_epi32(places, _mm256_set1_epi32(-1)));
+    const __m256 eight = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, places, inside, 4);
+    std::memcpy(reinterpret_cast<float*>(&all.v) + i, &eight, sizeof eight);
+  }
+  return all;
+}
 #endif
 
 struct PairedTaps {
@@ -67,11 +83,15 @@ struct PairedTaps {
   static void sample(const GridTaps& taps, bool copy, const float* x, float* y) {
     std::int64_t o = 0;
     for (; o + kLanes <= taps.width; o += kLanes) {
+      FloatLanes sum(0.0f);
       if (taps.paired[o / kLanes] == 0) {
-        PlainTaps::sample(taps, copy, o, o + kLanes, x, y);
+        for (std::int64_t at = o; at < taps.count * taps.width; at += taps.width) {
+          const FloatLanes value = gather_inside(x, taps.place + at), next = copy ? value : fma(load(taps.weight + at), value, sum);
+          sum = select(load(taps.place + at) > IntLanes(-1), next, sum);
+        }
+        store(y + o, sum);
         continue;
       }
-      FloatLanes sum(0.0f);
       for (std::int64_t at = o; at < taps.count * taps.width; at += 2 * taps.width) {
         const LanePair pair = gather_pairs(x, taps.place + at);
         sum = fma(load(taps.weight + at), pair.first, sum);
@@ -85,11 +105,14 @@ struct PairedTaps {
   static void add_products(const GridTaps& taps, const float* x, const float* dy, float* dots) {
     std::int64_t o = 0;
     for (; o + kLanes <= taps.width; o += kLanes) {
+      const FloatLanes gradient = load(dy + o);
       if (taps.paired[o / kLanes] == 0) {
-        PlainTaps::add_products(taps, o, o + kLanes, x, dy, dots);
+        for (std::int64_t at = o; at < taps.count * taps.width; at += taps.width) {
+          const FloatLanes sum = load(dots + at), next = fma(gather_inside(x, taps.place + at), gradient, sum);
+          store(dots + at, select(load(taps.place + at) > IntLanes(-1), next, sum));
+        }
         continue;
       }
-      const FloatLanes gradient = load(dy + o);
       for (std::int64_t at = o; at < taps.count * taps.width; at += 2 * taps.width) {
         const LanePair pair = gather_pairs(x, taps.place + at);
         store(dots + at, fma(pair.first, gradient, load(dots + at)));

@@ -122,6 +122,39 @@ def pooling(_):
     yield _case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1), i.wide(3, 7, 29, 31))
     yield _case("adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, (5, 3)), i.wide(3, 7, 29, 31))
     yield _case("global average", lambda x: F.adaptive_avg_pool2d(x, 1), i.wide(4, 64, 7, 7))
+    body = lambda: i.wide(2, 5, 9, 17, 19)
+    yield _case("max_pool3d", lambda x: F.max_pool3d(x, 3, 2, 1), i.hostile(2, 5, 9, 17, 19))
+    yield _case("max_pool3d of equals", lambda x: F.max_pool3d(x * 0, 3, 1, 1), body())
+    yield _case("avg_pool3d", lambda x: F.avg_pool3d(x, 3, 2, 1), body())
+    yield _case("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (4, 5, 3)), body())
+    yield _case("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (5, 3)), i.wide(3, 7, 29, 31))
+    places = i.unit(2, 5, 3)
+    yield _case("fractional_max_pool3d", lambda x: F.fractional_max_pool3d(x, 2, (4, 8, 9), _random_samples=places.to(x.device)), body())
+
+    def unpooled(x):
+        y, index = F.max_pool2d(x, 2, 1, return_indices=True)
+        return F.max_unpool2d(y, index, 2, 1)
+    yield _case("max_unpool2d, places met often", unpooled, i.wide(2, 5, 17, 19))
+
+
+def sampling(scale):
+    batch = max(1, int(4 * scale))
+    for mode in ["bilinear", "nearest", "bicubic"]:
+        for padding in ["zeros", "border", "reflection"]:
+            i = Inputs(f"grid {mode} {padding}")
+            yield _case(f"grid_sample {mode} {padding}",
+                        lambda x, g, m=mode, p=padding: F.grid_sample(x, g, m, p, align_corners=p == "border"),
+                        i.wide(batch, 13, 31, 29), i.normal(batch, 37, 23, 2))
+    i = Inputs("sampling")
+    yield _case("grid_sample, one place for all", lambda x, g: F.grid_sample(x, g * 0, align_corners=False), i.wide(2, 3, 9, 9),
+                i.normal(2, 40, 40, 2))
+    yield _case("grid_sample, 700 channels", lambda x, g: F.grid_sample(x, g, align_corners=False), i.wide(1, 700, 5, 5),
+                i.normal(1, 7, 5, 2))
+    yield _case("grid_sample in three dimensions", lambda x, g: F.grid_sample(x, g, align_corners=True), i.wide(2, 5, 7, 9, 8),
+                i.normal(2, 6, 11, 7, 3))
+    yield _case("affine_grid", lambda t: F.affine_grid(t, (3, 2, 17, 13), align_corners=False), i.normal(3, 2, 3))
+    for mode in ["bilinear", "bicubic", "nearest"]:
+        yield _case(f"interpolate {mode}", lambda x, m=mode: F.interpolate(x, scale_factor=1.7, mode=m), i.wide(2, 5, 17, 13))
 
 
 def pointwise(_):
@@ -144,6 +177,13 @@ def pointwise(_):
     yield _case("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), x(), x(), x())
     yield _case("pow 3", lambda v: v.pow(3), x())
     yield _case("clamp", lambda v: v.clamp(-1, 2), x())
+    for name in ["log2", "log10", "exp2", "sinh", "cosh", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "logit",
+                 "sinc"]:
+        yield _case(name, getattr(torch, name), x())
+        yield _case(name + " near 0", getattr(torch, name), i.normal(10007))
+    for name in ["atan2", "hypot", "logaddexp", "logaddexp2", "fmod", "remainder", "floor_divide", "copysign", "fmax", "fmin"]:
+        yield _case(name, lambda a, b, f=getattr(torch, name): f(a.detach(), b.detach()), x(), x())
+    yield _case("div towards zero", lambda a, b: torch.div(a.detach(), b.detach(), rounding_mode="trunc"), x(), x())
 
 
 def drawn(_):
@@ -169,4 +209,28 @@ def drawn(_):
     yield _case("multinomial without replacement", seeded(lambda p: torch.multinomial(p.detach(), 300)), chances)
 
 
-FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, pointwise, drawn]
+def placing(_):
+    """Writes by index, of two to one place the later; sums by index."""
+    i = Inputs("placing")
+    index, mask = i.labels(301, 5000), i.unit(301, 17).gt(0.5)
+
+    def put(x, v):
+        y = x.clone()
+        y[index.to(x.device)] = v
+        return y
+
+    def masked(x):
+        y = x.clone()
+        y[mask.to(x.device)] = 0.25
+        return y
+    yield _case("x[index] = v", lambda x, v: put(x.detach(), v.detach()), i.normal(301, 17), i.normal(5000, 17))
+    yield _case("x[mask] = number", lambda x: masked(x.detach()), i.normal(301, 17))
+    yield _case("index_copy", lambda x, v: x.detach().index_copy(1, index.to(x.device), v.detach()), i.normal(7, 301, 3),
+                i.normal(7, 5000, 3))
+    yield _case("index_add", lambda x, v: x.index_add(0, index.to(x.device), v, alpha=0.7), i.wide(301, 17), i.wide(5000, 17))
+    yield _case("x[index]", lambda x: x[index.to(x.device)], i.wide(301, 17))
+    yield _case("scatter_add", lambda x, v: x.scatter_add(0, index[:, None].expand(-1, 17).to(x.device), v), i.wide(301, 17),
+                i.wide(5000, 17))
+
+
+FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, sampling, placing, pointwise, drawn]

@@ -15,6 +15,10 @@ class Inputs:
     def normal(self, *shape):
         return torch.from_numpy(self._random.standard_normal(shape, dtype=numpy.float32))
 
+    def unit(self, *shape):
+        """In [0, 1)."""
+        return torch.from_numpy(self._random.random(shape, dtype=numpy.float32))
+
     def wide(self, *shape):
         """Magnitudes over 2^-20 .. 2^20: a wrong order of additions shows."""
         exponent = self._random.integers(-20, 21, shape)

@@ -8,15 +8,17 @@ namespace {
 
 constexpr std::int64_t kSmallest = 512;
 
+}  // namespace
+
+// Not in the unnamed namespace: the vector builds leave some functions to them.
+void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n);
+void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n);
+
 void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n) {
   parallel_for(0, n, kSmallest, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) y[i] = ISOBIT_ISA::wide::apply(op, x[i]);
   });
 }
-}  // namespace
-
-// Not in the unnamed namespace: the vector builds leave some operators to it.
-void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n);
 void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n) {
   parallel_for(0, n, kSmallest, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) y[i] = ISOBIT_ISA::wide::apply(op, a[i], b[i]);

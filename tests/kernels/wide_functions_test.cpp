@@ -46,6 +46,40 @@ TEST(WideFunctions, EveryImplementationGivesTheReferencesBits) {
   }
 }
 
+// Any 32 bits, and any that are near 1: the hosts' implementations alone.
+TEST(WideFunctions, AnyBits) {
+  std::mt19937 engine(9);
+  Floats a(60000), b(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(engine()), other = static_cast<std::uint32_t>(engine());
+    a[i] = std::bit_cast<float>(i % 2 == 0 ? bits : (bits & 0x83ffffffu) | 0x3c000000u);
+    b[i] = std::bit_cast<float>(i % 3 == 0 ? other : (other & 0x83ffffffu) | 0x3c000000u);
+  }
+  const auto n = static_cast<std::int64_t>(a.size());
+  const auto compare = [&](auto compute, int op) {
+    const Floats expected = by_reference(compute);
+    for_each_host_implementation([&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << where << ", " << op; });
+  };
+  for (int op = 0; op <= static_cast<int>(WideUnary::entropy); ++op) {
+    compare(
+        [&] {
+          Floats y(a.size());
+          wide_unary(static_cast<WideUnary>(op), a.data(), y.data(), n);
+          return y;
+        },
+        op);
+  }
+  for (int op = 0; op <= static_cast<int>(WideBinary::logit_backward); ++op) {
+    compare(
+        [&] {
+          Floats y(a.size());
+          wide_binary(static_cast<WideBinary>(op), a.data(), b.data(), y.data(), n);
+          return y;
+        },
+        op);
+  }
+}
+
 // Quotients just below and above whole numbers, beyond 2^29, ends of the range, zeros of both signs.
 TEST(WideFunctions, RemaindersWhereQuotientsAreClose) {
   std::mt19937 engine(5);

@@ -76,8 +76,33 @@ void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool incl
   });
 }
 
+// Rows, some at a time: one row's chain alone would wait for each of its steps.
+template <class Step>
+void run_rows(std::int64_t rows, std::int64_t size, float start, const float* x, float* y, Step step) {
+  constexpr std::int64_t kRows = 8;
+  parallel_for(0, (rows + kRows - 1) / kRows, 512 / (size + 1) + 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first * kRows; row < last * kRows && row < rows; row += kRows) {
+      float t[kRows];
+      for (float& each : t) each = start;
+      const std::int64_t count = rows - row < kRows ? rows - row : kRows;
+      const float* const from = x + row * size;
+      float* const to = y + row * size;
+      if (count == kRows) {
+        for (std::int64_t k = 0; k < size; ++k) {
+          for (std::int64_t j = 0; j < kRows; ++j) to[j * size + k] = t[j] = step(t[j], from[j * size + k]);
+        }
+        continue;
+      }
+      for (std::int64_t j = 0; j < count; ++j) {
+        for (std::int64_t k = 0; k < size; ++k) to[j * size + k] = t[j] = step(t[j], from[j * size + k]);
+      }
+    }
+  });
+}
+
 template <class Step>
 void run(std::int64_t outer, std::int64_t size, std::int64_t inner, float start, const float* x, float* y, Step step) {
+  if (inner == 1) return run_rows(outer, size, start, x, y, step);
   const std::int64_t pieces = (inner + kWide - 1) / kWide;
   parallel_for(0, outer * pieces, 4096 / (size + 1) + 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {

@@ -17,17 +17,29 @@ void each_line(std::int64_t outer, std::int64_t size, std::int64_t inner, std::i
   });
 }
 
+// Some lines side by side: one line's chain alone would wait for each of its multiplications.
+constexpr std::int64_t kLines = 8;
 void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
-  each_line(outer, size, inner, 4096, [=](std::int64_t i, std::int64_t first) {
-    contract::PairwiseTreeOf<contract::Factor> tree;
-    for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
-      contract::Factor leaf;
-      for (std::int64_t k = begin; k < size && k < begin + contract::kLeaf; ++k) {
-        leaf = leaf + contract::Factor{x[first + k * inner]};
+  const std::int64_t lines = outer * inner;
+  parallel_for(0, (lines + kLines - 1) / kLines, 1024 / (size + 1) + 1, [=](std::int64_t first, std::int64_t last) {
+    for (std::int64_t line = first * kLines; line < last * kLines && line < lines; line += kLines) {
+      const std::int64_t count = lines - line < kLines ? lines - line : kLines;
+      const float* from[kLines];
+      for (std::int64_t j = 0; j < kLines; ++j) {
+        const std::int64_t i = line + (j < count ? j : 0);
+        from[j] = x + i / inner * size * inner + i % inner;
       }
-      tree.add(leaf);
+      contract::PairwiseTreeOf<contract::Factor> tree[kLines];
+      for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
+        contract::Factor leaf[kLines];
+        const std::int64_t end = size < begin + contract::kLeaf ? size : begin + contract::kLeaf;
+        for (std::int64_t k = begin; k < end; ++k) {
+          for (std::int64_t j = 0; j < kLines; ++j) leaf[j] = leaf[j] + contract::Factor{from[j][k * inner]};
+        }
+        for (std::int64_t j = 0; j < kLines; ++j) tree[j].add(leaf[j]);
+      }
+      for (std::int64_t j = 0; j < count; ++j) y[line + j] = tree[j].result().value;
     }
-    y[i] = tree.result().value;
   });
 }
 

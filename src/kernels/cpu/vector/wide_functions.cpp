@@ -71,8 +71,15 @@ inline float sinh_of_both(float x) {
   const double near = t * p;
   return x != x ? contract::kNan : contract::rounded(contract::absolute(t) < 0.5 ? near : far);
 }
+inline float asin_of_both(float x) {
+  const double t = static_cast<double>(x), a = contract::absolute(t);
+  const double size = contract::atan_of(a / ::sqrt((1.0 - a) * (1.0 + a))), far = t < 0.0 ? -size : size;
+  const double near = contract::odd_series(t, 1.0 / 6.0, 3.0 / 40.0);
+  return a <= 1.0 ? contract::rounded(contract::small(t) ? near : far) : contract::kNan;
+}
 template <WideUnary op>
 float formula(float x) {
+  if constexpr (op == WideUnary::asin) return asin_of_both(x);
   if constexpr (op == WideUnary::atan) return atan_of_both(x);
   if constexpr (op == WideUnary::sinh) return sinh_of_both(x);
   return wide::apply(op, x);

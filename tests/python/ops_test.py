@@ -8,25 +8,27 @@ import unittest
 
 import torch
 
-import isobit
+import isobit.__main__
+from programs import Programs
 
 PROGRAM = os.environ["ISOBIT_PROGRAM"]
 
 
-def call(*arguments, command=(sys.executable, "-m", "isobit", "ops")):
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+class OpsTest(Programs):
+    def call(self, *arguments, program=False):
+        """(how it ended, its stdout, its stderr), of the package's command or the C++ program's."""
+        if program:
+            done = subprocess.run([PROGRAM, "ops", *arguments], capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout, done.stderr
+        return self.fork(lambda: isobit.__main__.main(["ops", *arguments]), ["isobit"], {})
 
+    def listed(self, *arguments, **command):
+        status, out, told = self.call(*arguments, "--json", **command)
+        self.assertEqual(status, 0, told)
+        return json.loads(out)
 
-def listed(*arguments, **command):
-    done = call(*arguments, "--json", **command)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return json.loads(done.stdout)
-
-
-class OpsTest(unittest.TestCase):
     def test_the_package_says_what_the_program_says(self):
-        package, program = (listed(**command) for command in ({}, {"command": (PROGRAM, "ops")}))
+        package, program = (self.listed(program=program) for program in (False, True))
         self.assertEqual(package["contract"], isobit.contract_version)
         by_name = [{(entry["name"], entry["overload"]): entry for entry in one["operators"]} for one in (package, program)]
         self.assertGreater(len(by_name[1]), 3000)
@@ -37,26 +39,26 @@ class OpsTest(unittest.TestCase):
         self.assertEqual(sum(package["counts"].values()), len(package["operators"]))
 
     def test_a_word_gives_the_same_table(self):
-        done = call("--search", "aten::erf")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout, call("--search", "aten::erf", command=(PROGRAM, "ops")).stdout)
-        self.assertRegex(done.stdout, r"(?m)^certified  aten::erf  ")
-        self.assertRegex(done.stdout, r"(?m)^refused    aten::erfinv  ")
-        self.assertLess(done.stdout.index("\ncertified  aten::erfc"), done.stdout.index("\nrefused  "))
+        status, out, told = self.call("--search", "aten::erf")
+        self.assertEqual(status, 0, told)
+        self.assertEqual(out, self.call("--search", "aten::erf", program=True)[1])
+        self.assertRegex(out, r"(?m)^certified  aten::erf  ")
+        self.assertRegex(out, r"(?m)^refused    aten::erfinv  ")
+        self.assertLess(out.index("\ncertified  aten::erfc"), out.index("\nrefused  "))
 
     def test_one_class(self):
-        found = listed("--search", "conv", "--class", "refused")["operators"]
+        found = self.listed("--search", "conv", "--class", "refused")["operators"]
         self.assertTrue(found)
         self.assertEqual({entry["class"] for entry in found}, {"refused"})
-        self.assertEqual(call("--class", "refusd").returncode, 2)
+        self.assertEqual(self.call("--class", "refusd")[0], 2)
 
     def test_nothing_found(self):
-        self.assertEqual(call("--search", "no such operator").stdout,
+        self.assertEqual(self.call("--search", "no such operator")[1],
                          f"0 operators under {isobit.contract_version}: 0 certified, 0 exact, 0 composite, 0 refused\n")
-        self.assertEqual(listed("--search", "no such operator")["operators"], [])
+        self.assertEqual(self.listed("--search", "no such operator")["operators"], [])
 
     def test_help_has_an_example(self):
-        self.assertIn("\n  python -m isobit ops --search conv\n", call("--help").stdout)
+        self.assertIn("\n  python -m isobit ops --search conv\n", self.call("--help")[1])
 
     def test_a_closed_pipe_is_no_error(self):
         reader, writer = os.pipe()

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import torch
+
 import isobit.__main__
 from isobit import _provenance, _record_files
 from programs import Programs
@@ -157,9 +159,12 @@ class Record(Folder):
             isobit.record(every=0)
 
     def test_outside_its_block(self):
+        patched = [(torch.nn.Module, "__call__"), (torch.utils.data.DataLoader, "__init__")]
+        before = [getattr(kind, name) for kind, name in patched]
         with tempfile.TemporaryDirectory() as folder:
             run = isobit.record(folder)
             for _ in range(2):
+                self.assertEqual([getattr(kind, name) for kind, name in patched], before)
                 for call in (lambda: run.log(x=1), lambda: run.save({}), run.load, lambda: run.epochs(2), lambda: run.batches([])):
                     with self.assertRaisesRegex(RuntimeError, "belongs into the block: with isobit.record"):
                         call()

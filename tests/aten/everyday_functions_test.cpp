@@ -54,6 +54,15 @@ TEST(EverydayFunctions, IntegersOnADeviceAreTheCpus) {
   expect([](const Tensor& x, const Tensor& y) { return at::fmax(x, y); });
   expect([](const Tensor& x, const Tensor& y) { return at::atan2(x, y); });
   expect([](const Tensor& x, const Tensor&) { return at::remainder(x, 3); });
+  const Tensor image = at::randn({1, 2, 9, 9}), samples = at::rand({1, 2, 2}).to(at::kDouble),
+               weights = at::rand({7}).to(at::kDouble);
+  EXPECT_TRUE(same_bits(std::get<0>(at::fractional_max_pool2d(image.to(device), {2, 2}, {5, 5}, samples.to(device))).cpu(),
+                        std::get<0>(at::fractional_max_pool2d(image, {2, 2}, {5, 5}, samples))));
+  const auto drawn = [&](const Tensor& w) {
+    at::manual_seed(5);
+    return at::multinomial(w, 40, true).cpu();
+  };
+  EXPECT_TRUE(same_bits(drawn(weights.to(device)), drawn(weights)));
   expect_throws([&] { (void)at::remainder(a.to(device), none.to(device)); }, "ZeroDivisionError");
   expect_throws([&] { (void)at::div(a.to(device), none.to(device), "trunc"); }, "ZeroDivisionError");
 }

@@ -79,12 +79,14 @@ Tensor& pool_backward_out(const Tensor& dy, const Tensor& x, IntArrayRef window,
   return float_out(kBackward<rank>, pool_backward<rank>(dy, x, window, out, indices), dx);
 }
 
+constexpr DeviceRules kDoubleSamples{.doubles = true};
+
 template <std::int64_t rank>
 void add_rank(std::vector<Entry>& all) {
   constexpr std::string_view maximum = "4: windows at places from the samples, in binary32; section 1's maximum";
   constexpr std::string_view gradient = "4: over covering windows in ascending order";
-  all.push_back(certify<pool<rank>>(kName<rank>, "", maximum));
-  all.push_back(certify<pool_out<rank>>(kName<rank>, "output", maximum));
+  all.push_back(certify<pool<rank>, kDoubleSamples>(kName<rank>, "", maximum));
+  all.push_back(certify<pool_out<rank>, kDoubleSamples>(kName<rank>, "output", maximum));
   all.push_back(certify<pool_backward<rank>>(kBackward<rank>, "", gradient));
   all.push_back(certify<pool_backward_out<rank>>(kBackward<rank>, "grad_input", gradient));
 }

@@ -268,6 +268,7 @@ Tensor& randperm_out(std::int64_t n, std::optional<Generator> generator, Tensor&
 }  // namespace
 
 std::vector<Entry> random_operators() {
+  constexpr DeviceRules kDoubleWeights{.doubles = true};
   return {
       certify<uniform_>("aten::uniform_", "", "5: fma(u, high - low, low), u = (w >> 8) * 2^-24"),
       certify<normal_>("aten::normal_", "", "5: fma(z, deviation, mean), z by Box-Muller pairs"),
@@ -281,8 +282,8 @@ std::vector<Entry> random_operators() {
       certify<geometric_>("aten::geometric_", "", "5: ceil(log(1 - u) / log1p(-p))"),
       certify<log_normal_>("aten::log_normal_", "", "5: exp of a normal number"),
       certify<cauchy_>("aten::cauchy_", "", "5: tan(pi (u - 0.5)) * sigma + median"),
-      certify<draw_places>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
-      certify<multinomial_out>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
+      certify<draw_places, kDoubleWeights>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
+      certify<multinomial_out, kDoubleWeights>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
       certify<random_>("aten::random_", "", "5: floor(w * 2^-64 * range), from 0 to the type's highest"),
       certify<random_to_>("aten::random_", "to", "5: floor(w * 2^-64 * range)"),
       certify<random_from_>("aten::random_", "from", "5: low + floor(w * 2^-64 * range)"),

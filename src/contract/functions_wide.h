@@ -3,7 +3,8 @@
 //
 // Only + - * / and square roots of binary64, one IEEE operation each in the order written here, and integers: no fma, no
 // library. Error below 0.50001 ulp (tests/contract/wide_functions_test.cpp, against MPFR); special values are C's (Annex F),
-// NaN canonical. Series are Taylor's, cut where the next term is below 2^-44 of the result. Host and device; no state.
+// NaN canonical. Where two ways meet without costing much, both are computed and one is taken: no branch, so that compilers can
+// make vectors of it. Series are Taylor's, cut where the next term is below 2^-44 of the result. Host and device; no state.
 #pragma once
 
 #include <cmath>
@@ -95,15 +96,11 @@ inline constexpr double kInfinityWide = __builtin_inf();
 }
 
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float sinh(float x) {
-  const double t = static_cast<double>(x), z = t * t;
-  if (x != x) return kNan;
-  if (absolute(t) < 0.5) {
-    double p = 1.0;
-    for (int k = 14; k >= 2; k -= 2) p = 1.0 + p * (z / static_cast<double>(k * (k + 1)));
-    return rounded(t * p);
-  }
-  const double e = exp_of(t);
-  return rounded(0.5 * (e - 1.0 / e));
+  const double t = static_cast<double>(x), z = t * t, e = exp_of(x != x ? 0.0 : t), far = 0.5 * (e - 1.0 / e);
+  double p = 1.0;
+  for (int k = 14; k >= 2; k -= 2) p = 1.0 + p * (z / static_cast<double>(k * (k + 1)));
+  const double near = t * p;
+  return x != x ? kNan : rounded(absolute(t) < 0.5 ? near : far);
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float cosh(float x) {
   const double e = exp_of(static_cast<double>(x));
@@ -125,15 +122,14 @@ inline constexpr double kInfinityWide = __builtin_inf();
 }
 
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float atan(float x) {
-  const double t = static_cast<double>(x);
-  return x != x ? kNan : rounded(small(t) ? odd_series(t, -1.0 / 3.0, 1.0 / 5.0) : t < 0.0 ? -atan_of(-t) : atan_of(t));
+  const double t = static_cast<double>(x), size = atan_of(absolute(t)), far = t < 0.0 ? -size : size;
+  const double near = odd_series(t, -1.0 / 3.0, 1.0 / 5.0);
+  return rounded(small(t) ? near : far);
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float asin(float x) {
-  const double t = static_cast<double>(x), a = absolute(t);
-  if (!(a <= 1.0)) return kNan;
-  if (small(t)) return rounded(odd_series(t, 1.0 / 6.0, 3.0 / 40.0));
-  const double y = atan_of(a / ::sqrt((1.0 - a) * (1.0 + a)));
-  return rounded(t < 0.0 ? -y : y);
+  const double t = static_cast<double>(x), a = absolute(t), size = atan_of(a / ::sqrt((1.0 - a) * (1.0 + a)));
+  const double near = odd_series(t, 1.0 / 6.0, 3.0 / 40.0), far = t < 0.0 ? -size : size;
+  return a <= 1.0 ? rounded(small(t) ? near : far) : kNan;
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float acos(float x) {
   const double t = static_cast<double>(x);

@@ -150,7 +150,7 @@ struct KernelTable {
   void fill_softmax(KernelTable& t);    \
   void fill_loss(KernelTable& t);       \
   void fill_pool2d(KernelTable& t);     \
-  void fill_grid_sample(KernelTable& t);\
+  void fill_grid_sample(KernelTable& t); \
   void fill_pointwise(KernelTable& t);  \
   void fill_activation(KernelTable& t); \
   void fill_wide_functions(KernelTable& t); \

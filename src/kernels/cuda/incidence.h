@@ -35,6 +35,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void chain_items_kernel
   if (place >= 0) memory.next[i] = atomic_exchange(memory.head + place, static_cast<int>(i));
 }
 
+// A template, so that every source that includes it may have it.
 template <int threads>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(threads, 4) void sort_chains_kernel(std::int64_t places, IncidenceMemory memory) {
   const std::int64_t p = block_index() * threads + thread_index();

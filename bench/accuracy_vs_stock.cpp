@@ -66,9 +66,12 @@ int main(int argc, char** argv) try {
   std::vector<std::string> paths;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--seeds" && i + 1 < argc) seeds = std::atoi(argv[++i]);
-    else if (argument == "--epochs" && i + 1 < argc) epochs = argv[++i];
-    else paths.push_back(argument);
+    if (argument == "--seeds" && i + 1 < argc)
+      seeds = std::atoi(argv[++i]);
+    else if (argument == "--epochs" && i + 1 < argc)
+      epochs = argv[++i];
+    else
+      paths.push_back(argument);
   }
   if (paths.empty()) paths = {"examples/fashion-mlp.toml", "examples/fashion-lenet5.toml"};
   for (const std::string& path : paths) compare(path, seeds, epochs);

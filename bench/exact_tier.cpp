@@ -252,7 +252,8 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--size") == 0) n = std::atol(argv[i + 1]) / 64 * 64;
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
   }
-  if (n < 64 || rounds < 1) return std::fprintf(stderr, "exact_tier: --size of at least 64, --rounds of at least 1\n"), 2;
+  if (n < 64 || rounds < 1)
+    return std::fprintf(stderr, "exact_tier: --size of at least 64, --rounds of at least 1\n"), 2;
   isobit::kernels::set_thread_count(1);
   if (!check_bits()) return 1;
 

@@ -88,9 +88,9 @@ void compare(const Options& options, const std::string& name, double flops, cons
   const Timing mine = summary(our_times);
   double best = 1e30;
   for (const auto& times : stock_times) best = std::min(best, summary(times).median);
-  std::printf("%-46s isobit %7.1f  stock %7.1f GFLOP/s  %8.3f ms  ratio %5.2f  spread %4.1f %%\n",
-              name.c_str(), flops / mine.median * 1e-9, flops / best * 1e-9, mine.median * 1e3,
-              best / mine.median, mine.spread * 100);
+  std::printf("%-46s isobit %7.1f  stock %7.1f GFLOP/s  %8.3f ms  ratio %5.2f  spread %4.1f %%\n", name.c_str(),
+              flops / mine.median * 1e-9, flops / best * 1e-9, mine.median * 1e3, best / mine.median,
+              mine.spread * 100);
   std::fflush(stdout);
 }
 
@@ -99,8 +99,8 @@ void gemm(const Options& options, std::int64_t m, std::int64_t n, std::int64_t k
   const at::Tensor a = a_transposed ? at::randn({k, m}).t() : at::randn({m, k});
   const at::Tensor b = b_transposed ? at::randn({n, k}).t() : at::randn({k, n});
   at::Tensor c = at::empty({m, n}), d = at::empty({m, n});
-  const std::string name = "gemm " + std::to_string(m) + " x " + std::to_string(n) + " x " +
-                           std::to_string(k) + (a_transposed ? " A'" : "") + (b_transposed ? " B'" : "");
+  const std::string name = "gemm " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+                           (a_transposed ? " A'" : "") + (b_transposed ? " B'" : "");
   compare(options, name, 2.0 * m * n * k,
           [&] {
             MatmulProblem p;
@@ -114,12 +114,13 @@ void gemm(const Options& options, std::int64_t m, std::int64_t n, std::int64_t k
 }
 
 // Small products in a batch, as of attention: a [batch, m, k], b transposed [batch, n, k] or [batch, k, n].
-void batched(const Options& options, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, bool b_transposed) {
+void batched(const Options& options, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
+             bool b_transposed) {
   const at::Tensor a = at::randn({batch, m, k});
   const at::Tensor b = b_transposed ? at::randn({batch, n, k}).transpose(1, 2) : at::randn({batch, k, n});
   at::Tensor c = at::empty({batch, m, n}), d = at::empty({batch, m, n});
-  const std::string name = "batched " + std::to_string(batch) + " of " + std::to_string(m) + " x " + std::to_string(n) + " x " +
-                           std::to_string(k) + (b_transposed ? " B'" : "");
+  const std::string name = "batched " + std::to_string(batch) + " of " + std::to_string(m) + " x " + std::to_string(n) +
+                           " x " + std::to_string(k) + (b_transposed ? " B'" : "");
   compare(options, name, 2.0 * batch * m * n * k,
           [&] {
             MatmulProblem p;
@@ -144,10 +145,9 @@ void conv(const Options& options, std::int64_t n, std::int64_t ci, std::int64_t 
   at::Tensor y = at::empty_like(dy), dx = at::empty_like(x), dw = at::empty_like(w);
   const std::vector<std::int64_t> strides{stride, stride}, pads{pad, pad}, ones{1, 1}, zeros{0, 0};
   const double flops = 2.0 * n * s.out_h() * s.out_w() * co * (ci / groups) * kernel * kernel;
-  const std::string name = std::to_string(n) + "x" + std::to_string(ci) + "x" + std::to_string(size) +
-                           " -> " + std::to_string(co) + ", " + std::to_string(kernel) + "x" +
-                           std::to_string(kernel) + " s" + std::to_string(stride) + " p" +
-                           std::to_string(pad) + " g" + std::to_string(groups);
+  const std::string name = std::to_string(n) + "x" + std::to_string(ci) + "x" + std::to_string(size) + " -> " +
+                           std::to_string(co) + ", " + std::to_string(kernel) + "x" + std::to_string(kernel) + " s" +
+                           std::to_string(stride) + " p" + std::to_string(pad) + " g" + std::to_string(groups);
   const auto forward = [&](const at::Tensor& xs, const at::Tensor& ws) {
     return [&] { at::convolution(xs, ws, {}, strides, pads, ones, false, zeros, groups); };
   };

@@ -29,8 +29,26 @@ target_include_directories(torch_wheel SYSTEM INTERFACE
 target_link_directories(torch_wheel INTERFACE ${ISOBIT_TORCH_DIR}/lib)
 target_link_libraries(torch_wheel INTERFACE torch torch_cpu c10)
 target_link_options(torch_wheel INTERFACE -Wl,--no-as-needed)
-if(NOT SKBUILD)  # what is to be installed elsewhere has no paths of this machine
-  target_link_options(torch_wheel INTERFACE -Wl,-rpath,${ISOBIT_TORCH_DIR}/lib)
-endif()
+# In the build folder alone: what is installed has no paths of this machine (INSTALL_RPATH).
+set(CMAKE_BUILD_RPATH ${ISOBIT_TORCH_DIR}/lib CACHE INTERNAL "")
 file(STRINGS ${ISOBIT_TORCH_DIR}/version.py torch_version REGEX "^__version__ = ")
 string(REGEX REPLACE "^__version__ = '([0-9.]+).*" "\\1" ISOBIT_TORCH_VERSION ${torch_version})
+
+# src/aten/pytorch_error.h declares torch::PyTorchError a second time: the layouts must be the same. Constructors define none.
+function(read_pytorch_error header result)
+  file(READ ${header} text)
+  if(NOT text MATCHES "struct PyTorchError : public std::exception {(.*)")
+    message(FATAL_ERROR "${header} declares no torch::PyTorchError, which src/aten/pytorch_error.h stands for")
+  endif()
+  string(FIND "${CMAKE_MATCH_1}" "\n};" end)
+  string(SUBSTRING "${CMAKE_MATCH_1}" 0 ${end} body)
+  string(REGEX REPLACE "[ \n]+" " " body "${body}")
+  string(REGEX REPLACE " PyTorchError\\([^)]*\\)( = default;| : msg\\(std::move\\(msg_\\)\\) {})" "" body "${body}")
+  set(${result} "${body}" PARENT_SCOPE)
+endfunction()
+read_pytorch_error(${ISOBIT_TORCH_DIR}/include/torch/csrc/Exceptions.h theirs)
+read_pytorch_error(${PROJECT_SOURCE_DIR}/src/aten/pytorch_error.h ours)
+if(NOT ours STREQUAL theirs)
+  message(FATAL_ERROR "torch::PyTorchError is not what src/aten/pytorch_error.h declares: change that as PyTorch "
+                      "${ISOBIT_TORCH_VERSION} has it\n  PyTorch  ${theirs}\n  here     ${ours}")
+endif()

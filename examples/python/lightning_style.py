@@ -1,4 +1,4 @@
-"""A trainer with hooks, as Lightning has them, around a module that knows its steps; recorded by isobit.
+"""A trainer with hooks like Lightning's, around a module that defines its own steps, recorded by isobit.
 
     python examples/python/lightning_style.py --epochs 3
     python -m isobit verify last
@@ -15,7 +15,7 @@ import isobit
 
 
 class Digits(nn.Module):
-    """A small convolutional net and what to do with a batch."""
+    """A small convolutional network, and what it does with a batch."""
 
     def __init__(self, width=16, lr=3e-3):
         super().__init__()
@@ -75,9 +75,9 @@ class Trainer:
         optimizer, schedule = module.configure_optimizers(self.epochs * (len(train) // self.accumulate))
         for run.epoch in range(1, self.epochs + 1):
             module.train()
-            for place, batch in enumerate(train, 1):
+            for index, batch in enumerate(train, 1):
                 (module.training_step(batch) / self.accumulate).backward()
-                if place % self.accumulate == 0:
+                if index % self.accumulate == 0:
                     nn.utils.clip_grad_norm_(module.parameters(), self.clip)
                     optimizer.step()
                     schedule.step()
@@ -96,10 +96,10 @@ class Trainer:
 
 
 def squares(count):
-    """Images of 12 x 12 with a bright square in one of the four corners, under noise."""
+    """Noisy images of 12 x 12 with a bright square in one of the four corners."""
     labels = torch.randint(4, (count,))
     images = torch.randn(count, 1, 12, 12) * 0.5
-    for image, label in zip(images, labels.tolist()):
+    for image, label in zip(images, labels.tolist(), strict=True):
         row, column = 6 * (label // 2), 6 * (label % 2)
         image[0, row + 1:row + 5, column + 1:column + 5] += 1
     return TensorDataset(images, labels)

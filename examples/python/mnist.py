@@ -1,4 +1,4 @@
-"""A classifier of Fashion-MNIST, as people write it, and two lines: with isobit the weights have the same bits everywhere.
+"""An ordinary Fashion-MNIST classifier plus two lines: with isobit the weights have the same bits everywhere.
 
     python examples/python/mnist.py --data /usr/share/datasets/fashion-mnist --epochs 1
 """
@@ -38,9 +38,9 @@ class Net(nn.Module):
 
 
 def read_idx(folder, name):
-    """An idx file, packed or not; the header says the type (always bytes here) and the sizes."""
+    """Reads an idx file, gzipped or not. The header has the type (always bytes here) and the sizes."""
     path = pathlib.Path(folder) / name
-    data = gzip.open(f"{path}.gz").read() if not path.exists() else path.read_bytes()
+    data = path.read_bytes() if path.exists() else gzip.decompress(pathlib.Path(f"{path}.gz").read_bytes())
     dimensions = data[3]
     sizes = np.frombuffer(data, ">i4", dimensions, 4)
     return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(sizes)
@@ -72,7 +72,7 @@ def test(model, test_loader):
             loss += F.nll_loss(output, target, reduction="sum").item()
             correct += output.argmax(dim=1).eq(target).sum().item()
     count = len(test_loader.dataset)
-    print(f"test: loss {loss / count:.4f}, {correct} of {count} right ({100 * correct / count:.1f} %)")
+    print(f"test: loss {loss / count:.4f}, {correct} of {count} correct ({100 * correct / count:.1f} %)")
 
 
 def main():
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--count", type=int, default=60000, help="only so many of the images")
+    parser.add_argument("--count", type=int, default=60000, help="use only this many images")
     parser.add_argument("--log-interval", type=int, default=100)
     args = parser.parse_args()
 

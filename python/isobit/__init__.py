@@ -4,14 +4,47 @@
     isobit.enable()          # from here PyTorch computes by isobit's arithmetic contract, or stops
 
 Every result is then defined to the last bit: the same on every run, thread count and instruction set. An operator
-that is not covered raises RuntimeError; stock floating-point arithmetic never slips in. docs/python.md says more.
+that is not covered raises isobit.RefusedError; stock floating-point arithmetic never slips in. docs/python.md says more.
+
+The import itself is cheap: torch is loaded with the first function that needs it.
 """
 
-from isobit._built import __version__
-from isobit._fingerprint import fingerprint
-from isobit._library import contract_version
-from isobit._record import record
-from isobit._switch import disable, enable, enabled, is_enabled, isa, release_memory, seed
+import importlib
+from typing import TYPE_CHECKING
 
-__all__ = ["__version__", "contract_version", "disable", "enable", "enabled", "fingerprint", "is_enabled", "isa", "record",
-           "release_memory", "seed"]
+from isobit._built import __version__, contract_version, torch_version
+from isobit._errors import RecordError, RefusedError
+
+if TYPE_CHECKING:
+    from isobit._fingerprint import fingerprint
+    from isobit._record import record
+    from isobit._switch import disable, enable, enabled, is_enabled, isa, release_memory, seed
+
+__all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "enable", "enabled", "fingerprint",
+           "is_enabled", "isa", "record", "release_memory", "seed"]
+
+_MODULES = {"fingerprint": "_fingerprint", "record": "_record",
+            **dict.fromkeys(("disable", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"), "_switch")}
+
+
+def _load(name: str) -> object:
+    """An attribute that is asked for the first time."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'isobit' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"isobit.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"isobit.{name} needs PyTorch, which is not installed (pip install torch=={torch_version})",
+                          name="torch") from None
+    globals()[name] = value = getattr(module, name)
+    return value
+
+
+if not TYPE_CHECKING:  # to a type checker a module with __getattr__ has every attribute
+    __getattr__ = _load
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,48 +1,45 @@
-"""python -m isobit: what a wheel alone can do without a script."""
+"""python -m isobit, and the script `isobit`: the program that lies in this package (docs/cli.md), with this Python and its torch.
 
-import argparse
+Records are read without torch, which this imports nowhere. `ops` alone is answered by the Python package: torch registers
+operators of its own where it is imported.
+"""
+
+import importlib.util
 import os
+import pathlib
 import sys
+from collections.abc import Sequence
 
-from isobit import _export, _ops, _verify
-from isobit._problem import Problem, line_of_error
-from isobit._record_files import DamagedRecord
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        print(f"isobit: {message} (see {self.prog} --help)", file=sys.stderr)
-        sys.exit(2)
+PROGRAM = pathlib.Path(__file__).parent / "bin" / "isobit"
 
 
-def main(words):
-    parser = _Parser(
-        prog="python -m isobit", description="Records of Python programs, and what of PyTorch is covered.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python -m isobit verify last\n  python -m isobit export last -o run.tar\n  python -m isobit ops --search conv")
-    commands = parser.add_subparsers(dest="command", required=True)
-    _verify.declare(commands)
-    _export.declare(commands)
-    _ops.declare(commands)
-    end = words.index("--") if "--" in words else len(words)
-    options = parser.parse_args(words[:end])
-    options.arguments = words[end + 1:]
-    if options.arguments and options.command != "verify":
-        parser.error("only verify takes arguments after --")
+def torch_folder() -> str | None:
+    """Of the torch that `import torch` would find, which is not imported; None where there is none."""
+    found = importlib.util.find_spec("torch")
+    return str(pathlib.Path(found.origin).parent) if found is not None and found.origin else None
+
+
+def main(words: Sequence[str]) -> int:
+    """Ends in the program, which replaces this process; the exit code where it is not called."""
+    if words[:1] == ["ops"] and "--coverage" not in words:
+        from isobit import _ops
+        return _ops.main(words[1:])
+    environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}
+    if (torch := torch_folder()) is not None:
+        environment["ISOBIT_TORCH_DIR"] = torch
+    sys.stdout.flush()
+    sys.stderr.flush()
     try:
-        code = options.call(options)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (Problem, DamagedRecord, OSError) as error:
-        print(line_of_error(error), file=sys.stderr)
+        os.execve(PROGRAM, ["isobit", *words], environment)
+    except OSError as error:
+        print(f"isobit: {PROGRAM}: {(error.strerror or '').lower()} (this build has only the operators, or its installation is "
+              "incomplete: install isobit again)", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("isobit: interrupted", file=sys.stderr)
-        return 130
+
+
+def program() -> None:
+    sys.exit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    program()

@@ -1,19 +1,19 @@
 """Fingerprints of tensors and lists of them (docs/contract.md, section 9)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from isobit import _library
 
 
-def fingerprint(value):
+def fingerprint(value: torch.Tensor | Mapping[str, torch.Tensor] | torch.nn.Module | Sequence[torch.Tensor]) -> str:
     """The fingerprint of a tensor, a state dict, a module, or a list of tensors: "isobit-0.1:3f8c...".
 
     Of logical values: strides and the device do not matter, and NaN is NaN. A state dict counts as the list of its
     named tensors, whatever their order, a module as its state dict: `isobit run` prints the same for the same
     weights. The tensors of a list are named "0", "1", ... Tensors of float32, int64, uint8 and bool; TypeError for
-    anything else. Works with the switch on or off.
+    anything else. Works with the switch on or off, in any thread; nothing may write to the tensors meanwhile.
     """
     if isinstance(value, torch.Tensor):
         digits = _library.fingerprint(_plain(value))
@@ -23,13 +23,13 @@ def fingerprint(value):
     return f"{_library.contract_version}:{digits}"
 
 
-def _list_of(value):
+def _list_of(value: object) -> tuple[list[str], list[torch.Tensor]]:
     if isinstance(value, torch.nn.Module):
         value = value.state_dict()
     if isinstance(value, Mapping):
         pairs = list(value.items())
     elif isinstance(value, (list, tuple)):
-        pairs = [(str(place), tensor) for place, tensor in enumerate(value)]
+        pairs = [(str(index), tensor) for index, tensor in enumerate(value)]
     else:
         raise TypeError(f"isobit.fingerprint takes a tensor, a state dict, a module or a list, got {type(value).__name__}")
     for name, tensor in pairs:
@@ -39,7 +39,7 @@ def _list_of(value):
     return [name for name, _ in pairs], [_plain(tensor) for _, tensor in pairs]
 
 
-def _plain(tensor):
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout != torch.strided:
         raise TypeError(f"isobit.fingerprint takes dense tensors, got {tensor.layout}")
     return tensor.detach().cpu()

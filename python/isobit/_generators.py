@@ -8,6 +8,8 @@ import functools
 import random
 import sys
 import types
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 
@@ -15,9 +17,9 @@ _DEPTH, _LONGEST = 8, 64  # how far own_generators looks; longer lists are data
 _LEAVES = (str, bytes, int, float, complex, type(None), type, torch.Tensor, types.ModuleType)
 
 
-def states(devices=False):
-    """Of PyTorch's, Python's and, where it is loaded, NumPy's generator of this process; with those of the CUDA devices in use."""
-    found = {"torch": bytes_of(torch.get_rng_state()), "python": random.getstate()}
+def states(devices: bool = False) -> dict[str, Any]:
+    """Of PyTorch's, Python's and, where it is loaded, NumPy's generator of this process; if asked, of the CUDA devices in use."""
+    found: dict[str, Any] = {"torch": bytes_of(torch.get_rng_state()), "python": random.getstate()}
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         found["numpy"] = _plain(numpy.random.get_state())
@@ -27,24 +29,25 @@ def states(devices=False):
     return found
 
 
-def set_states(states_):
-    """CUDA devices that this machine lacks are left out: a run goes on without them, too."""
+def set_states(states_: dict[str, Any]) -> None:
+    """CUDA devices that this machine lacks are left out: a run resumes without them, too."""
     torch.set_rng_state(_tensor(states_["torch"]))
     random.setstate(_tuples(states_["python"]))
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy" in states_:
         numpy.random.set_state(tuple(states_["numpy"]))
     if "cuda" in states_:
-        for device, state in zip(range(torch.cuda.device_count()), states_["cuda"]):
+        for device, state in zip(range(torch.cuda.device_count()), states_["cuda"], strict=False):
             torch.cuda.set_rng_state(_tensor(state), device)
 
 
-def own_generators(*roots):
+def own_generators(*roots: object) -> list[Any]:
     """The generators that these objects hold: in their attributes, lists, dicts, closures, and so on within. In a fixed order."""
-    found, seen = [], set()
+    found: list[Any] = []
+    seen: set[int] = set()
     kinds = _kinds()
 
-    def look(value, depth):
+    def look(value: object, depth: int) -> None:
         if isinstance(value, _LEAVES) or depth > _DEPTH or id(value) in seen:
             return
         seen.add(id(value))
@@ -59,15 +62,15 @@ def own_generators(*roots):
     return found
 
 
-def states_of(generators):
+def states_of(generators: Iterable[Any]) -> list[Any]:
     return [_state(generator) for generator in generators]
 
 
-def set_states_of(generators, states_):
+def set_states_of(generators: Sequence[Any], states_: Sequence[Any]) -> None:
     """ValueError where these are not as many as before."""
     if len(generators) != len(states_):
         raise ValueError(f"{len(generators)} generators instead of {len(states_)}")
-    for generator, state in zip(generators, states_):
+    for generator, state in zip(generators, states_, strict=True):
         if isinstance(generator, torch.Generator):
             generator.set_state(_tensor(state))
         elif isinstance(generator, random.Random):
@@ -78,12 +81,12 @@ def set_states_of(generators, states_):
             generator.set_state(tuple(state))
 
 
-def _kinds():
+def _kinds() -> tuple[type, ...]:
     numpy = sys.modules.get("numpy")
     return (torch.Generator, random.Random) + ((numpy.random.Generator, numpy.random.RandomState) if numpy is not None else ())
 
 
-def _parts(value):
+def _parts(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return list(value.values()) if len(value) <= _LONGEST else ()
     if isinstance(value, (list, tuple)):
@@ -97,14 +100,14 @@ def _parts(value):
     return (getattr(value, "__dict__", None),)
 
 
-def _is_set(cell):
+def _is_set(cell: types.CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:
         return False
 
 
-def _state(generator):
+def _state(generator: Any) -> Any:
     if isinstance(generator, torch.Generator):
         return bytes_of(generator.get_state())
     if isinstance(generator, random.Random):
@@ -114,7 +117,7 @@ def _state(generator):
     return _plain(generator.get_state())
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -122,13 +125,13 @@ def _plain(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def bytes_of(tensor):
+def bytes_of(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(tensor.data_ptr(), tensor.numel())  # without NumPy, which may not be there
 
 
-def _tensor(content):
+def _tensor(content: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
-def _tuples(value):
+def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value

@@ -1,16 +1,23 @@
-"""libisobit_torch.so: its C functions (src/extension/extension.h), loaded beside the torch that it was built for."""
+"""libisobit_torch.so: its C functions (src/extension/extension.h), loaded beside the torch that it was built for.
+
+What a function returns as a message becomes an exception: RefusedError for a refusal, else the kind named beside it.
+Thread-safe as the C functions are.
+"""
 
 import ctypes
 import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 
 from isobit._built import torch_version
+from isobit._errors import RefusedError
 
 PATH = pathlib.Path(__file__).with_name("libisobit_torch.so")
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     present = torch.__version__.split("+")[0]
     if present != torch_version:
         raise ImportError(f"isobit was built for torch {torch_version}, but torch {present} is installed: install that "
@@ -28,11 +35,11 @@ _brief = ctypes.PyDLL(str(PATH))
 _POINTER, _COUNT, _TEXT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
 
 
-def _declare(library, name, *arguments, result=_TEXT):
+def _declare(library: ctypes.CDLL, name: str, *arguments: Any, result: Any = _TEXT) -> Callable[..., Any]:
     function = getattr(library, f"isobit_{name}")
     function.argtypes = arguments
     function.restype = result
-    return function
+    return cast(Callable[..., Any], function)
 
 
 _enable = _declare(_library, "enable")
@@ -49,78 +56,82 @@ _release_memory = _declare(_library, "release_memory", result=_COUNT)
 _begin_step = _declare(_brief, "begin_step", _COUNT)
 _operators = _declare(_library, "operators", ctypes.POINTER(_TEXT))
 _set_ops_command = _declare(_library, "set_ops_command", _TEXT)
+_is_refusal = _declare(_brief, "is_refusal", result=ctypes.c_int)
 
-contract_version = _declare(_library, "contract_version")().decode()
+contract_version: str = _declare(_library, "contract_version")().decode()
 _declare(_library, "threads_from_torch", result=None)()
+# What PyTorch raises for refusals. Referenced for good: a thread may be refused while the interpreter ends.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(RefusedError))
+_declare(_library, "set_refusal_type", _POINTER, result=None)(id(RefusedError))
 
 
-def _raise(message, kind=RuntimeError):
+def _raise(message: bytes | None, kind: type[Exception] = RuntimeError) -> None:
     if message is not None:
-        raise kind(message.decode())
+        raise (RefusedError if _is_refusal() else kind)(message.decode())
 
 
-_raise(_set_ops_command(b"python -m isobit ops"))  # the C++ program is not in the wheel
+_raise(_set_ops_command(b"python -m isobit ops"))
 
 
-def enable():
+def enable() -> None:
     _raise(_enable())
 
 
-def disable():
+def disable() -> None:
     _raise(_disable())
 
 
-def is_on():
-    return _is_on() != 0
+def is_on() -> bool:
+    return bool(_is_on())
 
 
-def release_memory():
-    return _release_memory()
+def release_memory() -> int:
+    return int(_release_memory())
 
 
-def set_isa(name):
+def set_isa(name: str) -> None:
     _raise(_set_isa(name.encode()), ValueError)
 
 
-def isa():
-    return _isa().decode()
+def isa() -> str:
+    return str(_isa().decode())
 
 
-def _pointers(tensors):
+def _pointers(tensors: Sequence[torch.Tensor]) -> ctypes.Array[ctypes.c_void_p]:
     return (_POINTER * len(tensors))(*[tensor._cdata for tensor in tensors])
 
 
-def check_graph(tensors):
+def check_graph(tensors: Sequence[torch.Tensor]) -> None:
     _raise(_check_graph(_pointers(tensors), len(tensors)))
 
 
-def fingerprint(tensor):
+def fingerprint(tensor: torch.Tensor) -> str:
     digits = ctypes.create_string_buffer(33)
     _raise(_fingerprint(tensor._cdata, digits), TypeError)
     return digits.value.decode()
 
 
-def fingerprint_list(names, tensors):
+def fingerprint_list(names: Sequence[str], tensors: Sequence[torch.Tensor]) -> str:
     digits = ctypes.create_string_buffer(33)
     texts = (_TEXT * len(names))(*[name.encode() for name in names])
     _raise(_fingerprint_list(_pointers(tensors), texts, len(tensors), digits), TypeError)
     return digits.value.decode()
 
 
-def operators():
+def operators() -> list[tuple[str, ...]]:
     """[(class, name, overload, reason)] of every operator registered by now, sorted by name."""
     lines = _TEXT()
     _raise(_operators(ctypes.byref(lines)))
-    return [tuple(line.split("\t")) for line in lines.value.decode().splitlines()]
+    return [tuple(line.split("\t")) for line in (lines.value or b"").decode().splitlines()]
 
 
-def enter_module(name):
+def enter_module(name: str) -> None:
     _raise(_enter_module(name.encode()))
 
 
-def leave_module():
+def leave_module() -> None:
     _raise(_leave_module())
 
 
-def begin_step(step):
+def begin_step(step: int) -> None:
     _raise(_begin_step(step))

@@ -5,24 +5,28 @@ the switch is on those take the single-tensor form, whatever `foreach` says; Ada
 """
 
 import importlib
+import types
+from collections.abc import Callable
+from typing import Any
 
 NAMES = ("adafactor", "adagrad", "asgd", "nadam", "radam")
 IF_CAPTURABLE = ("adam",)
-_stock = {}
+_Step = Callable[..., None]
+_stock: dict[str, _Step] = {}
 
 
-def _module(name):
+def _module(name: str) -> types.ModuleType:
     return importlib.import_module("torch.optim." + ("_adafactor" if name == "adafactor" else name))
 
 
-def _single_if_capturable(multi, single):
-    def step(*lists, capturable, **options):
+def _single_if_capturable(multi: _Step, single: _Step) -> _Step:
+    def step(*lists: Any, capturable: bool, **options: Any) -> None:
         (single if capturable else multi)(*lists, capturable=capturable, **options)
 
     return step
 
 
-def install():
+def install() -> None:
     for name in (*NAMES, *IF_CAPTURABLE):
         module = _module(name)
         multi, single = getattr(module, f"_multi_tensor_{name}"), getattr(module, f"_single_tensor_{name}")
@@ -30,7 +34,7 @@ def install():
         setattr(module, f"_multi_tensor_{name}", _single_if_capturable(multi, single) if name in IF_CAPTURABLE else single)
 
 
-def remove():
+def remove() -> None:
     for name, function in _stock.items():
         setattr(_module(name), f"_multi_tensor_{name}", function)
     _stock.clear()

@@ -12,10 +12,9 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
+from typing import Any
 
-import torch
-
-from isobit import _library
 from isobit._built import __version__
 
 VARIABLES = ("ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "GOMP_CPU_AFFINITY",
@@ -28,13 +27,14 @@ LEFT_OUT = "(left out)"
 LARGEST_PATCH = 16 << 20  # bytes
 
 
-def without_home(text):
+def without_home(text: str) -> str:
     home = os.path.expanduser("~").rstrip("/")
     return re.sub(re.escape(home) + r"(?=/|$|\s|['\":])", "~", text) if home not in ("", "/") else text
 
 
-def without_secrets(arguments):
-    kept, hide = [], False
+def without_secrets(arguments: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    hide = False
     for argument in map(without_home, arguments):
         name, equals, _ = argument.partition("=")
         if hide:
@@ -47,7 +47,7 @@ def without_secrets(arguments):
     return kept
 
 
-def _git(folder, *arguments):
+def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
     except FileNotFoundError:
@@ -55,22 +55,23 @@ def _git(folder, *arguments):
     return done.stdout if done.returncode == 0 else None
 
 
-def script_path():
+def script_path() -> pathlib.Path | None:
     """The program's file, or None in an interactive session."""
     main = sys.modules.get("__main__")
     path = getattr(main, "__file__", None)
-    if path is None or getattr(main, "__spec__", None) is not None and main.__spec__.name == "isobit.__main__":
+    spec = getattr(main, "__spec__", None)
+    if path is None or (spec is not None and spec.name == "isobit.__main__"):
         return None
     path = pathlib.Path(path).resolve()
     return path if path.is_file() else None
 
 
-def repository(folder):
+def repository(folder: str | os.PathLike[str]) -> pathlib.Path | None:
     root = _git(folder, "rev-parse", "--show-toplevel")
     return pathlib.Path(root.decode().strip()).resolve() if root else None
 
 
-def _real(path, folders):
+def _real(path: str, folders: dict[str, str]) -> str:
     """os.path.realpath of one of thousands of modules: each folder on the way is looked at once. `folders`: those seen."""
     folder, name = os.path.split(path)
     if not folder or name in ("", ".", ".."):
@@ -81,12 +82,13 @@ def _real(path, folders):
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
-def local_sources(root):
+def local_sources(root: str | os.PathLike[str]) -> dict[str, str]:
     """path within root -> text, of the modules loaded from there: the entry script and what it imported."""
     root = f"{root}{'' if str(root).endswith('/') else '/'}"
     outside = tuple(os.path.realpath(folder) + "/" for folder in
                     (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.realpath(__file__))))
-    folders, found = {}, {}
+    folders: dict[str, str] = {}
+    found: dict[str, str] = {}
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
         if not isinstance(name, str) or not name.endswith(".py"):
@@ -100,7 +102,7 @@ def local_sources(root):
     return dict(sorted(found.items()))
 
 
-def describe_script():
+def describe_script() -> tuple[dict[str, Any], pathlib.Path | None, bytes | None]:
     """(what experiment.toml says, root of the sources or None, patch or None)"""
     path = script_path()
     if path is None:
@@ -108,11 +110,11 @@ def describe_script():
     top = repository(path.parent)
     root = top or path.parent
     here = pathlib.Path.cwd().resolve()
-    script = {"file": str(path.relative_to(root)), "arguments": without_secrets(sys.argv[1:]),
-              "folder": str(here.relative_to(root)) if here == root or root in here.parents else ""}
+    script: dict[str, Any] = {"file": str(path.relative_to(root)), "arguments": without_secrets(sys.argv[1:]),
+                              "folder": str(here.relative_to(root)) if here == root or root in here.parents else ""}
     patch = None
     commit = _git(top, "rev-parse", "HEAD") if top else None
-    if commit:
+    if top and commit:
         patch = _git(top, "diff", "--binary", "HEAD") or b""
         if len(patch) > LARGEST_PATCH:
             patch = f"# left out: {len(patch)} bytes\n".encode()
@@ -120,18 +122,18 @@ def describe_script():
     return script, root, patch or None
 
 
-def toml(table, values, comment):
+def toml(table: str, values: dict[str, Any], comment: str) -> str:
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     return f"# {comment}\n[{table}]\n" + "\n".join(lines) + "\n"
 
 
-def read_toml(text):
+def read_toml(text: str) -> dict[str, Any]:
     """What toml() wrote: a value per line in JSON's spelling, which is TOML's too."""
     pairs = (line.split(" = ", 1) for line in text.splitlines() if " = " in line and not line.startswith("#"))
     return {key: json.loads(value) for key, value in pairs}
 
 
-def _first_value(path, key):
+def _first_value(path: str, key: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             for line in file:
@@ -143,7 +145,11 @@ def _first_value(path, key):
     return ""
 
 
-def environment():
+def environment() -> dict[str, Any]:
+    import torch
+
+    from isobit import _library
+
     flags = _first_value("/proc/cpuinfo", "flags").split()
     versions = {name: getattr(sys.modules[name], "__version__", "") for name in ("numpy",) if name in sys.modules}
     variables = {name: "(a path)" if "/" in os.environ[name] else os.environ[name] for name in VARIABLES if name in os.environ}

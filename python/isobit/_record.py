@@ -9,22 +9,26 @@ import pathlib
 import re
 import struct
 import threading
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, SupportsFloat
 
 import torch
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from isobit import _generators, _hooks, _library, _provenance, _resume, _switch
+from isobit import _generators, _hooks, _library, _provenance, _record_files, _resume, _switch
 from isobit._batches import Batches, Progress
-from isobit._record_files import RunFolder, find_run, json_text, line_of, number
+from isobit._errors import RecordError
+from isobit._record_files import RunFolder, find_run, json_text
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
 FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
-_current = None
+_current: "record | None" = None
 
 
-class record:  # noqa: N801 (used like a function)
+class record:
     """with isobit.record("runs/") as run: ...  makes a record of what is trained in the block.
 
     The switch is on in the block. A line is written for each optimizer step: the fingerprint of the batches that entered
@@ -36,27 +40,54 @@ class record:  # noqa: N801 (used like a function)
     the lines that follow; `run.log("test", accuracy=0.9)` records what was measured. One record at a time; in forked
     workers it does nothing.
 
-    resume: True goes on with the newest run of this script, name and arguments that was not finished, if there is one; a
-    run's id with that one. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
+    resume: True resumes the newest unfinished run of this script, name and arguments, if there is one; a run's id resumes
+    that one. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
     restores the generators of PyTorch, Python and NumPy. With `for epoch in run.epochs(n)` and, in it, `for batch in
-    run.batches(loader)` the program goes on within an epoch, too: after the batch at whose end it saved.
+    run.batches(loader)` the program resumes within an epoch, too: after the batch at whose end it saved.
+
+    ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
+    resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
+    Models may run in several threads; steps, and the methods here, belong to one.
     """
 
-    def __init__(self, runs="runs", name=None, every=50, resume=None):
+    id: str  # None before the block, as is path
+    path: pathlib.Path
+    steps: int
+    # Set where the block begins.
+    _process: int | None  # that writes the record; None before and after the block
+    _progress: Progress
+    _folder: RunFolder
+    _checkpoint: tuple[pathlib.Path, int] | None  # file and step that an interrupted run resumes from
+    _loaded: bool
+    _resumed_weights: str | None
+    _expected: tuple[list[list[str]], int] | None  # models and optimizers that were saved with
+    _between: tuple[list[str], int]  # batches and loss when it was saved
+    _recorded_sources: dict[str, str]
+    _models: list[torch.nn.Module]
+    _optimizers: list[torch.optim.Optimizer]
+    _batch: list[str]  # fingerprints of what entered models with gradients, since the last step
+    _evaluated: list[str]  # and without gradients, since the last line
+    _loss: int  # its bits
+    _accumulated: bool
+
+    def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
+                 resume: bool | str | None = None) -> None:
+        _record_files.require()
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
         self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every = name, every
         self._resume = None if self._again else resume  # verified is the whole, from its first step
-        self._progress = None
+        self._progress = None  # type: ignore[assignment]
         self.epoch, self.steps = 1, 0
-        self.id = self.path = self._process = None
+        self.id = self.path = None  # type: ignore[assignment]
+        self._process = None
 
-    def __enter__(self):
+    def __enter__(self) -> "record":
         global _current
         if _current is not None:
-            raise RuntimeError(f"isobit.record: {_current.path} is being written already")
+            raise RecordError(f"isobit.record: {_current.path} is already being written\n  do     end its block first")
         if self._again:
             torch.set_num_threads(self._again["threads"])
         _switch.enable()
@@ -68,69 +99,77 @@ class record:  # noqa: N801 (used like a function)
         _current = self
         return self
 
-    def __exit__(self, kind, error, _traceback):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 _traceback: types.TracebackType | None) -> None:
         global _current
         if self._process != os.getpid():
             return
         _current = self._process = None
         self._unhook()
         try:
-            if kind is None or kind is SystemExit and not error.code:
+            if kind is None or (isinstance(error, SystemExit) and not error.code):
                 self._finish()
             else:
                 reason = _provenance.without_home(f"{kind.__name__}: {error}").partition("\n")[0]
-                self._folder.fail(self.steps, reason[:500])
+                self._folder.fail(reason[:500])
         finally:
             _switch.disable()
 
-    def log(self, part="train", **values):
-        """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3)."""
+    def log(self, part: Literal["train", "test"] = "train", **values: SupportsFloat | torch.Tensor) -> None:
+        """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3).
+
+        ValueError for another part, no numbers, or what is none; RecordError outside of the block.
+        """
         self._require_open("log")
         if part not in ("train", "test") or not values:
             raise ValueError("run.log takes 'train' or 'test', and numbers by name")
-        if self._progress.pending is not None:  # what precedes the loop that goes on is done again
+        # What precedes the loop that is resumed is done again.
+        if self._process != os.getpid() or self._progress.pending is not None:
             return
         self._write_evaluation()
-        values = {name_: value.item() if isinstance(value, torch.Tensor) else value for name_, value in values.items()}
-        for name_, value in values.items():
+        plain = {name_: value.item() if isinstance(value, torch.Tensor) else value for name_, value in values.items()}
+        for name_, value in plain.items():
             if not isinstance(value, numbers.Real) and not hasattr(value, "__float__"):
-                raise ValueError(f"run.log: {name_}={value!r} is no number")
-        inner = ",".join(f"{json.dumps(name)}:{number(values[name])}" for name in sorted(values))
-        self._folder.append("metrics.jsonl", line_of([("step", self.steps), ("epoch", int(self.epoch)),
-                                                      ("set", json.dumps(part)), ("values", "{" + inner + "}")]))
+                raise ValueError(f"run.log: {name_}={value!r} is not a number")
+        self._folder.metrics(self.steps, int(self.epoch), part, {name_: float(value) for name_, value in plain.items()})
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
+        """The epoch that lines are written for, from 1; run.epochs sets it, and so may the script."""
         return self._epoch
 
     @epoch.setter
-    def epoch(self, number_):
+    def epoch(self, number_: int) -> None:
         self._epoch = number_
         if self._progress is not None:
             self._progress.epoch_told()
 
     @property
-    def batch(self):
-        """The number of the batch in the loop over run.batches, from 1; enumerate would begin anew where a run goes on."""
+    def batch(self) -> int:
+        """The number of the batch in the loop over run.batches, from 1; enumerate would begin anew where a run resumes."""
         return self._progress.batch
 
-    def epochs(self, count):
-        """for epoch in run.epochs(10): sets run.epoch; where a run goes on, begins with the epoch that it had come to."""
+    def epochs(self, count: int) -> Iterator[int]:
+        """for epoch in run.epochs(10): sets run.epoch; where a run resumes, begins with the epoch that it had reached.
+
+        RecordError outside of the block, and where a loop cannot be repeated from what was saved.
+        """
         self._require_open("epochs")
         return self._progress.epochs(count)
 
-    def batches(self, loader):
-        """for batch in run.batches(loader): a DataLoader's batches, as it gives them; where a run goes on, those that are left.
+    def batches(self, loader: DataLoader[Any]) -> Batches:
+        """for batch in run.batches(loader): a DataLoader's batches, as it gives them; where a run resumes, those that are left.
 
-        RuntimeError where the loader can not be gone on with within an epoch: docs/python.md says which.
+        RecordError outside of the block, and where the loader cannot be resumed within an epoch: docs/python.md says which.
         """
         self._require_open("batches")
         return Batches(self._progress, loader)
 
-    def save(self, state):
-        """A checkpoint of what the script needs to go on from here, with the generators' states; the one before it goes.
+    def save(self, state: object) -> None:
+        """A checkpoint of what the script needs to resume here, with the generators' states; the one before it goes.
 
-        Last in an epoch, or last in the body of a loop over run.batches.
+        state: what torch.save takes. Last in an epoch, or last in the body of a loop over run.batches; RecordError where
+        the program could not resume there.
         """
         self._require_open("save")
         if self._process != os.getpid() or self._progress.pending is not None:
@@ -140,53 +179,58 @@ class record:  # noqa: N801 (used like a function)
             progress = self._progress.saved()
             if progress["loop"] is not None:
                 self._refuse_to_lose_gradients()
-            inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch), "progress": progress,
-                     "batch": self._batch, "loss": self._loss, "weights": self._weights(), "models": list(map(_shape_of, self._models)),
-                     "optimizers": len(self._optimizers)}
+            inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
+                     "progress": progress, "batch": self._batch, "loss": self._loss, "weights": self._weights(),
+                     "models": list(map(_shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
             torch.save(inner, buffer)
-            self._folder.checkpoint(self.steps, buffer.getvalue())
+            self._folder.save(buffer.getvalue())
 
-    def load(self, weights_only=True):
-        """What the newest save() was given, where an interrupted run goes on; None in a new one."""
+    def load(self, weights_only: bool = True) -> Any:
+        """What the newest save() was given, where an interrupted run is resumed; None in a new one.
+
+        weights_only: as torch.load has it; False runs code of the checkpoint.
+        """
         self._require_open("load")
         if self._checkpoint is None:
             return None
-        inner = torch.load(self.path / self._checkpoint["file"], weights_only=weights_only)
+        inner = torch.load(self._checkpoint[0], weights_only=weights_only)
         _generators.set_states(inner["generators"])
-        self._epoch, self._batch, self._loss, self._resumed_weights = (inner[key] for key in ("epoch", "batch", "loss", "weights"))
+        self._epoch, self._batch = inner["epoch"], inner["batch"]
+        self._loss, self._resumed_weights = inner["loss"], inner["weights"]
         self._expected = inner["models"], inner["optimizers"]
         self._progress.load(inner["progress"])
         self._between = list(self._batch), self._loss
         self._loaded = True
         return inner["state"]
 
-    def _require_open(self, method):
+    def _require_open(self, method: str) -> None:
         if self._process is None:
-            raise RuntimeError(f"isobit.record: run.{method} belongs into the block: with isobit.record(...) as run: ...")
+            raise RecordError(f"isobit.record: call run.{method} in the block: with isobit.record(...) as run: ...")
 
-    def _must_load(self):
+    def _must_load(self) -> bool:
         return self._checkpoint is not None and not self._loaded
 
-    def _loop_reached(self):
-        """The loop that goes on begins: what the script did on its way there is in the record already."""
+    def _loop_reached(self) -> None:
+        """The resumed loop begins: what the script did on its way there is in the record already."""
         self._evaluated = []
         self._batch, self._loss = list(self._between[0]), self._between[1]
 
-    def _refuse_to_lose_gradients(self):
+    def _refuse_to_lose_gradients(self) -> None:
         if self._accumulated and any(parameter.grad is not None and bool(parameter.grad.any()) for optimizer in self._optimizers
                                      for group in optimizer.param_groups for parameter in group["params"]):
-            raise RuntimeError("isobit.record: run.save within an epoch would lose the gradients that were added up since the last step\n"
-                               "  do     save right after optimizer.step(), or after optimizer.zero_grad()")
+            raise RecordError("isobit.record: run.save within an epoch would lose the gradients that were added up since the "
+                              "last step\n  do     save right after optimizer.step(), or after optimizer.zero_grad()")
 
-    def _trace(self):
+    def _trace(self) -> dict[str, int]:
         """What a save would leave out if it changed after it."""
         return {"optimizer steps": self.steps, "a run.log": self._folder.size("metrics.jsonl"),
-                "evaluated batches": self._folder.size("evaluations.jsonl") + len(self._evaluated), "batches": len(self._batch)}
+                "evaluated batches": self._folder.size("evaluations.jsonl") + len(self._evaluated),
+                "batches": len(self._batch)}
 
     # ---- begin and end
 
-    def _open(self):
+    def _open(self) -> None:
         script, self._root, patch = _provenance.describe_script()
         name = self._name or pathlib.Path(script["file"]).stem or "python"
         name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".")[:64] or "python"
@@ -195,73 +239,71 @@ class record:  # noqa: N801 (used like a function)
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
             "environment.json": json_text(_provenance.environment()).encode(),
-            "data.json": json_text({"format": "isobit-data-1", "files": [], "note": "steps.jsonl has what the model saw"}).encode(),
+            "data.json": json_text({"format": "isobit-data-1", "files": [],
+                                    "note": "steps.jsonl has what the model saw"}).encode(),
             "sources.json": self._sources()}
         if patch is not None:
             files["dirty.patch"] = patch
-        self._checkpoint, self._replayed, self._resumed_weights, self._loaded = None, [], None, False
+        self._checkpoint, self._resumed_weights, self._loaded = None, None, False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
         self._accumulated, self._expected, self._progress = False, None, Progress(self)
         before = self._interrupted(script, name) if self._resume else None
         if before is not None:
-            self._go_on(before)
+            self._resume_run(before)
         else:
             self._sources_written = files["sources.json"]
-            self._folder = RunFolder(self._runs, name, _library.contract_version, files)
+            self._folder = RunFolder(self._runs, name, files)
         self.id, self.path = self._folder.id, self._folder.path
-        self._evaluated = []  # fingerprints of the batches that entered a model without gradients, since the last line
+        self._evaluated = []
         self._depth = threading.local()
         self._hook()
 
-    def _interrupted(self, script, name):
-        """The folder of the run to go on with, or None."""
+    def _interrupted(self, script: dict[str, Any], name: str) -> pathlib.Path | None:
+        """The folder of the run to resume, or None."""
         if self._resume is True:
             folder = _resume.unfinished(self._runs, script, name)
         else:
             folder = find_run(self._runs, str(self._resume))
             if (folder / "manifest.json").exists():
-                raise RuntimeError(f"isobit.record: {folder} is finished: there is nothing to go on with")
+                raise RecordError(f"isobit.record: {folder} is finished: there is nothing to resume")
         if folder is not None:
-            state = json.loads((folder / "state.json").read_bytes())
-            if state["contract"] != _library.contract_version:
-                raise RuntimeError(f"isobit.record: {folder} was recorded under {state['contract']}, this is {_library.contract_version}")
             every = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))["fingerprint_every"]
             if every != self._every:
-                raise RuntimeError(f"isobit.record: {folder} has every={every}, not {self._every}")
-            writer = _resume.holder(self._runs / ".locks" / folder.name)
-            if writer is not None:
-                raise RuntimeError(f"isobit.record: {folder} is being written by {writer}")
+                raise RecordError(f"isobit.record: {folder} has every={every}, not {self._every}\n"
+                                  f"  do     resume with every={every}, or begin a new run (without resume)")
         return folder
 
-    def _go_on(self, folder):
+    def _resume_run(self, folder: pathlib.Path) -> None:
         current = _provenance.local_sources(self._root) if self._root else {}
         self._recorded_sources = _resume.same_program(folder, current)
         self._sources_written = (folder / "sources.json").read_bytes()
-        self._folder, self._checkpoint, self._replayed = RunFolder.resume(folder, _resume.take_lock, _resume.cut_back)
+        self._folder = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
+        self._checkpoint = self._folder.checkpoint()
         if self._checkpoint is not None:
-            self.steps = self._checkpoint["step"]
+            self.steps = self._checkpoint[1]
 
-    def _sources(self):
+    def _sources(self) -> bytes:
         sources = _provenance.local_sources(self._root) if self._root else {}
         sources = dict(sorted({**self._recorded_sources, **sources}.items()))
-        return json_text({"format": "isobit-sources-1", "files": sources}).encode()
+        text = json_text({"format": "isobit-sources-1", "files": sources})
+        return text.encode()
 
-    def _finish(self):
+    def _finish(self) -> None:
         self._evaluated += self._batch  # no step came after them
         self._write_evaluation()
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
-        self._folder.finish(self.steps, f"{_library.contract_version}:{self._weights()}")
+        self._folder.finish(f"{_library.contract_version}:{self._weights()}")
 
     # ---- what is watched
 
-    def _hook(self):
+    def _hook(self) -> None:
         self._stock_call = torch.nn.Module.__call__
         recorder = self
 
-        def call(module, *arguments, **keywords):
+        def call(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
             with recorder._within() as outermost:
                 if outermost:
                     recorder._enter(module, arguments, keywords)
@@ -270,26 +312,26 @@ class record:  # noqa: N801 (used like a function)
         stock_init = self._stock_init = DataLoader.__init__
 
         @functools.wraps(stock_init)
-        def init(loader, *arguments, **keywords):
+        def init(loader: DataLoader[Any], *arguments: Any, **keywords: Any) -> None:
             stock_init(loader, *arguments, **keywords)
             recorder._progress.loader_made(loader)
 
-        torch.nn.Module.__call__ = call
-        DataLoader.__init__ = init
+        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+        DataLoader.__init__ = init  # type: ignore[assignment, method-assign]
         self._step_hook = torch_optimizer.register_optimizer_step_post_hook(self._after_step)
         _hooks.backward_watchers.append(self._backward)
 
-    def _unhook(self):
-        torch.nn.Module.__call__ = self._stock_call
-        DataLoader.__init__ = self._stock_init
+    def _unhook(self) -> None:
+        torch.nn.Module.__call__ = self._stock_call  # type: ignore[method-assign]
+        DataLoader.__init__ = self._stock_init  # type: ignore[method-assign]
         self._step_hook.remove()
         _hooks.backward_watchers.remove(self._backward)
 
-    def _within(self):
+    def _within(self) -> "_Depth":
         return _Depth(self._depth)
 
-    def _enter(self, module, arguments, keywords):
-        """A batch is what enters an outermost module that has parameters; with gradients on it is trained on, else evaluated."""
+    def _enter(self, module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """A batch is what enters an outermost module that has parameters: trained on with gradients on, else evaluated."""
         if os.getpid() != self._process or next(module.parameters(), None) is None:
             return
         with self._lock:
@@ -300,47 +342,41 @@ class record:  # noqa: N801 (used like a function)
             fingerprints = [_fingerprint([("", tensor)]) for tensor in tensors]
             (self._batch if training else self._evaluated).extend(fingerprints)
 
-    def _write_evaluation(self):
+    def _write_evaluation(self) -> None:
         """One line for what was evaluated since the last one."""
         with self._lock:
             if self._evaluated and self._progress.pending is None:
-                self._folder.append("evaluations.jsonl", line_of([
-                    ("step", self.steps), ("epoch", int(self.epoch)), ("tensors", len(self._evaluated)),
-                    ("batches", f'"{_fingerprint_of_text("".join(self._evaluated))}"')]))
+                self._folder.evaluation(self.steps, int(self.epoch), len(self._evaluated),
+                                        _fingerprint_of_text("".join(self._evaluated)))
             self._evaluated = []
 
-    def _backward(self, roots, accumulates):
+    def _backward(self, roots: Sequence[torch.Tensor], accumulates: bool) -> None:
         if os.getpid() == self._process:
             self._accumulated |= accumulates
         if os.getpid() == self._process and len(roots) == 1 and roots[0].numel() == 1 and roots[0].dtype == torch.float32:
             self._loss = struct.unpack("<I", struct.pack("<f", roots[0].item()))[0]
 
-    def _after_step(self, optimizer, _arguments, _keywords):
+    def _after_step(self, optimizer: torch.optim.Optimizer, _arguments: object, _keywords: object) -> None:
         if os.getpid() != self._process:
             return
         if self._must_load():
-            raise RuntimeError(f"isobit.record: {self.path} goes on after step {self.steps}, but the script did not call run.load() "
-                               "before it trained")
+            raise RecordError(f"isobit.record: {self.path} resumes after step {self.steps}, but the script did not call "
+                              "run.load() before it trained\n  do     call run.load() first, and start from what it returns")
         if self._progress.pending is not None:
-            raise RuntimeError(f"isobit.record: {self.path} goes on after batch {self._progress.pending['batch']} of a loop over run.batches, but "
-                               "a step came before that loop\n  do     write the loop as `for batch in run.batches(loader):`, as when it was saved")
+            raise RecordError(f"isobit.record: {self.path} resumes after batch {self._progress.pending['batch']} of a loop over "
+                              "run.batches, but a step came before that loop\n"
+                              "  do     write the loop as `for batch in run.batches(loader):`, as when it was saved")
         with self._lock:
             self._write_evaluation()
             self.steps += 1
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)
             batch = _fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
-            line = [("step", self.steps), ("epoch", int(self.epoch)), ("loss", f'"{self._loss:08x}"'), ("batch", f'"{batch}"')]
-            if self.steps % self._every == 0:
-                line += [("weights", f'"{self._weights()}"'), ("optimizer", f'"{self._optimizer_state()}"')]
-            line = line_of(line)
-            if self._replayed and (before := self._replayed.pop(0)) != line:
-                raise RuntimeError(f"isobit.record: step {self.steps} came out differently after resuming: {line.strip()} now, "
-                                   f"{before.strip()} before; does the script restore all of its state?")
-            self._folder.append("steps.jsonl", line)
+            state = (self._weights(), self._optimizer_state()) if self.steps % self._every == 0 else ()
+            self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state)
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 
-    def _weights(self):
+    def _weights(self) -> str:
         """Of the one model as isobit.fingerprint(model); of several with their numbers before the names."""
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
@@ -350,43 +386,45 @@ class record:  # noqa: N801 (used like a function)
         return _fingerprint([(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)
                              for name, tensor in model.state_dict().items()])
 
-    def _require_all_parts(self):
+    def _require_all_parts(self) -> None:
         """Fingerprints name models and optimizers by the order in which the program came to them."""
         if self._expected is None:
             return
         models, optimizers = self._expected
         if [*map(_shape_of, self._models)][:len(models)] != models or len(self._optimizers) < optimizers:
-            raise RuntimeError(f"isobit.record: step {self.steps}: {self.path} had trained {len(models)} models with {optimizers} optimizers when it "
-                               "was saved; since it goes on, not all of them were called, or in another order, so that their fingerprint can not be made\n"
-                               "  do     save between epochs, or choose `every` so that all are called before the next fingerprint")
+            raise RecordError(f"isobit.record: step {self.steps}: {self.path} had trained {len(models)} models with {optimizers} "
+                              "optimizers when it was saved; since it resumed, not all of them were called, or in another order, "
+                              "so that their fingerprint cannot be made\n"
+                              "  do     save between epochs, or choose `every` so that all are called before the next "
+                              "fingerprint")
         self._expected = None
 
-    def _optimizer_state(self):
+    def _optimizer_state(self) -> str:
         return _fingerprint([(f"{number_}.{parameter}.{name}", torch.as_tensor(value))
                              for number_, optimizer in enumerate(self._optimizers)
                              for parameter, state in optimizer.state_dict()["state"].items()
                              for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))])
 
 
-def _shape_of(model):
+def _shape_of(model: torch.nn.Module) -> list[str]:
     return [f"{name} {list(tensor.shape)}" for name, tensor in model.state_dict().items()]
 
 
 class _Depth:
     """Whether this is the outermost module's call on its thread."""
 
-    def __init__(self, local):
+    def __init__(self, local: threading.local) -> None:
         self._local = local
 
-    def __enter__(self):
+    def __enter__(self) -> bool:
         self._local.value = getattr(self._local, "value", 0) + 1
-        return self._local.value == 1
+        return bool(self._local.value == 1)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._local.value -= 1
 
 
-def _plain(tensor):
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach()
     if tensor.layout != torch.strided:
         return torch.zeros(0)
@@ -394,10 +432,10 @@ def _plain(tensor):
     return tensor if tensor.dtype in FINGERPRINTED else tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def _fingerprint(pairs):
-    pairs = [(name, _plain(tensor)) for name, tensor in pairs]
+def _fingerprint(named: Iterable[tuple[str, torch.Tensor]]) -> str:
+    pairs = [(name, _plain(tensor)) for name, tensor in named]
     return _library.fingerprint_list([name for name, _ in pairs], [tensor for _, tensor in pairs])
 
 
-def _fingerprint_of_text(text):
+def _fingerprint_of_text(text: str) -> str:
     return _fingerprint([("", torch.tensor(list(text.encode()), dtype=torch.uint8))])

@@ -6,26 +6,33 @@ import os
 import random
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Literal, cast
 
 import torch
 
 from isobit import _hooks, _library, _optimizers, _routes, _workers
+from isobit._errors import RefusedError
 
-ISAS = ("auto", "reference", "avx2", "avx512", "lanes16")
+Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16"]
+ISAS: tuple[Isa, ...] = ("auto", "reference", "avx2", "avx512", "lanes16")
 
 # isobit verify runs a script again on an instruction set of its own choice, whatever the script says.
-_FORCED_ISA = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
+_FORCED_ISA: Isa | None = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
 
 _lock = threading.RLock()
 _depth = 0
 
 
-def enable(isa="auto"):
+def enable(isa: Isa = "auto") -> None:
     """From here PyTorch computes by the contract in every thread of the process, and refuses what it does not cover.
 
     isa: which kernels run, "auto", "avx512", "avx2" or "reference"; it changes no bit. Calls are counted: as many
-    disable() bring stock PyTorch back. Within another enable, isa is "auto" or what is in force already. Call it while
-    no other thread runs operators.
+    disable() bring stock PyTorch back. Within another enable, isa is "auto" or what is in force already.
+
+    ValueError for an isa that is unknown or that this CPU lacks; RefusedError within torch.autocast; RuntimeError for
+    another isa than the one in force. From then on what is not covered raises RefusedError.
+    Thread-safe against itself and disable(); no other thread may run operators meanwhile.
     """
     global _depth
     if isa not in ISAS:
@@ -43,17 +50,17 @@ def enable(isa="auto"):
             _hooks.install()
             _optimizers.install()
             _routes.install()
-            _workers.install(_library.isa())
+            _workers.install(_isa_in_force())
 
 
-def _refuse_within_autocast():
+def _refuse_within_autocast() -> None:
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
-        raise RuntimeError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_version}\n"
+        raise RefusedError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_version}\n"
                            "  do     leave autocast first: the contract has no 16-bit arithmetic yet")
 
 
-def disable():
-    """Undoes one enable(). RuntimeError where there was none."""
+def disable() -> None:
+    """Undoes one enable(). RuntimeError where there was none. Thread-safe as enable() is."""
     global _depth
     with _lock:
         if _depth == 0:
@@ -68,8 +75,8 @@ def disable():
 
 
 @contextlib.contextmanager
-def enabled(isa="auto"):
-    """enable() within a block, or within a function that it decorates."""
+def enabled(isa: Isa = "auto") -> Iterator[None]:
+    """enable() within a block, or within a function that it decorates. Arguments, errors and threads as there."""
     enable(isa)
     try:
         yield
@@ -77,28 +84,34 @@ def enabled(isa="auto"):
         disable()
 
 
-def release_memory():
+def release_memory() -> int:
     """Gives the memory of freed tensors that waits for the next ones back to the system. Returns its bytes.
 
     Freed tensors' memory is kept while the switch is on, never more than an eighth (or 32 MiB) above the peak in use.
+    Callable at any time, from any thread.
     """
     return _library.release_memory()
 
 
-def is_enabled():
-    """Whether PyTorch computes by the contract now."""
+def is_enabled() -> bool:
+    """Whether PyTorch computes by the contract now, in every thread of the process."""
     return _library.is_on()
 
 
-def isa():
+def _isa_in_force() -> Isa:
+    return cast(Isa, _library.isa())
+
+
+def isa() -> str:
     """The instruction set of the kernels: "avx512", "avx2", "lanes16" or "reference"."""
     return _library.isa()
 
 
-def seed(number):
+def seed(number: int) -> None:
     """Seeds the generators of PyTorch, Python's random and, where it is loaded, NumPy (number modulo 2^32).
 
-    DataLoader workers get seeds of their own from PyTorch's generator, for all three.
+    DataLoader workers get seeds of their own from PyTorch's generator, for all three. Call it before the model is made:
+    initial weights are drawn, too. The generators are the process's: no other thread may draw from them meanwhile.
     """
     torch.manual_seed(number)
     random.seed(number)

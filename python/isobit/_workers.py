@@ -6,21 +6,25 @@ switch by the contract) when an iteration begins.
 """
 
 import functools
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data._utils import worker
+
+if TYPE_CHECKING:
+    from isobit._switch import Isa
 
 _stock_loop = worker._worker_loop
 
 
-def install(isa):
+def install(isa: "Isa") -> None:
     worker._worker_loop = functools.partial(worker_loop, isa)
 
 
-def remove():
+def remove() -> None:
     worker._worker_loop = _stock_loop
 
 
-def worker_loop(isa, *arguments, **keywords):
+def worker_loop(isa: "Isa", *arguments: Any, **keywords: Any) -> Any:
     from isobit import _switch
 
     if not _switch.is_enabled():

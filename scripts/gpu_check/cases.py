@@ -4,6 +4,9 @@ A case is (name, make) where make(scale) gives (function, tensors); scale < 1 sh
 inputs get gradients, from a gradient of the output that is made too.
 """
 
+import pathlib
+import re
+
 import torch
 import torch.nn.functional as F
 
@@ -12,6 +15,14 @@ from .data import Inputs
 
 def _case(name, function, *tensors):
     return name, function, tensors
+
+
+def _listed_functions():
+    """PyTorch's functions of one argument in the kernels' list of those written in binary64."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src" / "kernels" / "wide_functions_list.h").read_text()
+    lines = text.split("#define ISOBIT_WIDE_UNARY(f)")[1].split("#define")[0]
+    names = re.findall(r"^  f\(.*?, +(?:vectorized|scalar), +(\w+),", lines, re.MULTILINE)
+    return {name: getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_")) for name in names}
 
 
 def products(scale):
@@ -67,7 +78,8 @@ def normalization(scale):
                 i.normal(24), i.normal(24))
     yield _case("batch_norm 7x7", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), i.wide(n, 64, 7, 7),
                 i.normal(64), i.normal(64))
-    yield _case("batch_norm, running", lambda x: F.batch_norm(x, x.new_zeros(5), x.new_ones(5), training=False), i.normal(4, 5, 6, 6))
+    yield _case("batch_norm, running", lambda x: F.batch_norm(x, x.new_zeros(5), x.new_ones(5), training=False),
+                i.normal(4, 5, 6, 6))
     yield _case("softmax", lambda x: F.softmax(x, 1), i.normal(65, 1000))
     yield _case("softmax over rows", lambda x: F.softmax(x, 0), i.normal(700, 33))
     yield _case("log_softmax", lambda x: F.log_softmax(x, 1), i.hostile(65, 1000, finite=True))
@@ -76,7 +88,7 @@ def normalization(scale):
 
 
 def rows(scale):
-    """Sorts, ranks, running values, reductions by index, and what goes by way of the host."""
+    """Sorts, ranks, running values, reductions by index, and the CPU fallback."""
     i = Inputs("rows")
     size = lambda n: max(3, int(n * scale))
     for rows, n in [(size(3000), 10), (size(600), 700), (3, 2048), (2, size(100000)), (1, size(2000000))]:
@@ -109,9 +121,9 @@ def rows(scale):
             yield _case(f"index_reduce {kind}", lambda a, b, k=kind: a.index_reduce(1, row.to(a.device), b, k), near_one(37, 9),
                         near_one(37, 1301))
     yield _case("put", lambda a, b: a.put(row.to(a.device), b), i.normal(37, 9), i.normal(1301))
-    yield _case("unique, by way of the host", lambda x: torch.unique(x.detach().round()), i.normal(3001))
-    yield _case("mode, by way of the host", lambda x: torch.mode(x.round(), 1).values, i.normal(37, 65))
-    yield _case("qr, by way of the host", lambda x: torch.linalg.qr(x.detach()).Q, i.normal(5, 65, 33))
+    yield _case("unique, by CPU fallback", lambda x: torch.unique(x.detach().round()), i.normal(3001))
+    yield _case("mode, by CPU fallback", lambda x: torch.mode(x.round(), 1).values, i.normal(37, 65))
+    yield _case("qr, by CPU fallback", lambda x: torch.linalg.qr(x.detach()).Q, i.normal(5, 65, 33))
 
 
 def pooling(_):
@@ -129,7 +141,8 @@ def pooling(_):
     yield _case("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (4, 5, 3)), body())
     yield _case("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (5, 3)), i.wide(3, 7, 29, 31))
     places = i.unit(2, 5, 3)
-    yield _case("fractional_max_pool3d", lambda x: F.fractional_max_pool3d(x, 2, (4, 8, 9), _random_samples=places.to(x.device)), body())
+    yield _case("fractional_max_pool3d",
+                lambda x: F.fractional_max_pool3d(x, 2, (4, 8, 9), _random_samples=places.to(x.device)), body())
 
     def unpooled(x):
         y, index = F.max_pool2d(x, 2, 1, return_indices=True)
@@ -177,10 +190,11 @@ def pointwise(_):
     yield _case("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), x(), x(), x())
     yield _case("pow 3", lambda v: v.pow(3), x())
     yield _case("clamp", lambda v: v.clamp(-1, 2), x())
-    for name in ["log2", "log10", "exp2", "sinh", "cosh", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "logit",
-                 "sinc"]:
-        yield _case(name, getattr(torch, name), x())
-        yield _case(name + " near 0", getattr(torch, name), i.normal(10007))
+    for name, function in _listed_functions().items():
+        if name != "lgamma":  # its gradient, digamma, is refused
+            yield _case(name, function, x())
+            yield _case(name + " near 0", function, i.normal(10007))
+        yield _case(name + " without gradient", lambda v, f=function: f(v.detach()), i.normal(10007))
     for name in ["atan2", "hypot", "logaddexp", "logaddexp2", "fmod", "remainder", "floor_divide", "copysign", "fmax", "fmin"]:
         yield _case(name, lambda a, b, f=getattr(torch, name): f(a.detach(), b.detach()), x(), x())
     yield _case("div towards zero", lambda a, b: torch.div(a.detach(), b.detach(), rounding_mode="trunc"), x(), x())

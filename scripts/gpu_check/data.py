@@ -10,7 +10,8 @@ class Inputs:
     """Each call gives the next tensor of a named stream."""
 
     def __init__(self, name):
-        self._random = numpy.random.Generator(numpy.random.Philox(key=int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little")))
+        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little")
+        self._random = numpy.random.Generator(numpy.random.Philox(key=key))
 
     def normal(self, *shape):
         return torch.from_numpy(self._random.standard_normal(shape, dtype=numpy.float32))

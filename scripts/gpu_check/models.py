@@ -1,6 +1,5 @@
 """MLP, LeNet-5 and ResNet-18 as ordinary torch modules, and their data."""
 
-import torch
 from torch import nn
 
 from .data import Inputs

@@ -18,7 +18,7 @@ def table(header, rows):
     rows = [header, *[[str(cell) for cell in row] for row in rows]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     lines = ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
+                       for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 

@@ -35,9 +35,9 @@ def _run(library, emulate, arguments, log):
         command = [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "op-samples"), *arguments, "--out", str(out)]
         try:
             done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LONGEST,
-                                  env={**os.environ, "PYTHONPATH": str(package)})
+                                  env={**os.environ, "PYTHONPATH": str(package)}, check=False)
         except subprocess.TimeoutExpired:
-            return {"broken": "stopped: it took too long"}
+            return {"broken": "stopped: it ran out of time"}
         log.write(f"== {' '.join(command)}\n{done.stdout}\n")
         if not out.exists():
             return {"broken": (done.stdout.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
@@ -47,7 +47,8 @@ def _run(library, emulate, arguments, log):
 def good(result):
     if result is None or "missing" in result:
         return True
-    return all("broken" not in report for report in result.values()) and result["samples"]["total"]["fail"] == 0 and not _failed(result)
+    return (all("broken" not in report for report in result.values()) and result["samples"]["total"]["fail"] == 0
+            and not _failed(result))
 
 
 def _failed(result):
@@ -60,7 +61,7 @@ def words(result):
         return f"not run, {result['missing']}"
     for name, report in result.items():
         if "broken" in report:
-            return f"BROKE OFF ({name}): {report['broken']}"
+            return f"STOPPED EARLY ({name}): {report['broken']}"
     total, training = result["samples"]["total"], result["training"]
     text = f"{total['pass']} equal, {total['fail']} DIFFER" if total["fail"] else f"{total['pass']} equal"
     text += f", {total['refused']} refused on the device"

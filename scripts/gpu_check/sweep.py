@@ -31,6 +31,20 @@ def checksum(tensors):
     return f"{value:08x}"
 
 
+def difference(expected, found):
+    """None, or words for the first result or gradient that differs."""
+    if len(expected) != len(found):
+        return f"{len(expected)} and {len(found)} results and gradients"
+    for a, b in zip(expected, found, strict=True):
+        if a is None and b is None:
+            continue
+        if a is None or b is None:
+            return f"a gradient on the {'device' if a is None else 'CPU'} only"
+        if words := first_difference(a, b):
+            return words
+    return None
+
+
 def sweep(library, device, scale, say):
     """One row per case: family, name, verdict ('equal' or words), checksum of the CPU's result."""
     rows = []
@@ -41,9 +55,7 @@ def sweep(library, device, scale, say):
                 with library.enabled():
                     expected = compute(function, tensors, "cpu")
                     found = compute(function, tensors, device)
-                differences = [first_difference(a, b) for a, b in zip(expected, found) if a is not None]
-                differences = [d for d in differences if d]
-                row["verdict"] = differences[0] if differences else "equal"
+                row["verdict"] = difference(expected, found) or "equal"
                 row["cpu"] = checksum(expected)
             except Exception as error:  # a refusal or a device's error is a finding, not the end of the sweep
                 row["verdict"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"

@@ -39,7 +39,8 @@ def plans(scale):
     adam = lambda m: torch.optim.AdamW(m.parameters(), lr=1e-3)
     full = scale >= 1
     width, batch = (64, 64) if full else (8, 8)
-    return [("mlp", models.mlp, sgd, (batch, 1, 28, 28), steps(200)), ("lenet5", models.lenet5, adam, (batch, 1, 28, 28), steps(200)),
+    return [("mlp", models.mlp, sgd, (batch, 1, 28, 28), steps(200)),
+            ("lenet5", models.lenet5, adam, (batch, 1, 28, 28), steps(200)),
             ("resnet18", lambda: models.resnet18(width=width, small=True), sgd, (16 if full else 2, 3, 32, 32), steps(100))]
 
 
@@ -71,7 +72,7 @@ def courses(library, device, scale, say):
 
 
 def compare(expected, found):
-    for step, (a, b) in enumerate(zip(expected[0], found[0])):
+    for step, (a, b) in enumerate(zip(expected[0], found[0], strict=True)):
         if difference := first_difference(a, b):
             return f"loss of step {step}: {difference}"
     for key in expected[1]:

@@ -76,9 +76,9 @@ def _gradients(leaves, arguments, cotangents):
         return None
     if cotangents is None:
         cotangents = cotangents_for(leaves)
-    weights = [weight.to(device=output.device, dtype=output.dtype) for weight, output in zip(cotangents, outputs)]
-    if [tuple(w.shape) for w in weights] != [tuple(o.shape) for o in outputs]:
+    if [tuple(w.shape) for w in cotangents] != [tuple(o.shape) for o in outputs]:
         raise ValueError(f"results of shapes {[tuple(o.shape) for o in outputs]}, "
-                         f"stock's are {[tuple(w.shape) for w in weights]}")
+                         f"stock's are {[tuple(w.shape) for w in cotangents]}")
+    weights = [weight.to(device=output.device, dtype=output.dtype) for weight, output in zip(cotangents, outputs, strict=True)]
     found = torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
     return [None if gradient is None else gradient.detach() for gradient in found]

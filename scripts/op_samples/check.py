@@ -83,7 +83,7 @@ def _ours(case, place):
         case.strided = call(case.sample, case.sample.strided)
     if place == 1 and case.ways:
         halves, cotangents = case.ways[0]
-        case.halves = [call(case.sample, half, weights) for half, weights in zip(halves, cotangents)]
+        case.halves = [call(case.sample, half, weights) for half, weights in zip(halves, cotangents, strict=True)]
 
 
 # ---- batch splits
@@ -121,7 +121,7 @@ def _shaped_cotangents(leaves):
 
 
 def _joined(first, second):
-    return [torch.cat([a, b]) for a, b in zip(first, second)]
+    return [torch.cat([a, b]) for a, b in zip(first, second, strict=True)]
 
 
 def _joined_close(whole, first, second):
@@ -130,7 +130,7 @@ def _joined_close(whole, first, second):
     except RuntimeError:
         return False
     return all(a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-9, atol=1e-11, equal_nan=True)
-               for a, b in zip(joined, whole))
+               for a, b in zip(joined, whole, strict=True))
 
 
 # ---- verdicts
@@ -187,6 +187,8 @@ def _batch(case, notes):
         if half.error:
             return "" if half.refused else f"raises on part of a batch: {half.error}"
     notes.append("batch")
+    if len(case.halves[0].leaves) != len(case.halves[1].leaves):
+        return "parts of a batch give different numbers of results"
     whole = case.ours[1]
     different = comparison.lists_differ(whole.leaves, _joined(case.halves[0].leaves, case.halves[1].leaves))
     return different and f"bits (batch split): {different}"
@@ -200,7 +202,7 @@ def _values(case, notes):
     notes.append("values" if exact is case.exact else "values against stock")
     if case.ours[0].form != case.stock.form:
         return f"result {case.ours[0].form}, stock {case.stock.form}"
-    for place, leaves in enumerate(zip(case.ours[0].leaves, case.stock.leaves, exact.leaves)):
+    for place, leaves in enumerate(zip(case.ours[0].leaves, case.stock.leaves, exact.leaves, strict=True)):
         different = comparison.beyond_bound(*leaves, _elementwise(case))
         if different:
             return f"value {place}: {different}"
@@ -214,7 +216,7 @@ def _gradients(case, exact, notes):
     if ours is None:
         return ""
     notes.append("gradients")
-    for place, (a, b, v) in enumerate(zip(ours, stock, exact.gradients or stock)):
+    for place, (a, b, v) in enumerate(zip(ours, stock, exact.gradients or stock, strict=True)):
         if a is None and b is None:
             continue
         if a is None or b is None:

@@ -81,7 +81,7 @@ def run(options, progress=None):
         row = {kind: check.count(verdicts)[kind] for kind in kinds}
         row["notes"] = dict(collections.Counter(note for verdict in verdicts for note in verdict.notes))
         row["failures"] = [{"sample": sample.number, "reason": verdict.reason}
-                           for sample, verdict in zip(found, verdicts) if verdict.kind == "fail"]
+                           for sample, verdict in zip(found, verdicts, strict=True) if verdict.kind == "fail"]
         row["refusals"] = dict(collections.Counter(v.reason for v in verdicts if v.kind in ("refused", "skipped", "cpu")))
         if options.device:
             row["device_refusals"] = sorted({v.reason for v in verdicts if v.kind == "refused"})

@@ -6,7 +6,8 @@ The bound, for each element y with exact value v (stock PyTorch in float64 on th
 
 E(v): the largest error of stock's float32 among the elements that are at most twice as large as v, so an operator that
 loses digits by its nature (a difference, a steep function) is not asked for more than twice stock's three bits;
-S: the largest finite |v| in the tensor, since sums lose digits to each other; 0 for element-wise operators. Where v or stock is not finite, y must be as one of them.
+S: the largest finite |v| in the tensor, since sums lose digits to each other; 0 for element-wise operators.
+Where v or stock is not finite, y must be as one of them.
 Integers and truth values must be as stock's, in float32 or in float64.
 """
 
@@ -60,7 +61,7 @@ def lists_differ(ours, other):
         return ""
     if len(ours) != len(other):
         return f"{len(ours)} and {len(other)} results"
-    for place, (a, b) in enumerate(zip(ours, other)):
+    for place, (a, b) in enumerate(zip(ours, other, strict=True)):
         text = bits_differ(a, b)
         if text:
             return f"result {place}: {text}"
@@ -78,7 +79,7 @@ def beyond_bound(ours, stock, exact, elementwise=False):
     if not isinstance(ours, torch.Tensor) or not isinstance(stock, torch.Tensor):
         close = isinstance(ours, float) and isinstance(exact, float) and (
             math.isclose(ours, exact, rel_tol=2**-18, abs_tol=2**-22) or (math.isnan(ours) and math.isnan(exact)))
-        return "" if close or ours == stock or ours == exact else f"{ours!r}, stock {stock!r}, float64 {exact!r}"
+        return "" if close or ours in (stock, exact) else f"{ours!r}, stock {stock!r}, float64 {exact!r}"
     if ours.dtype != stock.dtype or ours.shape != stock.shape or ours.layout != stock.layout:
         return f"{ours.dtype}{list(ours.shape)}, stock {stock.dtype}{list(stock.shape)}"
     y, s = _real(plain(ours)), _real(plain(stock))
@@ -118,7 +119,7 @@ def lists_far(some, other):
     """Whether two lists of leaves are other values than rounding makes of one."""
     if len(some) != len(other):
         return True
-    for a, b in zip(some, other):
+    for a, b in zip(some, other, strict=True):
         if not isinstance(a, torch.Tensor):
             if type(a) is not type(b):
                 return True

@@ -40,7 +40,7 @@ def shards(jobs, *arguments):
                                      f"{i + 1}/{jobs}", "--out", file, *arguments], stdout=subprocess.DEVNULL)
                    for i, file in enumerate(files)]
         if any(process.wait() not in (0, 1) for process in running):
-            raise SystemExit("coverage: scripts/op-samples broke off")
+            raise SystemExit("coverage: scripts/op-samples stopped early; run it alone to see why")
         return [json.loads(pathlib.Path(file).read_text(encoding="utf-8")) for file in files]
 
 

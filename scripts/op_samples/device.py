@@ -155,7 +155,8 @@ def compared(cpu, there, device, name=""):
     if elsewhere and name not in HOST_RESULTS:
         return f"result {elsewhere[0]} lies on {there.leaves[elsewhere[0]].device}"
     if name in UNINITIALISED:
-        shapes = [[tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf for leaf in side.leaves] for side in (cpu, there)]
+        shapes = [[tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf for leaf in side.leaves]
+                  for side in (cpu, there)]
         return "" if shapes[0] == shapes[1] else f"shapes {shapes[0]} and {shapes[1]}"
     text = comparison.lists_differ(to_host(cpu.leaves), to_host(there.leaves))
     if text:

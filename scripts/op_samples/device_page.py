@@ -5,16 +5,17 @@ import collections
 from op_samples.page import _row, _wrapped
 
 HEAD = """\
-# What of PyTorch is covered on a device
+# How much of PyTorch is covered on a device
 
-**On the emulated device, not on hardware.** Made by `scripts/coverage --emulate` from
-[coverage-device.json](coverage-device.json); a test sees that it is so. Under {contract}, torch {torch}. The kernels are those of
-a GPU, run thread by thread on the CPU; the device looks to PyTorch as one with CUDA and cuDNN, with CUDA's kernels registered where
-PyTorch has them ([GPUs](gpu.md)). On a machine with a GPU `scripts/gpu-check` compares the same samples.
+**On the emulated device, not on hardware.** `scripts/coverage --emulate` writes this page from
+[coverage-device.json](coverage-device.json); a test checks that it is current. It is for {contract}, torch {torch}. The kernels
+are those of a GPU, run thread by thread on the CPU. To PyTorch the device looks like one with CUDA and cuDNN, with kernels
+registered where a PyTorch with CUDA has them ([GPUs](gpu.md)). On a machine with a GPU, `scripts/gpu-check` compares the same
+samples.
 
-What the CPU computes ([coverage](coverage.md)) is asked of the device: results, gradients and in-place forms, with the CPU's
-bits, the result on the device, as many random numbers drawn, and stock's arithmetic of the device never reached. Anything but
-these or isobit's refusal is a failure.
+The device must do what the CPU does ([coverage](coverage.md)): results, gradients and in-place forms with the CPU's bits, the
+result on the device, the same number of random numbers drawn, and none of stock's arithmetic for devices reached. Any other
+outcome, except a refusal by isobit, is a failure.
 
 """
 
@@ -41,7 +42,7 @@ def render(result):
     total, rows = samples["total"], samples["operators"]
     text = HEAD.format(contract=result["contract"], torch=result["torch"])
     text += _samples(samples, total, rows)
-    text += "\n## Modules and optimizers\n\nForward, backward and a step, in every case that works on the CPU.\n\n"
+    text += "\n## Modules and optimizers\n\nForward, backward and a step ran in every case that works on the CPU.\n\n"
     for kind, title in (("modules", "torch.nn"), ("optimizers", "torch.optim"), ("capturable", "torch.optim, capturable")):
         text += _training(title, result[kind]) + "\n"
     return text.rstrip("\n") + "\n"
@@ -55,20 +56,21 @@ def _samples(samples, total, rows):
     failed = [name for name, row in rows.items() if row["fail"]]
     compared = total["compared"]
     text = "## PyTorch's own samples\n\n" + _row(["", "samples", "operators"]) + _row(["---", "---:", "---:"])
-    text += _row(["equal bits", total["pass"], f"{len(whole)} all, {len(part)} some of them"])
-    text += _row(["refused on the device only", total["refused"], f"{len(none)} all of them"])
+    text += _row(["equal bits", total["pass"], f"{len(whole)} with all samples, {len(part)} with some"])
+    text += _row(["refused only on the device", total["refused"], f"{len(none)} with all samples"])
     text += _row(["fail", total["fail"], len(failed)])
-    text += _row([f"left out: more than {samples['elements']} elements", total["large"], f"{len(unseen)} all of them"])
+    text += _row([f"left out: more than {samples['elements']} elements", total["large"], f"{len(unseen)} with all samples"])
     text += _row(["refused on the CPU too", total["cpu"], ""])
     text += _row(["skipped: stock raises, or no such tensors on a device", total["skipped"], ""])
-    text += "\n" + _wrapped(f"Of the equal ones {compared.get('gradients', 0)} have gradients, {compared.get('in place', 0)} an in-place "
-                            f"form. {compared.get('backward', 0)} of the refused are refused in backward only.")
+    text += "\n" + _wrapped(f"Of the samples with equal bits, {compared.get('gradients', 0)} have gradients and "
+                            f"{compared.get('in place', 0)} an in-place form. "
+                            f"{compared.get('backward', 0)} of the refused samples are refused only in backward.")
     if samples["refusals"]:
         text += "\n" + _row(["refused on the device", "operators"]) + _row(["---", "---"])
         for reason, names in samples["refusals"].items():
             name, _, rest = reason.partition(" ")
             text += _row([f"`{name}` {rest}", " ".join(names)])
-    for title, names in (("Failures", failed), ("Not seen: every sample is too large", unseen)):
+    for title, names in (("Failures", failed), ("Not tested: every sample is too large", unseen)):
         if names:
             text += f"\n**{title}**: " + f"{len(names)}\n\n" + _wrapped(", ".join(f"`{name}`" for name in names))
     return text
@@ -76,7 +78,8 @@ def _samples(samples, total, rows):
 
 def _training(title, rows):
     works = sum(row["verdict"] == "works" for row in rows)
-    text = _row([f"{title}: {len(rows)}", ""]) + _row(["---", "---"]) + _row(["single and foreach alike" if "capturable" in title else "the CPU's bits", works])
+    text = _row([f"{title}: {len(rows)}", ""]) + _row(["---", "---"])
+    text += _row(["single and foreach alike" if "capturable" in title else "the CPU's bits", works])
     grouped = collections.defaultdict(list)
     for row in rows:
         if row["verdict"] != "works":

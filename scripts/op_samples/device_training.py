@@ -77,7 +77,8 @@ def capturable_rows(device, names=None):
             continue
         reasons = [text.removeprefix(REFUSAL) if text.startswith(REFUSAL) else f"FAILS: {text}"
                    for text in (single, foreach) if isinstance(text, str)]
-        rows.append(modules.row_of(entry.name, reasons or [reason_of(single, foreach).replace("CPU against device", "single against foreach")]))
+        reasons = reasons or [reason_of(single, foreach).replace("CPU against device", "single against foreach")]
+        rows.append(modules.row_of(entry.name, reasons))
     return rows
 
 

@@ -99,10 +99,11 @@ OWN = {
     "MaxUnpool1d": (lambda: _Unpooled(1), lambda: (_numbers(2, 3, 8),)),
     "MaxUnpool2d": (lambda: _Unpooled(2), lambda: (_numbers(2, 3, 8, 6),)),
     "MaxUnpool3d": (lambda: _Unpooled(3), lambda: (_numbers(2, 3, 4, 4, 4),)),
-    "ModuleDict": (lambda: _Mixed(nn.ModuleDict, lambda: dict(zip("ab", _layers()))), lambda: (_numbers(4, 6),)),
+    "ModuleDict": (lambda: _Mixed(nn.ModuleDict, lambda: dict(zip("ab", _layers(), strict=True))), lambda: (_numbers(4, 6),)),
     "ModuleList": (lambda: _Mixed(nn.ModuleList, _layers), lambda: (_numbers(4, 6),)),
     "PairwiseDistance": (nn.PairwiseDistance, lambda: (_numbers(4, 6), _numbers(4, 6))),
-    "ParameterDict": (lambda: _Mixed(nn.ParameterDict, lambda: dict(zip("ab", _factors()))), lambda: (_numbers(4, 6),)),
+    "ParameterDict": (lambda: _Mixed(nn.ParameterDict, lambda: dict(zip("ab", _factors(), strict=True))),
+                      lambda: (_numbers(4, 6),)),
     "ParameterList": (lambda: _Mixed(nn.ParameterList, _factors), lambda: (_numbers(4, 6),)),
     "PixelShuffle": (lambda: nn.PixelShuffle(2), lambda: (_numbers(2, 8, 3, 3),)),
     "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), lambda: (_numbers(2, 2, 6, 6),)),
@@ -221,6 +222,6 @@ def table():
             for i, (_, make, _) in enumerate(flat):
                 outcomes[i].append(outcome(make, copies[i][place]))
     reasons = {name: [] for name in cases}
-    for (name, _, _), found in zip(flat, outcomes):
+    for (name, _, _), found in zip(flat, outcomes, strict=True):
         reasons[name].append(reason_of(found))
     return [row_of(name, reasons[name]) for name in cases]

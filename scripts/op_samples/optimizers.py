@@ -12,7 +12,7 @@ from torch import nn
 from op_samples import comparison
 from op_samples.calls import first_line
 from op_samples.modules import reason_of, row_of
-from op_samples.variants import each_variant, labels
+from op_samples.variants import each_variant
 
 FORMS = ("single", "foreach", "fused")
 
@@ -87,7 +87,7 @@ def table():
 
 def _rows(flat, outcomes):
     reasons, single = {}, {}
-    for (name, _, setting, form, _), found in zip(flat, outcomes):
+    for (name, _, setting, form, _), found in zip(flat, outcomes, strict=True):
         reason = reason_of(found)
         if form == "single":
             single[name, setting] = found[0]

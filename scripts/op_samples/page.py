@@ -6,15 +6,15 @@ CLASSES = ("certified", "exact", "composite", "refused")
 WIDTH = 120
 
 HEAD = """\
-# What of PyTorch is covered
+# How much of PyTorch is covered
 
-Made by `scripts/coverage` from [coverage.json](coverage.json); a test sees that it is so. Under {contract}, torch {torch}, on
-the CPU.
+`scripts/coverage` writes this page from [coverage.json](coverage.json); a test checks that it is current. It is for {contract},
+torch {torch}, on the CPU.
 
 ## Operators
 
-`isobit ops --coverage` prints the first table; [the guard](guard.md) says what the classes mean. One row holds the overloads
-of a family, in-place and out= forms counted singly.
+`isobit ops --coverage` prints the first table; [the guard](guard.md) explains the classes. A row counts the overloads of a
+family, in-place and out= forms as separate overloads.
 
 """
 
@@ -22,24 +22,24 @@ SAMPLES = """
 ## PyTorch's own samples
 
 `scripts/op-samples` calls the operators of PyTorch's operator database (`torch.testing`) on its float32 samples, with the
-reference, AVX2 and AVX-512 kernels on 1, 2 and 3 threads. A sample passes where all results and gradients have the same
-bits in all of them, on other strides, and (where stock works sample by sample) in two parts of a batch; and where values
-and gradients are within the bound of stock in float64 that `scripts/op_samples/comparison.py` states. Anything but a pass
-or isobit's refusal is a failure.
+reference, AVX2 and AVX-512 kernels on 1, 2 and 3 threads. A sample passes if all results and gradients have the same bits
+in all of them, with other strides, and (where stock computes sample by sample) in two parts of a batch; and if values and
+gradients are within the bound from stock in float64 that `scripts/op_samples/comparison.py` states. Any outcome other than
+a pass or a refusal by isobit is a failure.
 
-The samples are small, most of less than a thousand elements: few are cut among threads. `scripts/op-samples --large` makes
-them some hundred times larger where their sizes are not written out (not counted here); larger shapes are also in the tests
-of the operators (`tests/aten`, `tests/kernels`). The same samples on a device: [coverage on a device](coverage-device.md).
+The samples are small, most with less than a thousand elements, so few are split among threads. `scripts/op-samples --large`
+makes them about a hundred times larger where their sizes are not fixed (not counted here). The tests of the operators use
+larger shapes too (`tests/aten`, `tests/kernels`). [Coverage on a device](coverage-device.md) has the same samples on a device.
 
 """
 
 TRAINING = """
 ## Modules and optimizers
 
-Each module of `torch.nn` was made, and each optimizer of `torch.optim` run, in float32 under the switch: forward, backward
-and a step, in every case of PyTorch's module and optimizer databases (or one of ours where they have none), with the
-same bits from the reference, AVX2 and AVX-512 kernels on 1, 2 and 3 threads. The single-tensor, foreach and fused forms of
-an optimizer gave the same bits.
+Each module of `torch.nn` and each optimizer of `torch.optim` ran in float32 under the switch: forward, backward and a step,
+in every case of PyTorch's module and optimizer databases (or in one of ours if they have none). It works if the reference,
+AVX2 and AVX-512 kernels give the same bits on 1, 2 and 3 threads. The single-tensor, foreach and fused forms of an optimizer
+gave the same bits.
 
 """
 
@@ -74,18 +74,18 @@ def _samples(samples):
     none = [name for name, row in rows.items() if row["refused"] and not row["pass"] and not row["fail"]]
     part = [name for name, row in rows.items() if row["pass"] and row["refused"] and not row["fail"]]
     failed = [name for name, row in rows.items() if row["fail"]]
-    text += _row(["pass", total["pass"], f"{len(whole)} all, {len(part)} some of them"])
-    text += _row(["refused", total["refused"], f"{len(none)} all of them"])
+    text += _row(["pass", total["pass"], f"{len(whole)} with all samples, {len(part)} with some"])
+    text += _row(["refused", total["refused"], f"{len(none)} with all samples"])
     text += _row(["fail", total["fail"], len(failed)])
     text += _row(["skipped: stock raises", total["skipped"], sum(not row["pass"] and not row["refused"] and not row["fail"]
                                                                  for row in rows.values())])
     compared = total["compared"]
-    text += "\n" + _wrapped(f"Compared besides the variants: values with float64 {compared.get('values', 0)}, gradients "
-                            f"{compared.get('gradients', 0)}, other strides {compared.get('strides', 0)}, parts of a batch "
-                            f"{compared.get('batch', 0)} samples; {compared.get('draws', 0)} draw random numbers (no values "
-                            f"to compare with). {compared.get('backward', 0)} are refused in backward only.")
-    text += f"\nTaken when {_counts(samples['with'])} operators were in their classes.\n"
-    for title, names in (("All samples pass", whole), ("Some pass, the others are refused", part), ("Failures", failed)):
+    text += "\n" + _wrapped(f"Other comparisons: values with float64 in {compared.get('values', 0)} samples, gradients in "
+                            f"{compared.get('gradients', 0)}, other strides in {compared.get('strides', 0)}, parts of a batch in "
+                            f"{compared.get('batch', 0)}. {compared.get('draws', 0)} samples draw random numbers and have no "
+                            f"values to compare with. {compared.get('backward', 0)} are refused only in backward.")
+    text += f"\nWhen these samples ran, the classes had {_counts(samples['with'])} operators.\n"
+    for title, names in (("All samples pass", whole), ("Some samples pass, the others are refused", part), ("Failures", failed)):
         if names:
             text += f"\n**{title}**: " + f"{len(names)}\n\n" + _wrapped(", ".join(f"`{name}`" for name in names))
     return text

@@ -111,8 +111,7 @@ Json variables() {
 std::string environment_json(const std::map<std::string, std::string>& extra) {
   const Json object{
       {"format", "isobit-environment-1"},
-      {"program",
-       {{"version", kProgramVersion}, {"code", kCodeVersion}, {"compiler", kCompiler}, {"build", kBuild}}},
+      {"program", {{"version", kProgramVersion}, {"code", kCodeVersion}, {"compiler", kCompiler}, {"build", kBuild}}},
       {"contract", contract::kContractVersion},
       {"hardware", hardware()},
       {"libraries", libraries()},

@@ -54,28 +54,19 @@ namespace {
 const char* remedy_for(int code) {
   switch (code) {
     case ENOSPC:
-    case EDQUOT:
-      return "free space there, or use another folder with --runs";
-    case EFBIG:
-      return "raise the limit of file sizes (ulimit -f)";
-    case EROFS:
-      return "the file system is read-only: use another folder with --runs";
+    case EDQUOT: return "free space there, or name another folder with --runs";
+    case EFBIG: return "raise the limit of file sizes (ulimit -f)";
+    case EROFS: return "the file system is read-only: name another folder with --runs";
     case EACCES:
-    case EPERM:
-      return "check owner and permissions, or use another folder with --runs";
-    case ENOENT:
-      return "check the path";
+    case EPERM: return "check its owner and permissions, or name another folder with --runs";
+    case ENOENT: return "check the path";
     case ENOTDIR:
     case EISDIR:
-    case EEXIST:
-      return "a file or folder of that name is in the way";
-    case EIO:
-      return "the disk or network file system failed: see the system's log";
+    case EEXIST: return "move the file or folder of that name away";
+    case EIO: return "the disk or network file system failed: check the system's log";
     case EMFILE:
-    case ENFILE:
-      return "raise the limit of open files (ulimit -n)";
-    default:
-      return "";
+    case ENFILE: return "raise the limit of open files (ulimit -n)";
+    default: return "";
   }
 }
 
@@ -100,26 +91,25 @@ class Descriptor {
 void throw_file_error(const fs::path& path, std::string_view action, int code) {
   std::string reason = std::strerror(code);
   reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
-  throw UserError(path.string(), fmt::format("{}: {}", action, reason), remedy_for(code));
+  throw FileError(code, path, fmt::format("{}: {}", action, reason), remedy_for(code));
 }
 
 std::string read_file(const fs::path& path, std::uint64_t limit) {
   // O_NONBLOCK: a pipe put in the place of a file must not make us wait.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) throw_file_error(path, "can not be read", errno);
+  if (file.get() < 0) throw_file_error(path, "cannot be read", errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw_file_error(path, "can not be read", errno);
+  if (::fstat(file.get(), &status) != 0) throw_file_error(path, "cannot be read", errno);
   if (!S_ISREG(status.st_mode)) throw UserError(path.string(), "not a regular file", "");
   if (static_cast<std::uint64_t>(status.st_size) > limit) {
-    throw UserError(path.string(), fmt::format("{} bytes, at most {} are expected", status.st_size, limit),
-                    "");
+    throw UserError(path.string(), fmt::format("has {} bytes, at most {} are expected", status.st_size, limit), "");
   }
   std::string content(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t done = 0;
   while (done < content.size()) {
     const ssize_t n = ::read(file.get(), content.data() + done, content.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_file_error(path, "can not be read", errno);
+    if (n < 0) throw_file_error(path, "cannot be read", errno);
     if (n == 0) break;
     done += static_cast<std::size_t>(n);
   }
@@ -135,7 +125,7 @@ void write_file(const fs::path& path, std::string_view content) {
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
   const fs::path temporary = path.parent_path() / (".tmp-" + random_suffix());
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) throw_file_error(path, "can not be written", errno);
+  if (file.get() < 0) throw_file_error(path, "cannot be written", errno);
   int code = 0;
   for (const auto& piece : pieces) {
     if (code == 0) code = write_all(file.get(), piece);
@@ -146,7 +136,7 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
   if (code != 0) {
     ::unlink(temporary.c_str());
-    throw_file_error(path, "can not be written", code);
+    throw_file_error(path, "cannot be written", code);
   }
   sync_folder(path.parent_path());
 }
@@ -161,18 +151,18 @@ void remove_temporaries(const fs::path& folder) noexcept {
 
 void sync_folder(const fs::path& folder) {
   const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened.get() < 0) throw_file_error(folder, "can not be opened", errno);
+  if (opened.get() < 0) throw_file_error(folder, "cannot be opened", errno);
   // Some network file systems have nothing to sync in a folder and say so.
   if (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
-    throw_file_error(folder, "can not be written", errno);
+    throw_file_error(folder, "cannot be written", errno);
   }
 }
 
 void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw_file_error(folder, "can not be created", error.value());
-  if (!fs::is_directory(folder, error)) throw_file_error(folder, "can not be created", ENOTDIR);
+  if (error) throw_file_error(folder, "cannot be created", error.value());
+  if (!fs::is_directory(folder, error)) throw_file_error(folder, "cannot be created", ENOTDIR);
 }
 
 std::string random_suffix() {
@@ -182,7 +172,7 @@ std::string random_suffix() {
 
 AppendFile::AppendFile(fs::path path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_file_error(path_, "can not be written", errno);
+  if (descriptor_ < 0) throw_file_error(path_, "cannot be written", errno);
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -206,13 +196,13 @@ void AppendFile::append(std::string_view text) {
   if (code != 0) {
     // Take a part of a line back; where even that fails, resume recognises the torn line.
     [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
-    throw_file_error(path_, "can not be written", code);
+    throw_file_error(path_, "cannot be written", code);
   }
   size_ += text.size();
 }
 
 void AppendFile::sync() {
-  if (::fdatasync(descriptor_) != 0) throw_file_error(path_, "can not be written", errno);
+  if (::fdatasync(descriptor_) != 0) throw_file_error(path_, "cannot be written", errno);
 }
 
 void inject_write_fault(int code, std::uint64_t bytes) {

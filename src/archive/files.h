@@ -1,4 +1,5 @@
-// Files of a record: read whole, written whole, appended to; every failure a UserError with file and remedy.
+// Files of a record: read whole, written whole, appended to; every failure a UserError with file and remedy, a
+// FileError where the system gave an errno.
 //
 // write_file: a temporary file in the same folder, written, fsynced, renamed over the target, folder fsynced;
 // a reader sees the old content or the new one. Temporaries are called ".tmp-<random>"; one left by a kill is
@@ -13,14 +14,26 @@
 #include <string>
 #include <string_view>
 
+#include "archive/user_error.h"
+
 namespace isobit::archive {
 
-// UserError for errno `code`: "no space left on device", with what to do about it.
+// What the file system said no to, with its errno.
+class FileError : public UserError {
+ public:
+  FileError(int code, const std::filesystem::path& path, const std::string& problem, const std::string& remedy)
+      : UserError(path.string(), problem, remedy), code_(code) {}
+  [[nodiscard]] int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+// FileError for errno `code`: "no space left on device", with what to do about it.
 [[noreturn]] void throw_file_error(const std::filesystem::path& path, std::string_view action, int code);
 
 // The whole of a regular file; at most `limit` bytes.
-[[nodiscard]] std::string read_file(const std::filesystem::path& path,
-                                    std::uint64_t limit = std::uint64_t{1} << 34);
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 34);
 
 void write_file(const std::filesystem::path& path, std::string_view content);
 // The pieces one after the other.

@@ -31,8 +31,7 @@ double to_double(const Json& value) {
 std::uint32_t to_bits(const std::string& hex) {
   std::uint32_t bits = 0;
   const auto result = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
-  if (result.ec != std::errc() || result.ptr != hex.data() + hex.size())
-    throw std::invalid_argument("no bits");
+  if (result.ec != std::errc() || result.ptr != hex.data() + hex.size()) throw std::invalid_argument("no bits");
   return bits;
 }
 
@@ -62,7 +61,8 @@ std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 // Written at every step, so put together without an object; the same bytes.
 std::string format_line(const StepLine& line) {
-  std::string text = fmt::format(R"({{"step":{},"epoch":{},"loss":"{:08x}","batch":{})", line.step, line.epoch, line.loss_bits, quoted(line.batch));
+  std::string text = fmt::format(R"({{"step":{},"epoch":{},"loss":"{:08x}","batch":{})", line.step, line.epoch,
+                                 line.loss_bits, quoted(line.batch));
   if (!line.weights.empty()) text += R"(,"weights":)" + quoted(line.weights);
   if (!line.optimizer.empty()) text += R"(,"optimizer":)" + quoted(line.optimizer);
   return text + "}\n";
@@ -74,17 +74,18 @@ std::string format_line(const MetricsLine& line) {
   return one_line({{"step", line.step}, {"epoch", line.epoch}, {"set", line.set}, {"values", values}});
 }
 
+std::string format_line(const EvaluationLine& line) {
+  return one_line({{"step", line.step}, {"epoch", line.epoch}, {"tensors", line.tensors}, {"batches", line.batches}});
+}
+
 std::string format_line(const TimingLine& line) {
-  return one_line({{"step", line.step},
-                   {"phase", line.phase},
-                   {"seconds", to_json(line.seconds)},
-                   {"samples", line.samples}});
+  return one_line(
+      {{"step", line.step}, {"phase", line.phase}, {"seconds", to_json(line.seconds)}, {"samples", line.samples}});
 }
 
 std::string format_line(const CheckpointLine& line) {
   Json logs = Json::object();
-  for (const auto& [name, digest] : line.logs)
-    logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
+  for (const auto& [name, digest] : line.logs) logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
   return one_line({{"step", line.entry.step},
                    {"file", line.entry.file},
                    {"size", line.entry.size},
@@ -109,6 +110,15 @@ bool parse_line(std::string_view text, MetricsLine& line) {
     line.epoch = object.at("epoch").get<std::int64_t>();
     line.set = object.at("set").get<std::string>();
     for (const auto& [name, value] : object.at("values").items()) line.values[name] = to_double(value);
+  });
+}
+
+bool parse_line(std::string_view text, EvaluationLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.step = object.at("step").get<std::int64_t>();
+    line.epoch = object.at("epoch").get<std::int64_t>();
+    line.tensors = object.at("tensors").get<std::int64_t>();
+    line.batches = object.at("batches").get<std::string>();
   });
 }
 

@@ -21,6 +21,7 @@ namespace isobit::archive {
 
 inline constexpr const char* kStepsLog = "steps.jsonl";
 inline constexpr const char* kMetricsLog = "metrics.jsonl";
+inline constexpr const char* kEvaluationsLog = "evaluations.jsonl";  // of Python programs; earlier versions had none
 inline constexpr const char* kTimingsLog = "timings.jsonl";
 inline constexpr const char* kCheckpointsLog = "checkpoints.jsonl";
 
@@ -32,11 +33,13 @@ struct CheckpointLine {
 
 [[nodiscard]] std::string format_line(const StepLine& line);
 [[nodiscard]] std::string format_line(const MetricsLine& line);
+[[nodiscard]] std::string format_line(const EvaluationLine& line);
 [[nodiscard]] std::string format_line(const TimingLine& line);
 [[nodiscard]] std::string format_line(const CheckpointLine& line);
 
 [[nodiscard]] bool parse_line(std::string_view text, StepLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, MetricsLine& line);
+[[nodiscard]] bool parse_line(std::string_view text, EvaluationLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, TimingLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, CheckpointLine& line);
 
@@ -50,7 +53,7 @@ template <class Line>
     Line line;
     if (end == std::string_view::npos || !parse_line(content.substr(0, end), line)) {
       throw UserError(path.string() + ":" + std::to_string(lines.size() + 1),
-                      end == std::string_view::npos ? "the last line is cut off" : "damaged line",
+                      end == std::string_view::npos ? "the last line is cut off" : "the line is damaged",
                       "restore the run's folder from a copy");
     }
     lines.push_back(std::move(line));

@@ -21,12 +21,12 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::string format_manifest(const Manifest& manifest) {
-  std::string text = fmt::format("{{\n  \"format\": {},\n  \"run\": {},\n  \"files\": [", quoted(kFormat),
-                                 quoted(manifest.run));
+  std::string text =
+      fmt::format("{{\n  \"format\": {},\n  \"run\": {},\n  \"files\": [", quoted(kFormat), quoted(manifest.run));
   const char* separator = "\n";
   for (const auto& [path, digest] : manifest.files) {
-    text += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"sha256\": {}}}", separator, quoted(path),
-                        digest.size, quoted(digest.sha256));
+    text += fmt::format("{}    {{\"path\": {}, \"size\": {}, \"sha256\": {}}}", separator, quoted(path), digest.size,
+                        quoted(digest.sha256));
     separator = ",\n";
   }
   text += "\n  ],\n";
@@ -43,11 +43,10 @@ Manifest parse_manifest(std::string_view text, const std::string& place) {
                                                             file.at("sha256").get<std::string>()};
     }
   } catch (const std::exception&) {  // of JSON, or of a type other than expected
-    throw UserError(place, "damaged: no manifest of a run", "restore the run's folder from a copy");
+    throw UserError(place, "damaged: not a run's manifest", "restore the run's folder from a copy");
   }
   if (format_manifest(manifest) != text) {
-    throw UserError(place, "damaged: it does not agree with its own digest",
-                    "restore the run's folder from a copy");
+    throw UserError(place, "damaged: its content does not match its digest", "restore the run's folder from a copy");
   }
   return manifest;
 }
@@ -65,7 +64,7 @@ std::vector<std::string> list_files(const std::filesystem::path& folder) {
       files.push_back(std::move(path));
     }
   }
-  if (error) throw_file_error(folder, "can not be read", error.value());
+  if (error) throw_file_error(folder, "cannot be read", error.value());
   std::sort(files.begin(), files.end());
   return files;
 }

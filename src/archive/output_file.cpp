@@ -21,11 +21,11 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 }  // namespace
 
 void OutputFile::fail(int code) const {
-  if (code == EEXIST) throw UserError(path_.string(), "is there already", "name another file, or move that one away");
-  const char* remedy = "check the folder, or write to another one";
-  if (code == ENOSPC || code == EDQUOT) remedy = "free space there, or write to another folder";
+  if (code == EEXIST) throw UserError(path_.string(), "exists already", "name another file, or move that one away");
+  const char* remedy = "check the folder, or name another one";
+  if (code == ENOSPC || code == EDQUOT) remedy = "free space there, or name another folder";
   if (code == EFBIG) remedy = "raise the limit of file sizes (ulimit -f)";
-  throw UserError(path_.string(), fmt::format("can not be written: {}", std::strerror(code)), remedy);
+  throw UserError(path_.string(), fmt::format("cannot be written: {}", std::strerror(code)), remedy);
 }
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {

@@ -11,7 +11,7 @@ namespace isobit::archive {
 struct PatchedFile {
   std::string path;
   std::int64_t added = 0, removed = 0;
-  bool binary = false;         // its content can not be read by a person
+  bool binary = false;          // its content cannot be read by a person
   std::int64_t first_line = 0;  // of the patch, from 1
 };
 

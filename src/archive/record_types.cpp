@@ -12,16 +12,11 @@ std::vector<MetricsLine> last_of_each_set(const std::vector<MetricsLine>& lines)
 
 const char* to_string(RunState state) {
   switch (state) {
-    case RunState::running:
-      return "running";
-    case RunState::interrupted:
-      return "interrupted";
-    case RunState::failed:
-      return "failed";
-    case RunState::finished:
-      return "finished";
-    case RunState::damaged:
-      return "damaged";
+    case RunState::running: return "running";
+    case RunState::interrupted: return "interrupted";
+    case RunState::failed: return "failed";
+    case RunState::finished: return "finished";
+    case RunState::damaged: return "damaged";
   }
   return "damaged";
 }

@@ -28,6 +28,14 @@ struct MetricsLine {
 // The last line of each set, in the order of the sets' names.
 [[nodiscard]] std::vector<MetricsLine> last_of_each_set(const std::vector<MetricsLine>& lines);
 
+// What a Python program evaluated (without gradients) between two steps.
+struct EvaluationLine {
+  std::int64_t step = 0, epoch = 0;
+  std::int64_t tensors = 0;  // so many entered models
+  std::string batches;       // digest of all
+  friend bool operator==(const EvaluationLine&, const EvaluationLine&) = default;
+};
+
 // How long something took: never compared.
 struct TimingLine {
   std::int64_t step = 0;
@@ -37,11 +45,11 @@ struct TimingLine {
 };
 
 enum class RunState {
-  running,      // its writer is alive (or on another host, which can not be asked)
+  running,      // its writer is alive (or on another host, which cannot be asked)
   interrupted,  // no writer, no manifest: can be resumed
   failed,       // ended by an error, which is recorded: can be resumed
   finished,     // sealed by its manifest
-  damaged,      // its files can not be read as a record
+  damaged,      // its files cannot be read as a record
 };
 [[nodiscard]] const char* to_string(RunState state);
 

@@ -28,8 +28,8 @@ constexpr const char* kRedacted = "secrets left out";
 constexpr const char* kHomePaths = "home paths as ~";
 
 // One text without home paths, and without secrets where that is asked for; findings where it is not.
-std::string cleaned(const std::string& place, const std::string& text, const ExportOptions& options, const SecretScan& scan,
-                    std::vector<std::string>& changes, std::vector<Finding>& findings) {
+std::string cleaned(const std::string& place, const std::string& text, const ExportOptions& options,
+                    const SecretScan& scan, std::vector<std::string>& changes, std::vector<Finding>& findings) {
   const auto note = [&](const char* what) {
     if (std::find(changes.begin(), changes.end(), what) == changes.end()) changes.emplace_back(what);
   };
@@ -46,11 +46,11 @@ std::string cleaned(const std::string& place, const std::string& text, const Exp
 }
 
 // sources.json holds texts: each is looked at by itself, so that places are those of the program's files.
-std::string cleaned_sources(const std::string& text, const ExportOptions& options, const SecretScan& scan, std::vector<std::string>& changes,
-                            std::vector<Finding>& findings) {
+std::string cleaned_sources(const std::string& text, const ExportOptions& options, const SecretScan& scan,
+                            std::vector<std::string>& changes, std::vector<Finding>& findings) {
   Json sources = Json::parse(text, nullptr, false);
   if (sources.is_discarded() || !sources.contains("files") || !sources["files"].is_object()) {
-    throw UserError(kSourcesFile, "does not hold a program's sources", "restore the run's folder from a copy");
+    throw UserError(kSourcesFile, "holds no program's sources", "restore the run's folder from a copy");
   }
   for (auto& [path, source] : sources["files"].items()) {
     const std::string before = source.get<std::string>();
@@ -64,10 +64,11 @@ void look_at_patch(const std::string& patch, const ExportOptions& options, const
   for (const PatchedFile& file : plan.patch) {
     if (!scan.is_secret_file(file.path)) continue;
     if (options.redact) {
-      throw UserError(file.path, "a file that usually holds secrets is in the uncommitted changes",
-                      fmt::format("--redact can not tell what in it is one; where it holds none: --allow '{}'", file.path));
+      throw UserError(file.path, "is among the uncommitted changes, and such a file usually holds secrets",
+                      fmt::format("--redact cannot clean it; if it holds no secrets: --allow '{}'", file.path));
     }
-    plan.findings.push_back({fmt::format("{}:{}", kPatchFile, file.first_line), fmt::format("{}, a file that usually holds secrets", file.path)});
+    plan.findings.push_back({fmt::format("{}:{}", kPatchFile, file.first_line),
+                             fmt::format("{}, a file that usually holds secrets", file.path)});
   }
 }
 
@@ -88,12 +89,16 @@ void name_patched_files(ExportPlan& plan) {
 // The TorchScript file of an experiment that names one: its initial weights are needed.
 void add_network(const RunRecord& record, ExportPlan& plan) {
   std::string network, sha;
-  if (plan.files.contains(kNetworkFile) || !RE2::PartialMatch(record.experiment(), R"re((?m)^torchscript = "(.*)"$)re", &network)) return;
+  if (plan.files.contains(kNetworkFile) ||
+      !RE2::PartialMatch(record.experiment(), R"re((?m)^torchscript = "(.*)"$)re", &network))
+    return;
   RE2::PartialMatch(record.experiment(), R"re((?m)^sha256 = "([0-9a-f]{64})"$)re", &sha);
   std::error_code ignored;
   if (!fs::is_regular_file(network, ignored))
-    throw UserError(network, "the run's TorchScript file is not there, and it is needed to verify", "call isobit export where the run was started");
-  if (digest_file(network).sha256 != sha) throw UserError(network, "is not the TorchScript file that the run began with", "restore it");
+    throw UserError(network, "the run's TorchScript file is missing, and verifying needs it",
+                    "call isobit export in the folder where the run was started");
+  if (digest_file(network).sha256 != sha)
+    throw UserError(network, "has changed since the run began", "restore the TorchScript file");
   plan.files[kNetworkFile] = network;
 }
 
@@ -110,8 +115,13 @@ void update_state(ExportPlan& plan) {
 }
 
 std::string export_text(const ExportPlan& plan, const Manifest& sealed, const std::string& digest) {
-  Json object{{"format", kExportFormat}, {"run", plan.run}, {"manifest", digest}, {"left_out", Json::array()}, {"changed", Json::array()}};
-  for (const auto& [path, file] : plan.left_out) object["left_out"].push_back({{"path", path}, {"size", file.size}, {"sha256", file.sha256}});
+  Json object{{"format", kExportFormat},
+              {"run", plan.run},
+              {"manifest", digest},
+              {"left_out", Json::array()},
+              {"changed", Json::array()}};
+  for (const auto& [path, file] : plan.left_out)
+    object["left_out"].push_back({{"path", path}, {"size", file.size}, {"sha256", file.sha256}});
   for (const auto& [path, changes] : plan.changed)
     object["changed"].push_back({{"path", path}, {"sha256", sealed.files.at(path).sha256}, {"changes", changes}});
   return object.dump(2) + "\n";
@@ -122,11 +132,12 @@ std::string readme_text(const RunRecord& record) {
   return fmt::format(
       "The record of one training run, made by isobit. To execute it again and compare everything:\n\n"
       "    {} verify FILE.tar{}\n\n"
-      "It ends with 0 where every step came out with the same bits, with 1 where one did not. {}\n"
-      "export.json says what was left out of the record or changed in it.\n",
+      "It exits with 0 if every step came out with the same bits, with 1 if one did not. {}\n"
+      "export.json lists what was left out of the record or changed in it.\n",
       script ? "python -m isobit" : "isobit", script ? "" : " --data FOLDER",
-      script ? "It runs the recorded program:\nlook at sources.json and dirty.patch first. Call it where the program's repository and its data lie."
-             : "data.json names the\ndata's files with their digests.");
+      script ? "It runs the recorded program:\nread sources.json and dirty.patch first. Call it where the program's "
+               "repository and its data are."
+             : "data.json lists the\ndata's files with their digests.");
 }
 
 std::string digest_of(const std::string& manifest) {
@@ -163,7 +174,8 @@ ExportPlan plan_export(const RunRecord& record, const ExportOptions& options, co
   update_state(plan);
   // What was exported before and comes out as it is keeps what it says of the original.
   const bool same = plan.left_out.empty() && plan.changed.empty();
-  if (!same || !plan.texts.contains(kExportFile)) plan.texts[kExportFile] = export_text(plan, sealed, digest_of(manifest_text));
+  if (!same || !plan.texts.contains(kExportFile))
+    plan.texts[kExportFile] = export_text(plan, sealed, digest_of(manifest_text));
   if (!plan.texts.contains(kReadme)) plan.texts[kReadme] = readme_text(record);
   return plan;
 }
@@ -200,16 +212,20 @@ fs::path import_run(const fs::path& file, const fs::path& runs) {
   try {
     const std::string id = unpack_tar(file, making);
     std::error_code error;
-    if (fs::exists(runs / id, error)) throw UserError((runs / id).string(), "is there already", "name another folder, or verify that one");
-    if (!fs::exists(making / id / kManifest)) throw UserError(file.string(), "holds no sealed record", "get the file again from where it was exported");
+    if (fs::exists(runs / id, error))
+      throw UserError((runs / id).string(), "exists already", "name another folder, or verify that run");
+    if (!fs::exists(making / id / kManifest))
+      throw UserError(file.string(), "holds no sealed record", "get the file again from where it was exported");
     try {
-      if (RunRecord::open(making / id).summary().id != id) throw UserError(id, "is not the run that its state names", "");
+      if (RunRecord::open(making / id).summary().id != id)
+        throw UserError(id, "does not match the run's id in state.json", "");
     } catch (const UserError& damage) {
-      throw UserError(file.string(), fmt::format("{}: {}", fs::path(damage.place()).filename().string(), damage.problem()),
+      throw UserError(file.string(),
+                      fmt::format("{}: {}", fs::path(damage.place()).filename().string(), damage.problem()),
                       "get the file again from where it was exported");
     }
     fs::rename(making / id, runs / id, error);
-    if (error) throw_file_error(runs / id, "can not be created", error.value());
+    if (error) throw_file_error(runs / id, "cannot be created", error.value());
     remove();
     return runs / id;
   } catch (...) {
@@ -220,7 +236,7 @@ fs::path import_run(const fs::path& file, const fs::path& runs) {
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (fs::temp_directory_path() / "isobit-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw_file_error(name, "can not be created", errno);
+  if (::mkdtemp(name.data()) == nullptr) throw_file_error(name, "cannot be created", errno);
   path_ = name;
 }
 

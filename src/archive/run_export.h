@@ -1,7 +1,7 @@
 // A finished run as one file that a stranger can verify (docs/formats/export.md), and back.
 //
-// plan_export reads the record, which must be sound, and decides what goes in: nothing is written. export.json in it says what
-// was left out or changed. Errors are UserError. Thread-safe.
+// plan_export reads the record, which must be sound, and decides what goes in: nothing is written. export.json in it
+// says what was left out or changed. Errors are UserError. Thread-safe.
 #pragma once
 
 #include <cstdint>

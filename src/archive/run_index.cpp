@@ -188,9 +188,8 @@ bool RunIndex::usable() const noexcept { return impl_ && impl_->database; }
 std::optional<RunSummary> RunIndex::find(const std::string& id, const std::string& stamp) noexcept {
   if (!usable()) return std::nullopt;
   try {
-    const Statement select =
-        prepare(impl_->database.get(),
-                "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
+    const Statement select = prepare(impl_->database.get(),
+                                     "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
     if (!select) return std::nullopt;
     bind_text(select.get(), 1, impl_->archive);
     bind_text(select.get(), 2, id);
@@ -199,7 +198,7 @@ std::optional<RunSummary> RunIndex::find(const std::string& id, const std::strin
     const std::string text = column(select.get(), 0);
     if (sqlite3_column_int64(select.get(), 1) != check_sum(id, stamp, text)) return std::nullopt;
     return from_json(text);
-  } catch (const std::exception&) {  // a row we can not read is a row we do not have
+  } catch (const std::exception&) {  // a row we cannot read is a row we do not have
     return std::nullopt;
   }
 }

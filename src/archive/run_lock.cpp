@@ -72,10 +72,9 @@ Holder myself() {
 
 // `token` tells two locks of one process apart.
 std::string to_text(const Holder& holder, const std::string& token) {
-  const nlohmann::ordered_json object{{"host", holder.host}, {"machine", holder.machine},
-                                      {"boot", holder.boot}, {"processes", holder.processes},
-                                      {"pid", holder.pid},   {"started", holder.started},
-                                      {"token", token}};
+  const nlohmann::ordered_json object{
+      {"host", holder.host}, {"machine", holder.machine}, {"boot", holder.boot}, {"processes", holder.processes},
+      {"pid", holder.pid},   {"started", holder.started}, {"token", token}};
   return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -96,8 +95,7 @@ bool is_stale(const std::string& text) {
   if (!holder) return false;
   const Holder self = myself();
   if (holder->boot != self.boot) return holder->host == self.host && holder->machine == self.machine;
-  if (holder->processes != self.processes)
-    return false;  // another container: its processes are not ours to see
+  if (holder->processes != self.processes) return false;  // another container: its processes are not ours to see
   const ProcessState state = process_state(holder->pid);
   return !state.alive || state.started != holder->started;
 }
@@ -105,8 +103,7 @@ bool is_stale(const std::string& text) {
 std::string describe(const std::string& text) {
   const auto holder = parse_holder(text);
   if (!holder) return "an unknown process";
-  return fmt::format("process {} on {}", holder->pid,
-                     holder->boot == myself().boot ? "this machine" : holder->host);
+  return fmt::format("process {} on {}", holder->pid, holder->boot == myself().boot ? "this machine" : holder->host);
 }
 
 std::optional<std::string> read_lock(const fs::path& path) {
@@ -129,13 +126,12 @@ bool create_exclusively(const fs::path& path, const std::string& content) {
   struct stat status {};
   // NFS may lose the answer of a link that was made: the count of names tells.
   if (!created && ::stat(temporary.c_str(), &status) == 0) created = status.st_nlink == 2;
-  if (!created &&
-      code != EEXIST) {  // no hard links here: exclusive creation, whose content comes a moment later
+  if (!created && code != EEXIST) {  // no hard links here: exclusive creation, whose content comes a moment later
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) {
       const int reason = errno;
       ::unlink(temporary.c_str());
-      throw_file_error(path, "can not be written", reason);
+      throw_file_error(path, "cannot be written", reason);
     }
     if (file >= 0) {
       created = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
@@ -147,9 +143,9 @@ bool create_exclusively(const fs::path& path, const std::string& content) {
   return created;
 }
 
-// Puts `content` in the place of the stale lock `seen`. Only who created the marker named after `seen` may do so, and the
-// replacement is one rename: nobody finds the place empty meanwhile, and a slow process that saw the same stale lock
-// finds another one under its marker. A marker whose owner died is itself a stale lock.
+// Puts `content` in the place of the stale lock `seen`. Only who created the marker named after `seen` may do so, and
+// the replacement is one rename: nobody finds the place empty meanwhile, and a slow process that saw the same stale
+// lock finds another one under its marker. A marker whose owner died is itself a stale lock.
 bool take_over(const fs::path& path, const std::string& seen, const std::string& content) {
   const fs::path marker = path.string() + fmt::format(".{:016x}", std::hash<std::string>()(seen));
   if (!create_exclusively(marker, content)) {
@@ -170,7 +166,7 @@ bool take_over(const fs::path& path, const std::string& seen, const std::string&
 [[noreturn]] void throw_held(const fs::path& runs, const std::string& id, const fs::path& lock,
                              const std::string& text) {
   throw UserError((runs / id).string(), fmt::format("is being written by {}", describe(text)),
-                  fmt::format("wait for it; if it is gone for certain, delete {}", lock.string()));
+                  fmt::format("wait until it ends; if it surely ended, delete {}", lock.string()));
 }
 
 }  // namespace
@@ -203,14 +199,13 @@ RunLock RunLock::acquire(const fs::path& runs, const std::string& id) {
     if (!is_stale(*other)) throw_held(runs, id, path, *other);
     if (take_over(path, *other, content)) return {path, content};
   }
-  throw UserError(path.string(), "can not be taken: others take and release it all the time",
-                  "try again later");
+  throw UserError(path.string(), "cannot be locked: other processes keep taking the lock", "try again later");
 }
 
 void RunLock::require_held() const {
   if (read_lock(path_) != content_) {
-    throw UserError(path_.string(), "the lock of this run was taken away",
-                    "resume the run once nobody writes it");
+    throw UserError(path_.string(), "this process lost its lock on the run",
+                    "resume the run when no other process writes it");
   }
 }
 

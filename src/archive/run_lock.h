@@ -32,7 +32,6 @@ class RunLock {
 };
 
 // Who writes the run now ("process 4711 on this machine", "process 4711 on node12"); nothing if nobody.
-[[nodiscard]] std::optional<std::string> lock_holder(const std::filesystem::path& runs,
-                                                     const std::string& id);
+[[nodiscard]] std::optional<std::string> lock_holder(const std::filesystem::path& runs, const std::string& id);
 
 }  // namespace isobit::archive

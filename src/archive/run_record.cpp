@@ -24,23 +24,22 @@ constexpr const char* kRestore = "restore the run's folder from a copy";
 bool is_script(const fs::path& folder) {
   std::error_code ignored;
   const fs::path experiment = folder / kExperimentFile;
-  return fs::is_regular_file(experiment, ignored) && ("\n" + read_file(experiment)).find("\n[script]\n") != std::string::npos;
+  return fs::is_regular_file(experiment, ignored) &&
+         ("\n" + read_file(experiment)).find("\n[script]\n") != std::string::npos;
 }
 
 [[noreturn]] void throw_unsealed(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
-    throw UserError(folder.string(), "no run's folder", "isobit log lists the runs");
+    throw UserError(folder.string(), "not a run's folder", "isobit log lists the runs");
   const RunSummary summary = summarize(folder);
-  if (summary.state == RunState::damaged)
-    throw UserError(folder.string(), "damaged: " + summary.note, kRestore);
+  if (summary.state == RunState::damaged) throw UserError(folder.string(), "damaged: " + summary.note, kRestore);
   const std::string note = summary.note.empty() ? "" : ": " + summary.note;
-  throw UserError(
-      folder.string(),
-      fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
-      summary.state == RunState::running ? "wait for its end"
-      : is_script(folder)                ? "its program must run to its end: with isobit.record(resume=True) it goes on"
-                                         : "isobit run --resume finishes it");
+  throw UserError(folder.string(),
+                  fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
+                  summary.state == RunState::running ? "wait until it ends"
+                  : is_script(folder) ? "run its program to the end: isobit.record(resume=True) resumes it"
+                                      : "isobit run --resume finishes it");
 }
 
 // The folder holds what the manifest lists, no more and no less.
@@ -67,12 +66,12 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
       throw UserError(file.string(), "damaged: not a regular file", kRestore);
     if (fs::file_size(file) != digest.size) {
       throw UserError(file.string(),
-                      fmt::format("damaged: {} bytes, recorded were {}", fs::file_size(file), digest.size),
+                      fmt::format("damaged: it has {} bytes, the record says {}", fs::file_size(file), digest.size),
                       kRestore);
     }
     if (is_checkpoint(path)) {
       if (digest_file(file).sha256 != digest.sha256) {
-        throw UserError(file.string(), "damaged: other content than recorded (SHA-256 differs)", kRestore);
+        throw UserError(file.string(), "damaged: its content is not what was recorded (SHA-256 differs)", kRestore);
       }
     } else {
       require_digest(contents[path] = read_file(file), digest, file);
@@ -97,7 +96,7 @@ RunRecord RunRecord::open(const fs::path& folder) {
   for (const char* file : {kStateFile, kExperimentFile, kEnvironmentFile, kDataFile, kStepsLog, kMetricsLog,
                            kTimingsLog, kCheckpointsLog}) {
     if (!contents.contains(file))
-      throw UserError((folder / file).string(), "damaged: not in the manifest", kRestore);
+      throw UserError((folder / file).string(), "damaged: the manifest does not list it", kRestore);
   }
 
   const StateFile state = parse_state(contents[kStateFile], (folder / kStateFile).string());
@@ -108,16 +107,17 @@ RunRecord RunRecord::open(const fs::path& folder) {
   record.data_ = contents[kDataFile];
   record.steps_ = parse_log<StepLine>(contents[kStepsLog], folder / kStepsLog);
   record.metrics_ = parse_log<MetricsLine>(contents[kMetricsLog], folder / kMetricsLog);
+  if (const auto log = contents.find(kEvaluationsLog); log != contents.end()) {
+    record.evaluations_ = parse_log<EvaluationLine>(log->second, folder / kEvaluationsLog);
+  }
   record.timings_ = parse_log<TimingLine>(contents[kTimingsLog], folder / kTimingsLog);
-  for (const CheckpointLine& line :
-       parse_log<CheckpointLine>(contents[kCheckpointsLog], folder / kCheckpointsLog)) {
-    if (manifest.files.contains(line.entry.file))
-      record.checkpoints_.push_back(line.entry);  // else removed as too old
+  for (const CheckpointLine& line : parse_log<CheckpointLine>(contents[kCheckpointsLog], folder / kCheckpointsLog)) {
+    if (manifest.files.contains(line.entry.file)) record.checkpoints_.push_back(line.entry);  // else removed as too old
   }
   for (std::size_t i = 0; i < record.steps_.size(); ++i) {
     if (record.steps_[i].step != static_cast<std::int64_t>(i + 1)) {
-      throw UserError(fmt::format("{}:{}", (folder / kStepsLog).string(), i + 1),
-                      "damaged: steps out of order", kRestore);
+      throw UserError(fmt::format("{}:{}", (folder / kStepsLog).string(), i + 1), "damaged: its steps are out of order",
+                      kRestore);
     }
   }
   if (state.state != "finished" || state.id != manifest.run ||
@@ -125,8 +125,7 @@ RunRecord RunRecord::open(const fs::path& folder) {
     throw UserError((folder / kStateFile).string(), "damaged: state, manifest and log disagree", kRestore);
   }
   record.summary_ = {
-      state.id, state.name, RunState::finished, state.contract, state.created, state.steps, state.weights,
-      {},       ""};
+      state.id, state.name, RunState::finished, state.contract, state.created, state.steps, state.weights, {}, ""};
   record.summary_.metrics = last_of_each_set(record.metrics_);
   record.files_ = static_cast<std::int64_t>(manifest.files.size()) + 1;
   record.bytes_ = manifest_text.size();

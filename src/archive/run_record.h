@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class RunRecord {
 
   [[nodiscard]] const std::vector<StepLine>& steps() const { return steps_; }
   [[nodiscard]] const std::vector<MetricsLine>& metrics() const { return metrics_; }
+  // Of a Python program; nothing where the record has no such log.
+  [[nodiscard]] const std::optional<std::vector<EvaluationLine>>& evaluations() const { return evaluations_; }
   [[nodiscard]] const std::vector<TimingLine>& timings() const { return timings_; }
   [[nodiscard]] const std::vector<CheckpointEntry>& checkpoints() const { return checkpoints_; }
   // Read and checked again.
@@ -45,6 +48,7 @@ class RunRecord {
   std::string experiment_, environment_, data_;
   std::vector<StepLine> steps_;
   std::vector<MetricsLine> metrics_;
+  std::optional<std::vector<EvaluationLine>> evaluations_;
   std::vector<TimingLine> timings_;
   std::vector<CheckpointEntry> checkpoints_;
   std::int64_t files_ = 0;

@@ -18,13 +18,11 @@ using Json = nlohmann::ordered_json;
 
 std::string format_state(const StateFile& state) {
   Json inputs = Json::object();
-  for (const auto& [path, digest] : state.inputs)
-    inputs[path] = {{"size", digest.size}, {"sha256", digest.sha256}};
-  const Json object{{"format", kFormat},        {"id", state.id},
-                    {"name", state.name},       {"contract", state.contract},
-                    {"created", state.created}, {"state", state.state},
-                    {"steps", state.steps},     {"weights", state.weights},
-                    {"reason", state.reason},   {"inputs", inputs}};
+  for (const auto& [path, digest] : state.inputs) inputs[path] = {{"size", digest.size}, {"sha256", digest.sha256}};
+  const Json object{
+      {"format", kFormat},        {"id", state.id},       {"name", state.name},   {"contract", state.contract},
+      {"created", state.created}, {"state", state.state}, {"steps", state.steps}, {"weights", state.weights},
+      {"reason", state.reason},   {"inputs", inputs}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -41,10 +39,10 @@ StateFile parse_state(const std::string& text, const std::string& place) {
       state.inputs[path] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
     }
   } catch (const std::exception&) {  // of JSON, or of a type other than expected
-    throw UserError(place, "damaged: no state of a run", "restore the run's folder from a copy");
+    throw UserError(place, "damaged: not a run's state", "restore the run's folder from a copy");
   }
   if (format != kFormat) {
-    throw UserError(place, fmt::format("format '{}', this program reads '{}'", format, kFormat),
+    throw UserError(place, fmt::format("has format '{}', this program reads '{}'", format, kFormat),
                     "use the isobit that wrote it");
   }
   return state;
@@ -56,20 +54,20 @@ std::string utc_now() {
   const std::time_t seconds = static_cast<std::time_t>(micros / 1'000'000);
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, micros % 1'000'000);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, micros % 1'000'000);
 }
 
 void require_digest(const std::string& text, const FileDigest& expected, const std::filesystem::path& path) {
   if (text.size() != expected.size) {
     throw UserError(path.string(),
-                    fmt::format("damaged: {} bytes, recorded were {}", text.size(), expected.size),
+                    fmt::format("damaged: it has {} bytes, the record says {}", text.size(), expected.size),
                     "restore the run's folder from a copy");
   }
   const std::string found = sha256(text);
   if (found != expected.sha256) {
     throw UserError(path.string(),
-                    fmt::format("damaged: SHA-256 {:.8}..., recorded was {:.8}...", found, expected.sha256),
+                    fmt::format("damaged: its SHA-256 is {:.8}..., the record says {:.8}...", found, expected.sha256),
                     "restore the run's folder from a copy");
   }
 }

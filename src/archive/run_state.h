@@ -21,8 +21,7 @@ struct StateFile {
   std::string state = "running";  // running, failed, finished: what its writer last said
   std::int64_t steps = 0;         // when this was written
   std::string weights, reason;
-  std::map<std::string, FileDigest>
-      inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
+  std::map<std::string, FileDigest> inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
 };
 
 [[nodiscard]] std::string format_state(const StateFile& state);

@@ -30,7 +30,7 @@ class RunWriter {
   // A new folder in `runs` (created where missing), complete when it appears.
   [[nodiscard]] static RunWriter create(const std::filesystem::path& runs, const RunInputs& inputs);
 
-  // Goes on with an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing
+  // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing
   // where there is none. UserError for a finished run, one with a living writer, or damaged logs before the
   // checkpoint.
   [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment);

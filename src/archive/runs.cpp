@@ -30,8 +30,7 @@ std::string stamp_of(const fs::path& run) {
       stamp += "-;";
       continue;
     }
-    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                         status.st_ino);
+    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
   }
   return stamp;
 }
@@ -42,7 +41,7 @@ std::string check_sizes(const fs::path& run, const Manifest& manifest) {
     std::error_code error;
     const auto size = fs::file_size(run / path, error);
     if (error) return path + " is missing";
-    if (size != digest.size) return fmt::format("{} has {} bytes, recorded were {}", path, size, digest.size);
+    if (size != digest.size) return fmt::format("{} has {} bytes, the record says {}", path, size, digest.size);
   }
   return "";
 }
@@ -64,8 +63,7 @@ RunSummary read_summary(const fs::path& run) {
   try {
     const std::string text = read_file(run / kStateFile);
     const StateFile state = parse_state(text, kStateFile);
-    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "",
-               {},         ""};
+    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", {}, ""};
     const std::string metrics = read_file(run / kMetricsLog);
     summary.metrics = last_of_each_set(parse_unfinished_log<MetricsLine>(metrics));
     if (fs::exists(run / kManifest)) {
@@ -120,7 +118,7 @@ std::vector<std::string> run_ids(const fs::path& runs) {
     if (name.starts_with('.')) continue;
     if (is_run(it->path())) ids.push_back(name);
   }
-  if (error && error.value() != ENOENT) throw_file_error(runs, "can not be read", error.value());
+  if (error && error.value() != ENOENT) throw_file_error(runs, "cannot be read", error.value());
   return ids;
 }
 
@@ -164,12 +162,12 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
 fs::path find_run(const fs::path& runs, const std::string& word) {
   if (word.find('/') != std::string::npos || word == "." || word == "..") {
     if (is_run(word)) return word;
-    throw UserError(word, "no run's folder", "isobit log lists the runs");
+    throw UserError(word, "not a run's folder", "isobit log lists the runs");
   }
   if (word == "last") {
     const auto list = list_runs(runs);
     if (list.empty())
-      throw UserError(runs.string(), "no runs there", "isobit run starts one; --runs names another folder");
+      throw UserError(runs.string(), "holds no runs", "start one with isobit run, or name another folder with --runs");
     return runs / list.front().id;
   }
   const std::vector<std::string> ids = run_ids(runs);
@@ -180,11 +178,13 @@ fs::path find_run(const fs::path& runs, const std::string& word) {
   }
   if (fitting.size() == 1) return runs / fitting[0];
   if (fitting.size() > 1) {
-    throw UserError(word, fmt::format("{} runs in {} begin so", fitting.size(), runs.string()),
+    throw UserError(word, fmt::format("{} runs in {} begin like this", fitting.size(), runs.string()),
                     "give more of the id");
   }
   if (is_run(word)) return word;
-  const std::string near = nearest(word, ids);
+  std::vector<std::string> words = ids;
+  words.emplace_back("last");
+  const std::string near = nearest(word, words);
   throw UserError(word, fmt::format("no such run in {}", runs.string()),
                   near.empty() ? "isobit log lists the runs" : fmt::format("did you mean '{}'?", near));
 }

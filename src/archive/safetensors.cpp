@@ -77,45 +77,45 @@ class Parser {
 
  private:
   [[noreturn]] void damaged(const std::string& what) const {
-    throw UserError(place_, "no sound safetensors file: " + what, "restore the file from a copy");
+    throw UserError(place_, "not a valid safetensors file: " + what, "restore the file from a copy");
   }
 
   Json parse_header() {
-    if (bytes_.size() < kLengthBytes) damaged(fmt::format("{} bytes, its length needs 8", bytes_.size()));
+    if (bytes_.size() < kLengthBytes)
+      damaged(fmt::format("it has {} bytes, the header's length alone takes 8", bytes_.size()));
     std::uint64_t length = 0;
-    for (std::size_t i = 0; i < kLengthBytes; ++i)
-      length |= std::to_integer<std::uint64_t>(bytes_[i]) << 8 * i;
-    if (length > kHeaderLimit) damaged(fmt::format("a header of {} bytes", length));
-    if (length > bytes_.size() - kLengthBytes) damaged("the header ends after the file");
+    for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(bytes_[i]) << 8 * i;
+    if (length > kHeaderLimit) damaged(fmt::format("its header claims {} bytes", length));
+    if (length > bytes_.size() - kLengthBytes) damaged("the header extends beyond the file");
     const char* text = reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes;
     data_ = bytes_.subspan(kLengthBytes + static_cast<std::size_t>(length));
     if (length == 0 || text[0] != '{') damaged("the header does not begin with '{'");
     DoubledKeys keys;
     Json header = Json::parse(text, text + length, std::ref(keys), false);
-    if (header.is_discarded() || !header.is_object()) damaged("the header is no JSON object");
-    if (keys.doubled) damaged("a name stands twice in the header");
+    if (header.is_discarded() || !header.is_object()) damaged("the header is not a JSON object");
+    if (keys.doubled) damaged("the header has a name twice");
     return header;
   }
 
   void read_metadata(const Json& value, Metadata& metadata) {
-    if (!value.is_object()) damaged("'__metadata__' is no object");
+    if (!value.is_object()) damaged("'__metadata__' is not an object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) damaged(fmt::format("metadata '{}' is no text", key));
+      if (!text.is_string()) damaged(fmt::format("metadata '{}' is not a string", key));
       metadata[key] = text.get<std::string>();
     }
   }
 
   std::uint64_t read_count(const Json& value, const std::string& name) {
-    if (!value.is_number_unsigned()) damaged(fmt::format("tensor '{}': a number that is no count", name));
+    if (!value.is_number_unsigned()) damaged(fmt::format("tensor '{}' has a number that is not a count", name));
     const auto count = value.get<std::uint64_t>();
-    if (count > std::uint64_t{1} << 62) damaged(fmt::format("tensor '{}': a number out of range", name));
+    if (count > std::uint64_t{1} << 62) damaged(fmt::format("tensor '{}' has a number out of range", name));
     return count;
   }
 
   TensorView read_tensor(const std::string& name, const Json& value) {
     if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
         !value.contains("data_offsets")) {
-      damaged(fmt::format("tensor '{}' has not just dtype, shape and data_offsets", name));
+      damaged(fmt::format("tensor '{}' needs exactly dtype, shape and data_offsets", name));
     }
     TensorView tensor;
     tensor.name = name;
@@ -124,16 +124,14 @@ class Parser {
       damaged(fmt::format("tensor '{}' has an unknown dtype", name));
     }
     tensor.dtype = dtype.get<std::string>();
-    if (!shape.is_array()) damaged(fmt::format("tensor '{}': the shape is no list", name));
-    for (const Json& extent : shape)
-      tensor.shape.push_back(static_cast<std::int64_t>(read_count(extent, name)));
-    if (!offsets.is_array() || offsets.size() != 2)
-      damaged(fmt::format("tensor '{}': not two offsets", name));
+    if (!shape.is_array()) damaged(fmt::format("tensor '{}': the shape is not a list", name));
+    for (const Json& extent : shape) tensor.shape.push_back(static_cast<std::int64_t>(read_count(extent, name)));
+    if (!offsets.is_array() || offsets.size() != 2) damaged(fmt::format("tensor '{}' needs two offsets", name));
     const std::uint64_t begin = read_count(offsets[0], name), end = read_count(offsets[1], name);
     if (begin > end || end > data_.size()) damaged(fmt::format("tensor '{}' lies outside the file", name));
     const auto expected = byte_count(tensor.dtype, tensor.shape);
     if (!expected || *expected != end - begin)
-      damaged(fmt::format("tensor '{}': size and shape differ", name));
+      damaged(fmt::format("tensor '{}': its bytes do not fit its shape", name));
     tensor.data = data_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     return tensor;
   }
@@ -145,10 +143,10 @@ class Parser {
     const std::byte* expected = data_.data();
     for (const TensorView& tensor : tensors) {
       if (tensor.data.data() != expected)
-        damaged(fmt::format("a hole or an overlap before tensor '{}'", tensor.name));
+        damaged(fmt::format("there is a gap or an overlap before tensor '{}'", tensor.name));
       expected += tensor.data.size();
     }
-    if (expected != data_.data() + data_.size()) damaged("bytes after the last tensor");
+    if (expected != data_.data() + data_.size()) damaged("there are bytes after the last tensor");
   }
 
   std::span<const std::byte> bytes_, data_;
@@ -175,7 +173,7 @@ std::string safetensors_header(std::span<const TensorView> tensors, const Metada
     }
     const auto bytes = byte_count(tensor.dtype, tensor.shape);
     if (!bytes || *bytes != tensor.data.size()) {
-      throw std::invalid_argument("safetensors: data of '" + tensor.name + "' fits not its dtype and shape");
+      throw std::invalid_argument("safetensors: data of '" + tensor.name + "' does not fit its dtype and shape");
     }
     header[tensor.name] = {
         {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + *bytes}}};

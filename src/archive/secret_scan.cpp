@@ -20,7 +20,7 @@ constexpr const char* kLeftOut = "(left out)";
 constexpr std::string_view kNamePlace = "{NAME}";
 constexpr std::size_t kLeastLength = 8;  // shorter values of variables stand in any text
 
-// The lines of secret_rules.txt, which the Python package reads, too.
+// The lines of secret_rules.txt.
 struct Rule {
   std::string kind, pattern, what;
 };
@@ -35,7 +35,8 @@ std::vector<Rule> read_rules() {
     std::istringstream fields(line);
     std::getline(std::getline(std::getline(fields, rule.kind, '\t'), rule.pattern, '\t'), rule.what, '\t');
     if (rule.kind == "name") name = rule.pattern;
-    if (const std::size_t at = rule.pattern.find(kNamePlace); at != std::string::npos) rule.pattern.replace(at, kNamePlace.size(), name);
+    if (const std::size_t at = rule.pattern.find(kNamePlace); at != std::string::npos)
+      rule.pattern.replace(at, kNamePlace.size(), name);
     rules.push_back(std::move(rule));
   }
   return rules;
@@ -95,14 +96,16 @@ void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std:
   const StringPiece whole(line.data(), line.size());
   std::vector<StringPiece> groups(static_cast<std::size_t>(rule.pattern->NumberOfCapturingGroups()) + 1);
   for (std::size_t at = 0; at < line.size();) {
-    if (!rule.pattern->Match(whole, at, line.size(), RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size()))) return;
+    if (!rule.pattern->Match(whole, at, line.size(), RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
+      return;
     const StringPiece value = groups[static_cast<std::size_t>(rule.value)];
     at = static_cast<std::size_t>(value.data() - line.data()) + std::max<std::size_t>(value.size(), 1);
     const std::string text(value.data(), value.size());
     std::string what = rule.what;
     if (rule.name > 0) {
       const std::string name(groups[static_cast<std::size_t>(rule.name)]);
-      if (rule.mixed && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-')) continue;
+      if (rule.mixed && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-'))
+        continue;
       what = fmt::format("a value of {}", name);
     }
     found.push_back({static_cast<std::size_t>(value.data() - line.data()), value.size(), what});
@@ -111,7 +114,9 @@ void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std:
 
 std::vector<Hit> SecretScan::Impl::hits(std::string_view line) const {
   std::vector<Hit> found;
-  if (std::any_of(allowed.begin(), allowed.end(), [&](const std::string& text) { return line.find(text) != std::string_view::npos; })) return found;
+  if (std::any_of(allowed.begin(), allowed.end(),
+                  [&](const std::string& text) { return line.find(text) != std::string_view::npos; }))
+    return found;
   for (const auto& [name, value] : variables) {
     for (std::size_t at = line.find(value); at != std::string_view::npos; at = line.find(value, at + value.size()))
       found.push_back({at, value.size(), fmt::format("the value of the environment variable {}", name)});
@@ -129,7 +134,8 @@ std::vector<Hit> SecretScan::Impl::hits(std::string_view line) const {
   return apart;
 }
 
-SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::string, std::string>& variables, std::string home)
+SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::string, std::string>& variables,
+                       std::string home)
     : impl_(std::make_unique<Impl>()) {
   std::erase(allowed, "");
   impl_->allowed = std::move(allowed);
@@ -137,14 +143,16 @@ SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::str
   while (impl_->home.ends_with('/')) impl_->home.pop_back();
   const auto sounds_secret = only("variable");
   for (const auto& [name, value] : variables) {
-    if (value.size() >= kLeastLength && value[0] != '/' && RE2::FullMatch(name, *sounds_secret)) impl_->variables.emplace_back(name, value);
+    if (value.size() >= kLeastLength && value[0] != '/' && RE2::FullMatch(name, *sounds_secret))
+      impl_->variables.emplace_back(name, value);
   }
   impl_->file = only("file");
   for (const Rule& rule : rules()) {
     if (rule.kind != "shape" && rule.kind != "named" && rule.kind != "unquoted") continue;
     auto pattern = compiled(rule.pattern);
     const auto& groups = pattern->NamedCapturingGroups();
-    const int name = groups.contains("name") ? groups.at("name") : 0, value = groups.contains("value") ? groups.at("value") : 1;
+    const int name = groups.contains("name") ? groups.at("name") : 0,
+              value = groups.contains("value") ? groups.at("value") : 1;
     impl_->rules.push_back({std::move(pattern), rule.what, rule.kind == "unquoted", name, value});
   }
 }
@@ -162,7 +170,8 @@ std::vector<Finding> SecretScan::find(const std::string& name, std::string_view 
 }
 
 bool SecretScan::is_secret_file(const std::string& path) const {
-  if (std::any_of(impl_->allowed.begin(), impl_->allowed.end(), [&](const std::string& text) { return path.find(text) != std::string::npos; }))
+  if (std::any_of(impl_->allowed.begin(), impl_->allowed.end(),
+                  [&](const std::string& text) { return path.find(text) != std::string::npos; }))
     return false;
   return RE2::FullMatch(path, *impl_->file);
 }

@@ -1,9 +1,9 @@
 // Finds what looks like a secret, and home paths, in texts about to be given away.
 //
-// A secret: a private key's first line; tokens of well-known services by their shape; user and password in a URL; a value
-// given to a name that ends in token, secret, password, api_key or the like, or in _KEY in capitals; the value of an environment
-// variable of such a name. Guesses: they find the usual accidents, not what is hidden. RE2: linear in the text's length.
-// Immutable; thread-safe.
+// A secret: a private key's first line; tokens of well-known services by their shape; user and password in a URL; a
+// value given to a name that ends in token, secret, password, api_key or the like, or in _KEY in capitals; the value of
+// an environment variable of such a name. Guesses: they find the usual accidents, not what is hidden. RE2: linear in
+// the text's length. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -64,13 +64,13 @@ std::string sha256(std::string_view text) {
 
 FileDigest digest_file(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) throw_file_error(path, "can not be read", errno);
+  if (file < 0) throw_file_error(path, "cannot be read", errno);
   const struct Closer {
     int descriptor;
     ~Closer() { ::close(descriptor); }
   } closer{file};
   struct stat status {};
-  if (::fstat(file, &status) != 0) throw_file_error(path, "can not be read", errno);
+  if (::fstat(file, &status) != 0) throw_file_error(path, "cannot be read", errno);
   if (!S_ISREG(status.st_mode)) throw UserError(path.string(), "not a regular file", "");
   Sha256 hash;
   FileDigest digest;
@@ -78,7 +78,7 @@ FileDigest digest_file(const std::filesystem::path& path) {
   for (;;) {
     const ssize_t n = ::read(file, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_file_error(path, "can not be read", errno);
+    if (n < 0) throw_file_error(path, "cannot be read", errno);
     if (n == 0) break;
     hash.update(std::span(buffer).first(static_cast<std::size_t>(n)));
     digest.size += static_cast<std::uint64_t>(n);

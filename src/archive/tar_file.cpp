@@ -40,7 +40,7 @@ la_ssize_t write_to_sink(::archive*, void* data, const void* bytes, std::size_t 
 
 void expect_written(::archive* tar, const Sink& sink, bool good) {
   if (sink.error) std::rethrow_exception(sink.error);
-  if (!good) throw UserError("", fmt::format("the archive can not be written: {}", archive_error_string(tar)), "");
+  if (!good) throw UserError("", fmt::format("the archive cannot be written: {}", archive_error_string(tar)), "");
 }
 
 void write_content(::archive* tar, const Sink& sink, const TarEntry& entry) {
@@ -53,7 +53,7 @@ void write_content(::archive* tar, const Sink& sink, const TarEntry& entry) {
   while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
     write(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
-  if (!file.eof()) throw UserError(entry.file.string(), "can not be read", "");
+  if (!file.eof()) throw UserError(entry.file.string(), "cannot be read", "");
 }
 
 [[noreturn]] void refuse(const fs::path& archive, const std::string& problem) {
@@ -63,7 +63,9 @@ void write_content(::archive* tar, const Sink& sink, const TarEntry& entry) {
 bool is_plain_name(const std::string& name) {
   if (name.empty() || name[0] == '.' || name.size() > 255) return false;
   for (const char c : name) {
-    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '-' && c != '_' && c != '.') return false;
+    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '-' && c != '_' &&
+        c != '.')
+      return false;
   }
   return true;
 }
@@ -88,13 +90,16 @@ std::vector<std::string> parts_of(const std::string& name) {
 // An error message's safe form of a name that somebody else chose.
 std::string shown(const char* name) {
   std::string text;
-  for (const char* c = name == nullptr ? "" : name; *c != '\0' && text.size() < 80; ++c) text += *c < ' ' || *c == 127 ? '?' : *c;
+  for (const char* c = name == nullptr ? "" : name; *c != '\0' && text.size() < 80; ++c)
+    text += *c < ' ' || *c == 127 ? '?' : *c;
   return text;
 }
 
-void unpack_entry(::archive* tar, archive_entry* entry, const fs::path& archive, const fs::path& target, std::uint64_t limit) {
-  if (!archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0 || static_cast<std::uint64_t>(archive_entry_size(entry)) > limit) {
-    refuse(archive, fmt::format("'{}' says that it is larger than the archive", shown(archive_entry_pathname(entry))));
+void unpack_entry(::archive* tar, archive_entry* entry, const fs::path& archive, const fs::path& target,
+                  std::uint64_t limit) {
+  if (!archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0 ||
+      static_cast<std::uint64_t>(archive_entry_size(entry)) > limit) {
+    refuse(archive, fmt::format("'{}' claims to be larger than the archive", shown(archive_entry_pathname(entry))));
   }
   make_folders(target.parent_path());
   OutputFile file(target);
@@ -134,23 +139,28 @@ void write_tar(OutputFile& out, const std::vector<TarEntry>& entries) {
 std::string unpack_tar(const fs::path& archive, const fs::path& folder) {
   std::error_code error;
   const std::uint64_t size = fs::file_size(archive, error);
-  if (error) throw_file_error(archive, "can not be read", error.value());
+  if (error) throw_file_error(archive, "cannot be read", error.value());
   const Reader tar(archive_read_new(), archive_read_free);
   archive_read_support_format_tar(tar.get());
-  if (archive_read_open_filename(tar.get(), archive.c_str(), 1 << 16) != ARCHIVE_OK) refuse(archive, "not an exported run");
+  if (archive_read_open_filename(tar.get(), archive.c_str(), 1 << 16) != ARCHIVE_OK)
+    refuse(archive, "not an exported run");
   std::string top;
   std::set<std::string> seen;
   for (;;) {
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(tar.get(), &entry);
     if (code == ARCHIVE_EOF) break;
-    if (code != ARCHIVE_OK) refuse(archive, top.empty() ? "not an exported run" : fmt::format("damaged: {}", archive_error_string(tar.get())));
+    if (code != ARCHIVE_OK)
+      refuse(archive,
+             top.empty() ? "not an exported run" : fmt::format("damaged: {}", archive_error_string(tar.get())));
     const char* name = archive_entry_pathname(entry);
     const std::vector<std::string> parts = parts_of(name == nullptr ? "" : name);
-    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr || archive_entry_sparse_count(entry) > 0)
-      refuse(archive, fmt::format("'{}' is no plain file", shown(name)));
-    if (parts.empty() || (!top.empty() && parts[0] != top)) refuse(archive, fmt::format("'{}' is no name of a run's file", shown(name)));
-    if (!seen.insert(name).second) refuse(archive, fmt::format("'{}' is there twice", shown(name)));
+    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr ||
+        archive_entry_sparse_count(entry) > 0)
+      refuse(archive, fmt::format("'{}' is not a regular file", shown(name)));
+    if (parts.empty() || (!top.empty() && parts[0] != top))
+      refuse(archive, fmt::format("'{}' cannot be a file of a run", shown(name)));
+    if (!seen.insert(name).second) refuse(archive, fmt::format("it holds '{}' twice", shown(name)));
     top = parts[0];
     unpack_entry(tar.get(), entry, archive, folder / name, size);
   }

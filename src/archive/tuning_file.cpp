@@ -36,7 +36,8 @@ kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
       if (name != key.name) continue;
       known = true;
       if (!value.is_number_integer() || value < key.least || value > key.most) {
-        throw UserError(place, fmt::format("'{}' must be an integer from {} to {}", name, key.least, key.most), kRemedy);
+        throw UserError(place, fmt::format("'{}' must be an integer from {} to {}", name, key.least, key.most),
+                        kRemedy);
       }
       tuning.*key.member = value;
     }
@@ -49,7 +50,8 @@ kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
 
 std::filesystem::path tuning_path() {
   if (const char* named = non_empty("ISOBIT_TUNING")) return named;
-  if (const char* folder = non_empty("XDG_CONFIG_HOME")) return std::filesystem::path(folder) / "isobit" / "tuning.json";
+  if (const char* folder = non_empty("XDG_CONFIG_HOME"))
+    return std::filesystem::path(folder) / "isobit" / "tuning.json";
   if (const char* home = non_empty("HOME")) return std::filesystem::path(home) / ".config" / "isobit" / "tuning.json";
   return {};
 }
@@ -61,10 +63,12 @@ bool load_tuning() {
   if (path.empty() || (!named && !std::filesystem::exists(path, unreadable))) return false;
   std::ifstream file(path);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw UserError(path.string(), "the tuning table can not be read", named ? "correct or unset ISOBIT_TUNING" : kRemedy);
+  if (!file || !(text << file.rdbuf()))
+    throw UserError(path.string(), "the tuning table cannot be read",
+                    named ? "correct or unset ISOBIT_TUNING" : kRemedy);
   try {
     const auto json = nlohmann::json::parse(text.str());
-    if (json.at("format") != kFormat) throw UserError(path.string(), "a tuning table of another format", kRemedy);
+    if (json.at("format") != kFormat) throw UserError(path.string(), "is a tuning table of another format", kRemedy);
     const kernels::Tuning tuning = parse(json, path.string());
     if (json.at("cpu") != cpu_name()) return false;
     kernels::set_tuning(tuning);
@@ -79,8 +83,9 @@ void expect_writable_tuning(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, ignored)) throw UserError(path.string(), "is a folder", kOtherFile);
   std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  if (!std::filesystem::is_directory(folder, ignored)) throw UserError(folder.string(), "is no folder", kOtherFile);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw UserError(path.string(), fmt::format("can not be written: {}", std::strerror(errno)), kOtherFile);
+  if (!std::filesystem::is_directory(folder, ignored)) throw UserError(folder.string(), "is not a folder", kOtherFile);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw UserError(path.string(), fmt::format("cannot be written: {}", std::strerror(errno)), kOtherFile);
 }
 
 void write_tuning(const std::filesystem::path& path, const kernels::Tuning& tuning) {

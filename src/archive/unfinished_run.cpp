@@ -37,7 +37,7 @@ std::string cut_log(const fs::path& path, const FileDigest& covered, Sha256& has
   if (content.size() > covered.size) {
     std::error_code error;
     fs::resize_file(path, covered.size, error);
-    if (error) throw_file_error(path, "can not be written", error.value());
+    if (error) throw_file_error(path, "cannot be written", error.value());
   }
   return content;
 }
@@ -49,28 +49,27 @@ void remove_checkpoints_but(const fs::path& folder, const std::vector<Checkpoint
         std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.entry.file == path; });
     std::error_code error;
     if (!listed) fs::remove(folder / path, error);
-    if (error) throw_file_error(folder / path, "can not be removed", error.value());
+    if (error) throw_file_error(folder / path, "cannot be removed", error.value());
   }
 }
 
 StateFile read_unfinished(const fs::path& folder) {
   StateFile state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
   if (fs::exists(folder / kManifest)) {
-    throw UserError(folder.string(), "this run is finished",
-                    "isobit verify proves it; isobit run starts another");
+    throw UserError(folder.string(), "is finished", "check it with isobit verify, or start another with isobit run");
   }
   if (state.contract != contract::kContractVersion) {
     throw UserError(folder.string(),
-                    fmt::format("recorded under contract {}, this program computes by {}", state.contract,
+                    fmt::format("was recorded under contract {}, this program computes by {}", state.contract,
                                 contract::kContractVersion),
-                    "resume it with the isobit that began it");
+                    "resume it with the isobit that started it");
   }
   return state;
 }
 
 }  // namespace
 
-UnfinishedRun cut_back(const fs::path& folder) {
+UnfinishedRun cut_back(const fs::path& folder, const std::vector<const char*>& logs) {
   UnfinishedRun run;
   run.state = read_unfinished(folder);
   for (const auto& [path, digest] : run.state.inputs) {
@@ -81,7 +80,7 @@ UnfinishedRun cut_back(const fs::path& folder) {
 
   run.checkpoints = parse_unfinished_log<CheckpointLine>(read_file(folder / kCheckpointsLog));
   const auto newest = newest_sound(folder, run.checkpoints);
-  for (const char* name : {kStepsLog, kMetricsLog, kTimingsLog}) {
+  for (const char* name : logs) {
     FileDigest covered{0, sha256("")};
     if (newest && newest->logs.contains(name)) covered = newest->logs.at(name);
     const std::string content = cut_log(folder / name, covered, run.hashes[name]);

@@ -22,6 +22,7 @@ struct UnfinishedRun {
   std::vector<StepLine> cut_off;              // steps that were recorded after the newest checkpoint
 };
 
-[[nodiscard]] UnfinishedRun cut_back(const std::filesystem::path& folder);
+// `logs`: those of the run beside checkpoints.jsonl, steps.jsonl among them.
+[[nodiscard]] UnfinishedRun cut_back(const std::filesystem::path& folder, const std::vector<const char*>& logs);
 
 }  // namespace isobit::archive

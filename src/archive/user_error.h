@@ -17,8 +17,7 @@ class UserError : public std::runtime_error {
  public:
   // `place` and `remedy` may be empty.
   UserError(std::string place, std::string problem, std::string remedy)
-      : std::runtime_error((place.empty() ? "" : place + ": ") + problem +
-                           (remedy.empty() ? "" : " (" + remedy + ")")),
+      : std::runtime_error((place.empty() ? "" : place + ": ") + problem + (remedy.empty() ? "" : " (" + remedy + ")")),
         place_(std::move(place)),
         problem_(std::move(problem)),
         remedy_(std::move(remedy)) {}

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "aten/certified/entry.h"
+#include "aten/certified/support/entry.h"
 #include "aten/dispatcher_entry.h"
 
 namespace isobit::aten {
@@ -10,18 +10,10 @@ namespace {
 
 std::vector<Entry> all_entries() {
   std::vector<Entry> all;
-  for (auto* family : {&matmul_operators, &convolution_operators, &unary_operators, &arithmetic_operators,
-                       &rounding_operators, &random_operators, &softmax_operators, &loss_operators, &reduce_operators,
-                       &extremum_operators, &pooling_operators, &normalization_operators, &group_normalization_operators,
-                       &activation_operators, &attention_operators, &loss_term_operators, &indexing_operators, &index_put_operators,
-                       &optimizer_operators, &ctc_operators, &recurrent_operators, &recurrent_cell_operators,
-                       &resampling_operators, &grid_sampling_operators, &pooling3d_operators, &unpooling_operators,
-                       &selection_operators, &distance_operators, &wide_function_operators,
-                       &sequence_operators, &product_operators, &fractional_pooling_operators, &reduced_indexing_operators,
-                       &factorisation_operators}) {
-    const std::vector<Entry> entries = family();
-    all.insert(all.end(), entries.begin(), entries.end());
-  }
+  const auto add = [&](const std::vector<Entry>& family) { all.insert(all.end(), family.begin(), family.end()); };
+#define ISOBIT_ADD_FAMILY(family) add(family##_operators());
+  ISOBIT_OPERATOR_FAMILIES(ISOBIT_ADD_FAMILY)
+#undef ISOBIT_ADD_FAMILY
   return all;
 }
 

@@ -2,7 +2,7 @@
 // CPU and on CUDA devices.
 //
 // One entry per overload. The list is complete and constant, whether the switch is on or not. Certified
-// operators take dense float32 tensors of any strides, all of one device; anything else they can not answer exactly
+// operators take dense float32 tensors of any strides, all of one device; anything else they cannot answer exactly
 // is refused by refuse() (refusal.h), never computed by stock floating-point code.
 // Thread-safe after first use.
 #pragma once
@@ -21,7 +21,7 @@ struct CertifiedOperator {
   std::string_view overload;  // "" or "out", "dim_IntList", ...
   std::string_view section;   // the contract's section and formula in words
   bool on_cpu = true;         // false: on devices only, where stock's arithmetic is not passed
-  bool by_host = false;       // a device's tensors are computed on the host and brought back: the call waits for the device
+  bool by_host = false;  // a device's tensors are computed on the host and brought back: the call waits for the device
 };
 
 [[nodiscard]] const std::vector<CertifiedOperator>& certified_operators();

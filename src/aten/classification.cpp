@@ -72,7 +72,7 @@ OperatorInfo classify(std::string_view name, std::string_view overload, DeviceKi
     case OperatorClass::certified: {
       const Certified& found = *find_certified(full, device);
       info.reason = found.section;
-      if (found.by_host) info.reason += "; on a GPU by way of the host";
+      if (found.by_host) info.reason += "; on a GPU by CPU fallback";
       break;
     }
     case OperatorClass::exact: info.reason = find_exact(full)->reason; break;

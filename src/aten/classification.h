@@ -30,7 +30,8 @@ struct OperatorInfo {
 // By full name: "aten::add.Tensor".
 [[nodiscard]] OperatorClass class_of(std::string_view full_name, DeviceKind device = DeviceKind::cpu);
 
-[[nodiscard]] OperatorInfo classify(std::string_view name, std::string_view overload, DeviceKind device = DeviceKind::cpu);
+[[nodiscard]] OperatorInfo classify(std::string_view name, std::string_view overload,
+                                    DeviceKind device = DeviceKind::cpu);
 
 // Every operator registered at this moment, sorted by name and overload.
 [[nodiscard]] std::vector<OperatorInfo> classify_all(DeviceKind device = DeviceKind::cpu);

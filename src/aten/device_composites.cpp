@@ -28,8 +28,8 @@ namespace {
 using at::Tensor;
 using Optional = std::optional<Tensor>;
 
-constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_", "aten::grid_sampler",
-                                       kTensordot};
+constexpr std::string_view kNames[] = {"aten::_batch_norm_impl_index", "aten::dropout", "aten::dropout_",
+                                       "aten::grid_sampler", kTensordot};
 
 // Undefined where the input stays as it is.
 Tensor dropout_factors(const Tensor& x, double p, bool train) {
@@ -69,7 +69,8 @@ Normalized batch_norm(const Tensor& x, const Optional& weight, const Optional& b
 
 // Without cuDNN, whatever torch.backends.cudnn.enabled says.
 Tensor grid_sampler(const Tensor& x, const Tensor& grid, std::int64_t mode, std::int64_t padding, bool align_corners) {
-  TORCH_CHECK(x.dim() == 4 || x.dim() == 5, "aten::grid_sampler: an input of 4 or 5 dimensions expected, got ", x.sizes());
+  TORCH_CHECK(x.dim() == 4 || x.dim() == 5, "aten::grid_sampler: an input of 4 or 5 dimensions expected, got ",
+              x.sizes());
   return x.dim() == 4 ? at::grid_sampler_2d(x, grid, mode, padding, align_corners)
                       : at::grid_sampler_3d(x, grid, mode, padding, align_corners);
 }

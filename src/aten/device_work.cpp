@@ -12,7 +12,8 @@ namespace {
 thread_local const c10::Device* working = nullptr;
 
 constexpr const char* kNoKernels =
-    "this build of isobit has no kernels for CUDA devices\n  do     build it where nvcc is found, or use the CPU";
+    "this build of isobit has no kernels for CUDA devices\n  do     build isobit where nvcc is installed, or use the "
+    "CPU";
 
 // The caching allocator serves the device and stream that are current, which DeviceWork has set.
 void* allocate(std::size_t bytes, void* /*stream*/) { return c10::GetAllocator(c10::kCUDA)->raw_allocate(bytes); }
@@ -42,9 +43,7 @@ DeviceWork::DeviceWork(c10::Device device) : device_(device), before_(working) {
   working = &device_;
 }
 
-DeviceWork::~DeviceWork() {
-  working = before_;
-}
+DeviceWork::~DeviceWork() { working = before_; }
 
 const c10::Device* working_device() { return working; }
 
@@ -63,13 +62,14 @@ void require_device(c10::Device device) {
   if (!device.is_cuda()) fail("isobit computes on cpu and cuda devices");
   if (kernels::device_backend() == nullptr) fail(kNoKernels);
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) {
-    fail("this PyTorch is a build without CUDA\n  do     install one with CUDA, or use the CPU");
+    fail("this PyTorch was built without CUDA\n  do     install one with CUDA, or use the CPU");
   }
   const std::vector<std::string> names = device_names();
-  if (names.empty()) fail("no NVIDIA GPU answers\n  do     see nvidia-smi for the driver's state, or use the CPU");
+  if (names.empty()) fail("no NVIDIA GPU answers\n  do     check the driver with nvidia-smi, or use the CPU");
   if (static_cast<std::size_t>(std::max<int>(device.index(), 0)) < names.size()) return;
   std::string there = "there is no such device\n  there are";
-  for (std::size_t i = 0; i < names.size(); ++i) there += (i == 0 ? " cuda:" : "; cuda:") + std::to_string(i) + ", " + names[i];
+  for (std::size_t i = 0; i < names.size(); ++i)
+    there += (i == 0 ? " cuda:" : "; cuda:") + std::to_string(i) + ", " + names[i];
   fail(there);
 }
 

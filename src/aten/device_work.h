@@ -1,9 +1,9 @@
 // Our kernels on a tensor's device.
 //
 // While a DeviceWork of a CUDA device lives, the calling thread's kernels (src/kernels/*.h) take that device's
-// pointers, run on its current PyTorch stream and take scratch from PyTorch's caching allocator. A DeviceWork of the CPU
-// does nothing but end that within it. Where memory runs out c10::OutOfMemoryError says the size asked and the size free.
-// Needs none of PyTorch's CUDA headers. Thread-safe: an object belongs to its thread; they may nest.
+// pointers, run on its current PyTorch stream and take scratch from PyTorch's caching allocator. A DeviceWork of the
+// CPU does nothing but end that within it. Where memory runs out c10::OutOfMemoryError says the size asked and the size
+// free. Needs none of PyTorch's CUDA headers. Thread-safe: an object belongs to its thread; they may nest.
 #pragma once
 
 #include <c10/core/Device.h>

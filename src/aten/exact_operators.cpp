@@ -23,7 +23,7 @@ aten::transpose_ aten::swapaxes_ aten::swapdims_ aten::unbind.int aten::unfold a
 aten::view aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift
 aten::lift_fresh aten::unsafe_split.Tensor aten::unsafe_split_with_sizes
 )"},
-    {ExactRule::moves, "describes a tensor or its place in the graph: no values", R"(
+    {ExactRule::moves, "describes a tensor or its position in the graph: no values", R"(
 aten::is_same_size aten::is_set_to aten::_has_same_storage_numel aten::is_pinned aten::_assert_tensor_metadata
 aten::_assert_async aten::_assert_async.msg aten::_assert_scalar aten::_is_zerotensor aten::size.int aten::stride.int
 aten::dim aten::numel aten::storage_offset aten::sym_size.int aten::sym_stride.int aten::sym_numel
@@ -80,7 +80,7 @@ aten::searchsorted.Tensor_out aten::searchsorted.Scalar aten::searchsorted.Scala
 aten::bucketize.Tensor_out aten::bucketize.Scalar aten::_cummax_helper aten::_cummin_helper aten::unique_consecutive
 aten::unique_dim_consecutive
 )"},
-    {ExactRule::inspects, "asks which values are zero", R"(
+    {ExactRule::inspects, "tests which values are zero", R"(
 aten::logical_and.out aten::logical_or.out aten::logical_xor.out aten::logical_not.out aten::any aten::any.dim
 aten::any.dims aten::any.out aten::any.dims_out aten::any.all_out aten::all aten::all.dim aten::all.dims aten::all.out
 aten::all.dims_out aten::all.all_out aten::nonzero aten::nonzero.out aten::nonzero_static aten::nonzero_static.out
@@ -95,7 +95,8 @@ aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ ate
 aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out
 aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out aten::frac_ aten::threshold
 aten::threshold.out aten::threshold_
-)", "stock's floating-point arithmetic is not passed on a GPU"},
+)",
+     "stock's floating-point arithmetic may differ on a GPU"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
 aten::aminmax.out
 aten::bitwise_and.Tensor aten::bitwise_and.Tensor_out aten::bitwise_and_.Tensor aten::bitwise_or.Tensor
@@ -111,16 +112,18 @@ aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
 aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
 aten::view.dtype c10d::allreduce_ c10d::reduce_
 )"},
-    {ExactRule::places, "writes one value, or each place once, by index", R"(
+    {ExactRule::places, "writes by index: one value, or each position once", R"(
 aten::scatter.value aten::scatter.value_out aten::scatter_.value aten::scatter.src aten::scatter.src_out
 aten::scatter_.src
 )"},
     {ExactRule::places, "writes by index", R"(
 aten::index_copy aten::index_copy.out aten::index_copy_
-)", "which of two writes to one place wins is not known to be as on the CPU"},
+)",
+     "of two writes to one position, another may win than on the CPU"},
     {ExactRule::sorts, "sorts by comparison, equal values in their order", R"(
 aten::sort.stable aten::sort.values_stable
-)", "stock's order of zeros of both signs and of NaN is not known to be the CPU's"},
+)",
+     "stock may order NaN and zeros of both signs differently than on the CPU"},
 };
 
 std::vector<ExactOperator> collect() {

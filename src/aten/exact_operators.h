@@ -26,7 +26,7 @@ struct ExactOperator {
   std::string_view name;  // "aten::add.Tensor"
   ExactRule rule;
   std::string_view reason;
-  bool on_device;                // allowed for CUDA tensors too
+  bool on_device;                  // allowed for CUDA tensors too
   std::string_view device_reason;  // where not: why
 };
 

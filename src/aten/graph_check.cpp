@@ -91,7 +91,7 @@ void check_edges(const torch::autograd::edge_list& roots) {
       refuse("backward of " + node.name(),
              on ? "was recorded with isobit off and cannot run with it on"
                 : "was recorded with isobit on and cannot run with it off",
-             "run forward and backward under the same setting of the switch");
+             "run forward and backward both with isobit on, or both with it off");
     }
     meet(node.next_edges());
   }
@@ -110,9 +110,9 @@ class CheckingEngine final : public Engine {
     check_edges(roots);
     return torchs_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
-  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task,
-                                                                 NodePointer root,
-                                                                 torch::autograd::InputBuffer&& inputs) override {
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& task, NodePointer root,
+      torch::autograd::InputBuffer&& inputs) override {
     return torchs_.execute_with_graph_task(task, std::move(root), std::move(inputs));
   }
   std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {

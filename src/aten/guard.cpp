@@ -22,8 +22,8 @@
 namespace isobit::aten {
 namespace {
 
-using c10::DispatchKey;
 using c10::Dispatcher;
+using c10::DispatchKey;
 using c10::OperatorHandle;
 
 struct Registration {
@@ -37,9 +37,9 @@ constexpr DispatchKey kAutogradKeys[] = {DispatchKey::AutogradCPU, DispatchKey::
 
 // Backends other than dense CPU and CUDA: an allowed operator is allowed there only through its children.
 constexpr DispatchKey kOtherBackends[] = {
-    DispatchKey::SparseCPU,        DispatchKey::SparseCsrCPU,    DispatchKey::MkldnnCPU,
-    DispatchKey::QuantizedCPU,     DispatchKey::NestedTensorCPU, DispatchKey::SparseCUDA,
-    DispatchKey::SparseCsrCUDA,    DispatchKey::QuantizedCUDA,   DispatchKey::NestedTensorCUDA};
+    DispatchKey::SparseCPU,     DispatchKey::SparseCsrCPU,    DispatchKey::MkldnnCPU,
+    DispatchKey::QuantizedCPU,  DispatchKey::NestedTensorCPU, DispatchKey::SparseCUDA,
+    DispatchKey::SparseCsrCUDA, DispatchKey::QuantizedCUDA,   DispatchKey::NestedTensorCUDA};
 
 // What an operator that is exact or composite on the CPU meets on a device.
 c10::KernelFunction device_kernel(const OperatorHandle& op, const std::string& full, bool known) {
@@ -55,8 +55,8 @@ c10::KernelFunction device_kernel(const OperatorHandle& op, const std::string& f
   return {};
 }
 
-// Stock differentiates some composites as a whole for CUDA tensors, by formulas that are not certified; on the CPU through what
-// they call.
+// Stock differentiates some composites as a whole for CUDA tensors, by formulas that are not certified; on the CPU
+// through what they call.
 bool is_one_step_on_device(const OperatorHandle& op, const std::string& full) {
   return op.hasKernelForDispatchKey(DispatchKey::CUDA) &&
          op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) && !is_device_composite(full);
@@ -123,9 +123,8 @@ class LateDefinitions final : public c10::OpRegistrationListener {
     if (!armed_) return;
     Plan planned = plan(op, false);
     for (Registration& registration : planned.registrations) {
-      const auto position =
-          entry_of(op).registerKernel(Dispatcher::singleton(), registration.key, std::move(registration.kernel),
-                                      std::nullopt, nullptr, kDebug);
+      const auto position = entry_of(op).registerKernel(Dispatcher::singleton(), registration.key,
+                                                        std::move(registration.kernel), std::nullopt, nullptr, kDebug);
       late_.push_back({op, registration.key, position});
     }
   }
@@ -185,9 +184,7 @@ struct Watched {
     }
     return true;
   }
-  [[nodiscard]] const c10::KernelFunction& now(DispatchKey key) const {
-    return kernel_at(op, key);
-  }
+  [[nodiscard]] const c10::KernelFunction& now(DispatchKey key) const { return kernel_at(op, key); }
 
   OperatorHandle op;
   c10::KernelFunction kernels[kCount];

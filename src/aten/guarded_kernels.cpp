@@ -125,23 +125,24 @@ void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
   const at::Tensor& from = arguments.at(1).toTensor();
   if (!from.defined() || from.scalar_type() == to.scalar_type()) return;
   if ((to.is_cuda() || from.is_cuda()) && !(converts_alike(to.scalar_type()) && converts_alike(from.scalar_type()))) {
-    refuse(full_name(op), std::string("converts float32, float64, their complex numbers, integers and bool only on a GPU, got ") +
-                              c10::toString(from.scalar_type()) + " to " + c10::toString(to.scalar_type()),
+    refuse(full_name(op),
+           std::string("converts only float32, float64, their complex types, integers and bool on a GPU, got ") +
+               c10::toString(from.scalar_type()) + " to " + c10::toString(to.scalar_type()),
            "convert on the CPU");
   }
   if (!from.defined() || !is_float(from.scalar_type()) || !c10::isIntegralType(to.scalar_type(), false)) return;
   if (from.is_meta() || to.is_meta() || integer_type_holds(from, to.scalar_type())) return;
-  refuse(full_name(op), "takes floats that the integer type holds, which is not so here",
-         "clamp the values first, or convert float32 and float64 only");
+  refuse(full_name(op), "converts floats to integers only where the integer type holds them, got one that it does not",
+         "clamp the values first");
 }
 
 void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
   if (arguments.every_type(is_rounded_once)) return;
   // A complex or 16-bit number among the arguments.
-  refuse(full_name(op), "takes float32, float64, integers and bool only", "convert the tensors first");
+  refuse(full_name(op), "takes only float32, float64, integers and bool", "convert the tensors first");
 }
 
-// Whether an index names a place twice along a dimension. Looked up on the host.
+// Whether an index names a position twice along a dimension. Looked up on the host.
 bool repeats(const at::Tensor& index, std::int64_t dim) {
   if (index.dim() == 0 || index.size(dim) < 2) return false;
   const at::Tensor sorted = std::get<0>(index.cpu().sort(std::optional<bool>(true), dim));
@@ -153,7 +154,8 @@ bool repeats(const at::Tensor& index, std::int64_t dim) {
 void check_device_places(const OperatorHandle& op, const Arguments& arguments) {
   const IValue *source = arguments.find("src"), *index = arguments.find("index"), *dim = arguments.find("dim");
   if (source == nullptr || index == nullptr || dim == nullptr || !repeats(index->toTensor(), dim->toInt())) return;
-  refuse(full_name(op), "writes each place once only on a GPU, and the index repeats one", "compute this part on the CPU");
+  refuse(full_name(op), "needs an index without repetitions on a GPU, got one that repeats",
+         "compute this part on the CPU");
 }
 
 template <ExactRule rule>
@@ -181,13 +183,11 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
 }
 
-void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) {
-  refuse(full_name(op), "is not certified");
-}
+void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) { refuse(full_name(op), "is not certified"); }
 
 void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
-  refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) +
-                                      " tensors", "use dense CPU tensors, or run this part outside isobit");
+  refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) + " tensors",
+         "use dense CPU tensors, or run this part outside isobit");
 }
 
 void refuse_device(const OperatorHandle& op, DispatchKeySet, Stack*) {
@@ -214,13 +214,10 @@ c10::KernelFunction checking_kernel(ExactRule rule) {
   using c10::KernelFunction;
   switch (rule) {
     case ExactRule::moves: break;
-    case ExactRule::inspects:
-      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
-    case ExactRule::converts:
-      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
+    case ExactRule::inspects: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
+    case ExactRule::converts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
     case ExactRule::rounds: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::rounds>>();
-    case ExactRule::integers:
-      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::integers>>();
+    case ExactRule::integers: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::integers>>();
     case ExactRule::places: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::places>>();
     case ExactRule::sorts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::sorts>>();
   }

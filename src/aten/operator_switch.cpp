@@ -23,8 +23,8 @@ class SilentHandler : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Where PyTorch asks whether it may hand over to kernels of others that would be refused, it may not: attention takes its
-// composition, and for CUDA tensors grid_sampler, recurrent layers' weights and others stay away from cuDNN.
+// Where PyTorch asks whether it may hand over to kernels of others that would be refused, it may not: attention takes
+// its composition, and for CUDA tensors grid_sampler, recurrent layers' weights and others stay away from cuDNN.
 class WithoutFusedKernels {
  public:
   WithoutFusedKernels() : context_(at::globalContext()) {

@@ -1,6 +1,7 @@
 #include "aten/refusal.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -8,12 +9,30 @@
 
 #include "aten/certified.h"
 #include "aten/module_path.h"
+#include "aten/pytorch_error.h"
 #include "contract/platform.h"
 
 namespace isobit::aten {
 namespace {
 
 constexpr std::string_view kMark = "isobit: ";
+
+std::atomic<PyObject*> python_class = nullptr;
+
+// No backtrace in either: the message is for users.
+class Refusal final : public c10::Error {
+ public:
+  explicit Refusal(std::string message) : c10::Error(std::move(message)) {}
+};
+
+class PythonRefusal final : public torch::PyTorchError {
+ public:
+  PythonRefusal(std::string message, PyObject* type) : torch::PyTorchError(std::move(message)), type_(type) {}
+  PyObject* python_type() override { return type_; }
+
+ private:
+  PyObject* type_;
+};
 
 // Never destroyed: a thread may be refused while the process ends.
 std::string& ops_command() {
@@ -44,6 +63,12 @@ std::string_view search_word(std::string_view op) {
 
 }  // namespace
 
+bool is_refusal(const std::exception& error) {
+  return dynamic_cast<const Refusal*>(&error) != nullptr || dynamic_cast<const PythonRefusal*>(&error) != nullptr;
+}
+
+void set_refusal_type(PyObject* type) { python_class = type; }
+
 void set_ops_command(std::string command) { ops_command() = std::move(command); }
 
 void refuse(std::string_view op, std::string_view reason, std::string_view remedy) {
@@ -57,7 +82,8 @@ void refuse(std::string_view op, std::string_view reason, std::string_view remed
   } else {
     message.append(remedy);
   }
-  throw c10::Error(std::move(message));  // no backtrace: the message is for users
+  if (PyObject* type = python_class) throw PythonRefusal(std::move(message), type);
+  throw Refusal(std::move(message));
 }
 
 }  // namespace isobit::aten

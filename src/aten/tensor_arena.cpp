@@ -11,13 +11,15 @@ constexpr std::size_t kLine = 64, kPage = 4096, kHugePage = std::size_t{2} << 20
 constexpr std::size_t kRegion = std::size_t{16} << 30;  // of address space: pages come when they are written
 constexpr std::size_t kSmallestRest = std::size_t{64} << 10;
 
-// Tensors' sizes are mostly powers of two: a little more keeps them from starting at the same place of a page, where they
-// would fight for the same sets of the first cache.
+// Tensors' sizes are mostly powers of two: a little more keeps them from starting at the same place of a page, where
+// they would fight for the same sets of the first cache.
 constexpr std::size_t kSpread = 13 * kLine;
 
 constexpr std::size_t rounded_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-std::byte* rounded_up(std::byte* p, std::size_t to) { return p + (rounded_up(reinterpret_cast<std::size_t>(p), to) - reinterpret_cast<std::size_t>(p)); }
+std::byte* rounded_up(std::byte* p, std::size_t to) {
+  return p + (rounded_up(reinterpret_cast<std::size_t>(p), to) - reinterpret_cast<std::size_t>(p));
+}
 std::byte* rounded_down(std::byte* p, std::size_t to) { return p - reinterpret_cast<std::size_t>(p) % to; }
 
 }  // namespace
@@ -37,7 +39,8 @@ void* TensorArena::take(std::size_t bytes) {
   index_of(state).erase({block->second.size, block->first});
   if (state == State::waiting) use_.waiting -= block->second.size;
   if (block->second.size - size >= kSmallestRest) {
-    const auto rest = blocks_.emplace(block->first + size, Block{block->second.size - size, state, block->second.freed}).first;
+    const auto rest =
+        blocks_.emplace(block->first + size, Block{block->second.size - size, state, block->second.freed}).first;
     index_of(state).insert({rest->second.size, rest->first});
     if (state == State::waiting) use_.waiting += rest->second.size;
     block->second.size = size;

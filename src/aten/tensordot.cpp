@@ -47,10 +47,11 @@ Side free_dimensions(const Tensor& tensor, const Sizes& contracted) {
 }
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {
-  TORCH_CHECK(dims_self.size() == dims_other.size(), "aten::tensordot: ", dims_self.size(), " and ", dims_other.size(),
-              " dimensions to contract");
-  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "aten::tensordot: ", self.scalar_type(), " and ",
-              other.scalar_type());
+  TORCH_CHECK(dims_self.size() == dims_other.size(),
+              "aten::tensordot: as many dimensions of each tensor expected, got ", dims_self.size(), " and ",
+              dims_other.size());
+  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "aten::tensordot: tensors of one type expected, got ",
+              self.scalar_type(), " and ", other.scalar_type());
   Tensor a = self, b = other;
   Sizes of_a, of_b;
   std::int64_t contracted = 1;

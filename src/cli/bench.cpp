@@ -12,7 +12,6 @@
 #include "archive/user_error.h"
 #include "cli/bench_workload.h"
 #include "cli/command.h"
-#include "cli/usage.h"
 #include "kernels/isa.h"
 
 namespace isobit::cli {
@@ -71,12 +70,18 @@ int profile(const Arguments& arguments) {
   nlohmann::json all = nlohmann::json::array();
   std::string title;
   for (const ProfileRow& row : rows) {
-    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"operator", row.op},
-                   {"stock_ms", row.stock_ms}, {"isobit_ms", row.isobit_ms}});
+    all.push_back({{"model", row.model},
+                   {"threads", row.threads},
+                   {"isa", row.isa},
+                   {"operator", row.op},
+                   {"stock_ms", row.stock_ms},
+                   {"isobit_ms", row.isobit_ms}});
     if (arguments.json) continue;
     const std::string setting = fmt::format("{}, {} threads, {}", row.model, row.threads, row.isa);
-    if (setting != title) fmt::print("{:52} {:>10} {:>10} {:>10}\n", title = setting, "stock ms", "isobit ms", "more ms");
-    fmt::print("  {:50} {:10.3f} {:10.3f} {:+10.3f}\n", row.op, row.stock_ms, row.isobit_ms, row.isobit_ms - row.stock_ms);
+    if (setting != title)
+      fmt::print("{:52} {:>10} {:>10} {:>10}\n", title = setting, "stock ms", "isobit ms", "more ms");
+    fmt::print("  {:50} {:10.3f} {:10.3f} {:+10.3f}\n", row.op, row.stock_ms, row.isobit_ms,
+               row.isobit_ms - row.stock_ms);
   }
   if (arguments.json) fmt::print("{}\n", all.dump(2));
   return 0;
@@ -85,13 +90,19 @@ int profile(const Arguments& arguments) {
 int memory(const Arguments& arguments) {
   const auto rows = bench_memory(arguments.options);
   nlohmann::json all = nlohmann::json::array();
-  if (!arguments.json) fmt::print("{:20} {:>3} {:>9} {:>10} {:>10} {:>7}\n", "memory", "thr", "isa", "stock MiB", "isobit MiB", "ratio");
+  if (!arguments.json)
+    fmt::print("{:20} {:>3} {:>9} {:>10} {:>10} {:>7}\n", "memory", "thr", "isa", "stock MiB", "isobit MiB", "ratio");
   for (const MemoryRow& row : rows) {
     const double ratio = row.isobit_mib / row.stock_mib;
-    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"stock_mib", row.stock_mib},
-                   {"isobit_mib", row.isobit_mib}, {"ratio", ratio}});
+    all.push_back({{"model", row.model},
+                   {"threads", row.threads},
+                   {"isa", row.isa},
+                   {"stock_mib", row.stock_mib},
+                   {"isobit_mib", row.isobit_mib},
+                   {"ratio", ratio}});
     if (arguments.json) continue;
-    fmt::print("{:20} {:>3} {:>9} {:10.1f} {:10.1f} {:7.3f}\n", row.model, row.threads, row.isa, row.stock_mib, row.isobit_mib, ratio);
+    fmt::print("{:20} {:>3} {:>9} {:10.1f} {:10.1f} {:7.3f}\n", row.model, row.threads, row.isa, row.stock_mib,
+               row.isobit_mib, ratio);
   }
   if (arguments.json) fmt::print("{}\n", all.dump(2));
   return 0;
@@ -100,13 +111,20 @@ int memory(const Arguments& arguments) {
 int recording(const Arguments& arguments) {
   const auto rows = bench_recording(arguments.options);
   nlohmann::json all = nlohmann::json::array();
-  if (!arguments.json) fmt::print("{:20} {:>3} {:>9} {:>10} {:>11} {:>9} {:>9}\n", "recording", "thr", "isa", "without ms", "recorded ms", "share %", "spread %");
+  if (!arguments.json)
+    fmt::print("{:20} {:>3} {:>9} {:>10} {:>11} {:>9} {:>9}\n", "recording", "thr", "isa", "without ms", "recorded ms",
+               "share %", "spread %");
   for (const RecordingRow& row : rows) {
-    all.push_back({{"model", row.model}, {"threads", row.threads}, {"isa", row.isa}, {"plain_ms", row.plain_ms},
-                   {"recorded_ms", row.recorded_ms}, {"share", row.share}, {"spread", row.spread}});
+    all.push_back({{"model", row.model},
+                   {"threads", row.threads},
+                   {"isa", row.isa},
+                   {"plain_ms", row.plain_ms},
+                   {"recorded_ms", row.recorded_ms},
+                   {"share", row.share},
+                   {"spread", row.spread}});
     if (arguments.json) continue;
-    fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms, row.recorded_ms,
-               100 * row.share, 100 * row.spread);
+    fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms,
+               row.recorded_ms, 100 * row.share, 100 * row.spread);
   }
   if (arguments.json) fmt::print("{}\n", all.dump(2));
   return 0;
@@ -121,12 +139,11 @@ int bench(Arguments& arguments) {
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
-    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  {:>10} {:>6}  GFLOP/s stock, isobit\n", arguments.what, "thr",
-               "isa", "stock ms", "isobit ms", "ratio", "spread", "bound ms", "share");
+    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  {:>10} {:>6}  GFLOP/s stock, isobit\n", arguments.what,
+               "thr", "isa", "stock ms", "isobit ms", "ratio", "spread", "bound ms", "share");
     arguments.options.report = print_row;
   }
-  const auto rows =
-      arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
+  const auto rows = arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
   if (arguments.json) {
     nlohmann::json all = nlohmann::json::array();
     for (const BenchRow& row : rows) all.push_back(to_json(row));
@@ -135,30 +152,32 @@ int bench(Arguments& arguments) {
   return 0;
 }
 
-Action declare(CLI::App& app) {
+Action declare(OptionSet& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("what", arguments->what, "ops (operator by operator), step (whole training steps), profile (operators of a step), memory (peak of a few steps) or recording (what a record costs)")
-      ->type_name("WHAT")
-      ->required()
-      ->check(CLI::IsMember({"ops", "step", "profile", "memory", "recording"}));
-  app.add_option("--models", arguments->options.models,
-                 "step, profile, memory, recording: " + fmt::format("{}", fmt::join(workload_names(), ", ")) + " (comma-separated)")
-      ->delimiter(',')
-      ->check(CLI::IsMember(workload_names()))
-      ->capture_default_str();
-  app.add_option("--filter", arguments->options.filter, "ops: only those whose name contains this");
-  app.add_option("--threads", arguments->options.threads, "thread counts (comma-separated)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--isa", arguments->options.isas, "auto, reference, avx2, avx512 (comma-separated)")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
-      ->check(whole_number_from(1))
-      ->capture_default_str();
-  app.add_flag("--inference", arguments->options.inference, "step: also the forward pass in evaluation mode, batch 1 and 64");
-  app.add_flag("--only-inference", arguments->options.only_inference, "step: those alone");
-  app.add_flag("--json", arguments->json, "rows as a JSON array");
+  app.add("what", arguments->what,
+          "ops (operator by operator), step (whole training steps), profile (operators of a step), memory (peak of a "
+          "few steps) or recording (what a record costs)")
+      .type("WHAT")
+      .required()
+      .one_of({"ops", "step", "profile", "memory", "recording"});
+  app.add("--models", arguments->options.models,
+          "step, profile, memory, recording: " + fmt::format("{}", fmt::join(workload_names(), ", ")) +
+              " (comma-separated)")
+      .comma_separated()
+      .one_of(workload_names())
+      .show_default();
+  app.add("--filter", arguments->options.filter, "ops: only those whose name contains this");
+  app.add("--threads", arguments->options.threads, "thread counts (comma-separated)").comma_separated().show_default();
+  app.add("--isa", arguments->options.isas, "auto, reference, avx2, avx512 (comma-separated)")
+      .comma_separated()
+      .show_default();
+  app.add("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
+      .at_least(1)
+      .show_default();
+  app.flag("--inference", arguments->options.inference,
+           "step: also the forward pass in evaluation mode, batch 1 and 64");
+  app.flag("--only-inference", arguments->options.only_inference, "step: those alone");
+  app.flag("--json", arguments->json, "rows as a JSON array");
   return [arguments] { return bench(*arguments); };
 }
 

@@ -69,8 +69,9 @@ void read_inputs(const at::RecordFunction& function) {
 }
 
 bool is_view(const std::string& name) {
-  constexpr const char* kViews[] = {"aten::t", "aten::flatten", "aten::view", "aten::reshape", "aten::transpose", "aten::permute",
-                                    "aten::select", "aten::narrow", "aten::squeeze", "aten::expand", "aten::slice", "aten::unsqueeze"};
+  constexpr const char* kViews[] = {"aten::t",         "aten::flatten", "aten::view",   "aten::reshape",
+                                    "aten::transpose", "aten::permute", "aten::select", "aten::narrow",
+                                    "aten::squeeze",   "aten::expand",  "aten::slice",  "aten::unsqueeze"};
   return std::any_of(std::begin(kViews), std::end(kViews), [&](const char* view) { return name == view; });
 }
 

@@ -42,7 +42,7 @@ double peak_mib(const std::function<void()>& work) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!complete || status != 0) throw std::runtime_error("a side of the benchmark failed");
+  if (!complete || status != 0) throw std::runtime_error("one side of the benchmark failed");
   return mib;
 }
 

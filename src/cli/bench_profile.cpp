@@ -40,8 +40,9 @@ void on_end(const at::RecordFunction& function, at::ObserverContext*) {
 class Watch {
  public:
   explicit Watch(std::map<std::string, double>& times)
-      : handle_(at::addThreadLocalCallback(
-            at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {
+      : handle_(
+            at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
+                                           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {
     outermost = {0, {}, &times};
   }
   ~Watch() {
@@ -100,18 +101,22 @@ std::vector<ProfileRow> bench_profile(const BenchOptions& options) {
         Samples warm_up;
         on_stock(threads, [&] {
           for (int i = 1; i < kStepsInARow; ++i) stock.stock_step();
-          return one_step(round < 0 ? warm_up : stock_samples, [&] { stock.backward(); }, [&] { stock.stock_optimizer(); });
+          return one_step(
+              round < 0 ? warm_up : stock_samples, [&] { stock.backward(); }, [&] { stock.stock_optimizer(); });
         });
         on_isobit(threads, [&] {
           for (int i = 1; i < kStepsInARow; ++i) ours.isobit_step();
-          return one_step(round < 0 ? warm_up : our_samples, [&] { ours.backward(); }, [&] { ours.isobit_optimizer(); });
+          return one_step(
+              round < 0 ? warm_up : our_samples, [&] { ours.backward(); }, [&] { ours.isobit_optimizer(); });
         });
       }
       Samples names = stock_samples;
       names.insert(our_samples.begin(), our_samples.end());
       std::vector<ProfileRow> found;
-      for (const auto& [op, unused] : names) found.push_back({name, threads, isa, op, median(stock_samples, op), median(our_samples, op)});
-      std::sort(found.begin(), found.end(), [](const ProfileRow& a, const ProfileRow& b) { return a.isobit_ms > b.isobit_ms; });
+      for (const auto& [op, unused] : names)
+        found.push_back({name, threads, isa, op, median(stock_samples, op), median(our_samples, op)});
+      std::sort(found.begin(), found.end(),
+                [](const ProfileRow& a, const ProfileRow& b) { return a.isobit_ms > b.isobit_ms; });
       rows.insert(rows.end(), found.begin(), found.end());
     });
   }

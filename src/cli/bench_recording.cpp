@@ -20,7 +20,8 @@ class ScratchRuns {
  public:
   ScratchRuns() {
     std::string pattern = (std::filesystem::temp_directory_path() / "isobit-bench-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", pattern, std::error_code(errno, std::generic_category()));
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw std::filesystem::filesystem_error("mkdtemp", pattern, std::error_code(errno, std::generic_category()));
     path_ = pattern;
   }
   ~ScratchRuns() {
@@ -88,8 +89,15 @@ RecordingRow bench_one(const Workload& work, int threads, const std::string& isa
   // measure() counts calls; a call here is a cycle of steps between two fingerprints.
   measure(
       row, [&](int calls) { return kFingerprintEvery * per_step(plain, nothing, calls * kFingerprintEvery); },
-      [&](int calls) { return kFingerprintEvery * per_step(recorded, recorder, calls * kFingerprintEvery); }, rounds, 150.0);
-  return {work.name, threads, isa, row.stock_ms / kFingerprintEvery, row.isobit_ms / kFingerprintEvery, row.median_of_ratios - 1, row.spread};
+      [&](int calls) { return kFingerprintEvery * per_step(recorded, recorder, calls * kFingerprintEvery); }, rounds,
+      150.0);
+  return {work.name,
+          threads,
+          isa,
+          row.stock_ms / kFingerprintEvery,
+          row.isobit_ms / kFingerprintEvery,
+          row.median_of_ratios - 1,
+          row.spread};
 }
 
 }  // namespace
@@ -97,7 +105,9 @@ RecordingRow bench_one(const Workload& work, int threads, const std::string& isa
 std::vector<RecordingRow> bench_recording(const BenchOptions& options) {
   std::vector<RecordingRow> rows;
   for (const std::string& name : options.models) {
-    for_each_setting(options, [&](int threads, const std::string& isa) { rows.push_back(bench_one(workload(name), threads, isa, options.rounds)); });
+    for_each_setting(options, [&](int threads, const std::string& isa) {
+      rows.push_back(bench_one(workload(name), threads, isa, options.rounds));
+    });
   }
   return rows;
 }

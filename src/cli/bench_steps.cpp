@@ -13,7 +13,9 @@ Workload with_batch(Workload work, std::int64_t batch) {
 }
 
 BenchRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds, bool inference) {
-  BenchRow row{.model = work.name + (inference ? " inference, batch " + std::to_string(work.batch) : ""), .threads = threads, .isa = isa};
+  BenchRow row{.model = work.name + (inference ? " inference, batch " + std::to_string(work.batch) : ""),
+               .threads = threads,
+               .isa = isa};
   BenchSide stock(work, channels_last_is_faster(work, threads, inference)), ours(work, false);
   if (inference) {
     stock.evaluation_mode();
@@ -27,14 +29,12 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, in
   measure(
       row,
       [&](int calls) {
-        return on_stock(threads, [&] {
-          return milliseconds([&] { inference ? stock.inference() : stock.stock_step(); }, calls);
-        });
+        return on_stock(
+            threads, [&] { return milliseconds([&] { inference ? stock.inference() : stock.stock_step(); }, calls); });
       },
       [&](int calls) {
-        return on_isobit(threads, [&] {
-          return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls);
-        });
+        return on_isobit(
+            threads, [&] { return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls); });
       },
       rounds, 150.0);
   return row;
@@ -53,7 +53,8 @@ std::vector<BenchRow> bench_steps(const BenchOptions& options) {
       };
       if (!options.only_inference) report(bench_one(work, threads, isa, options.rounds, false));
       if (!options.inference && !options.only_inference) return;
-      for (const std::int64_t batch : {1, 64}) report(bench_one(with_batch(work, batch), threads, isa, options.rounds, true));
+      for (const std::int64_t batch : {1, 64})
+        report(bench_one(with_batch(work, batch), threads, isa, options.rounds, true));
     });
   }
   return rows;

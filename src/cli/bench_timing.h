@@ -18,8 +18,8 @@ struct BenchRow {
   double stock_ms = 0, isobit_ms = 0, ratio = 0, spread = 0;
   double median_of_ratios = 0;  // of the rounds: less moved by a machine that changes between them
   int rounds = 0;
-  double gflop = 0;  // floating-point operations of one call, in 1e9; 0 where not stated
-  double gbytes = 0;  // that one call has to read and write at least; 0 where not stated
+  double gflop = 0;     // floating-point operations of one call, in 1e9; 0 where not stated
+  double gbytes = 0;    // that one call has to read and write at least; 0 where not stated
   double bound_ms = 0;  // the machine's roof for it; 0 where not stated
 };
 

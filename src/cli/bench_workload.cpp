@@ -61,7 +61,8 @@ Workload workload(const std::string& name) {
   throw std::invalid_argument("unknown model '" + name + "'");
 }
 
-BenchSide::BenchSide(const Workload& work, bool channels_last) : model_(train::make_model(work.model, work.size, work.size, 1)) {
+BenchSide::BenchSide(const Workload& work, bool channels_last)
+    : model_(train::make_model(work.model, work.size, work.size, 1)) {
   if (work.model.name == "gpt2") {
     x_ = at::randint(work.model.classes, {work.batch, work.size}, at::kLong);
     target_ = at::randint(work.model.classes, {work.batch * work.size}, at::kLong);

@@ -1,18 +1,20 @@
 // Subcommands: each lives in a file of its own and adds itself here.
 //
 //   const CommandRegistration registration({.name = "log", .summary = "...", .example = "isobit log --json",
-//                                           .rank = 30, .declare = [](CLI::App& app) -> Action { ... }});
+//                                           .rank = 30, .declare = [](OptionSet& options) -> Action { ... }});
 //
 // declare() adds options to the subcommand and returns what runs after parsing: the process's exit code
-// (0 good, 1 a judged difference or a failed run, 2 bad input; 130 interrupted). Bad input is thrown as archive::UserError and
-// printed by main as one line on stderr. Registration happens before main; no other thread runs then.
+// (0 good, 1 a judged difference or a failed run, 2 bad input; 130 interrupted). Bad input is thrown as
+// archive::UserError and printed by main as one line on stderr. Registration happens before main; no other thread runs
+// then.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "cli/options.h"
 
 namespace isobit::cli {
 
@@ -20,9 +22,10 @@ using Action = std::function<int()>;
 
 struct Command {
   std::string name, summary;
-  std::string example;  // one or more lines, shown at the end of --help
-  int rank = 0;         // position in isobit --help
-  std::function<Action(CLI::App&)> declare;
+  std::string example;                       // one or more lines, shown at the end of --help
+  int rank = 0;                              // position in isobit --help
+  std::string without_torch_only_with = {};  // an option with which the command needs no torch; "": it never needs any
+  std::function<Action(OptionSet&)> declare;
 };
 
 // Sorted by rank.

@@ -45,7 +45,7 @@ std::optional<c10::Device> parse_device(const std::string& text) {
 c10::Device usable_device(const std::string& text) {
   const std::string place = "--device " + text;
   const auto device = parse_device(text);
-  if (!device) throw UserError(place, "unknown device", "give cpu, cuda or cuda:INDEX");
+  if (!device) throw UserError(place, "unknown device", "use cpu, cuda or cuda:INDEX");
   if (device->is_cpu()) return *device;
   try {
     aten::require_device(*device);
@@ -56,7 +56,8 @@ c10::Device usable_device(const std::string& text) {
       remedy = problem.substr(end + 10);
       problem = problem.substr(0, end);
     }
-    for (auto line = problem.find("\n  "); line != std::string::npos; line = problem.find("\n  ")) problem.replace(line, 3, "; ");
+    for (auto line = problem.find("\n  "); line != std::string::npos; line = problem.find("\n  "))
+      problem.replace(line, 3, "; ");
     throw UserError(place, problem, remedy);
   }
   return *device;
@@ -65,33 +66,35 @@ c10::Device usable_device(const std::string& text) {
 train::GrainOrder parse_order(const std::string& text) {
   if (text == "ascending") return train::GrainOrder::ascending;
   if (text == "shuffled") return train::GrainOrder::shuffled;
-  throw UserError("--grain-order " + text, "unknown order", "give ascending or shuffled");
+  throw UserError("--grain-order " + text, "unknown order", "use ascending or shuffled");
 }
 
 }  // namespace
 
-void ExecutionOptions::declare(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads that compute; the bits do not depend on it (default: all this process may use)")
-      ->type_name("N")
-      ->each([](const std::string& text) {
+void ExecutionOptions::declare(OptionSet& app) {
+  app.add("--threads", threads,
+          "Threads that compute; the bits do not depend on it (default: all this process may use)")
+      .type("N")
+      .checked([](const std::string& text) {
         char* end = nullptr;
         const long n = std::strtol(text.c_str(), &end, 10);
         if (*end == '\0' && n >= 1 && n <= 1024) return;
-        throw UserError("--threads " + text, "not a number of threads", "give 1 to 1024, or leave the option out");
+        throw UserError("--threads " + text, "not a number of threads", "use 1 to 1024, or leave the option out");
       });
-  app.add_option("--isa", isa, "Instruction set: auto, reference, avx2, avx512; the bits do not depend on it")->type_name("ISA");
-  app.add_option("--device", device, "Where to compute: cpu, cuda or cuda:INDEX; the bits do not depend on it (default: cpu)")
-      ->type_name("DEVICE");
-  app.add_option("--grain-order", grain_order, "Order in which grains are executed: ascending or shuffled; the bits do not depend on it")
-      ->type_name("ORDER")
-      ->group("Advanced");
+  app.add("--isa", isa, "Instruction set: auto, reference, avx2, avx512; the bits do not depend on it").type("ISA");
+  app.add("--device", device, "Where to compute: cpu, cuda or cuda:INDEX; the bits do not depend on it (default: cpu)")
+      .type("DEVICE");
+  app.add("--grain-order", grain_order,
+          "Order in which grains are executed: ascending or shuffled; the bits do not depend on it")
+      .type("ORDER")
+      .group("Advanced");
 }
 
 void ExecutionOptions::apply() const {
   const auto chosen = kernels::parse_isa(isa);
   if (!chosen) throw UserError("--isa " + isa, "unknown instruction set", "this machine has " + available());
   if (!kernels::isa_available(*chosen)) {
-    throw UserError("--isa " + isa, "this processor does not have it", "this machine has " + available());
+    throw UserError("--isa " + isa, "this processor lacks it", "this machine has " + available());
   }
   (void)execution();
   kernels::set_isa(*chosen);

@@ -1,10 +1,11 @@
-// Options of the commands that compute: --device, --threads, --isa, --grain-order. None of them changes a bit of any result.
+// Options of the commands that compute: --device, --threads, --isa, --grain-order. None of them changes a bit of any
+// result.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <string>
 
+#include "cli/options.h"
 #include "train/trainer.h"
 
 namespace isobit::cli {
@@ -15,9 +16,9 @@ struct ExecutionOptions {
   std::string device = "cpu";
   std::string grain_order = "ascending";
 
-  void declare(CLI::App& app);
+  void declare(OptionSet& options);
   // Sets the kernels' pool and instruction set, and keeps torch to one thread of its own (ours do the work).
-  // UserError for a thread count, instruction set or device that this machine or build can not give.
+  // UserError for a thread count, instruction set or device that this machine or build cannot give.
   void apply() const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;

@@ -39,7 +39,7 @@ std::string harmless(const std::string& text) {
 
 void show_patch(const archive::ExportPlan& plan, bool whole) {
   if (whole) fmt::print(stderr, "{}\n", harmless(plan.texts.at(archive::kPatchFile)));
-  fmt::print(stderr, "uncommitted changes that go into the export ({}):\n", archive::kPatchFile);
+  fmt::print(stderr, "uncommitted changes that the export will contain ({}):\n", archive::kPatchFile);
   for (const archive::PatchedFile& file : plan.patch) {
     if (file.binary) {
       fmt::print(stderr, "  {}: binary\n", harmless(file.path));
@@ -57,8 +57,8 @@ bool confirmed(const archive::ExportPlan& plan, const Options& options) {
   show_patch(plan, person && !options.yes);
   if (options.yes) return true;
   if (!person) {
-    throw UserError(plan.run, "has uncommitted changes, and nobody can be asked whether they may go out",
-                    fmt::format("read {}, then call again with --yes", archive::kPatchFile));
+    throw UserError(plan.run, "has uncommitted changes, and no terminal is there to ask whether to export them",
+                    fmt::format("read {}, then call isobit export again with --yes", archive::kPatchFile));
   }
   fmt::print(stderr, "export them? [y/N] ");
   std::fflush(stderr);
@@ -70,7 +70,8 @@ void tell(const archive::ExportPlan& plan) {
   std::uint64_t bytes = 0;
   for (const auto& [path, file] : plan.left_out) bytes += file.size;
   if (!plan.left_out.empty())
-    fmt::print(stderr, "left out: {}, {} bytes (--with-weights puts them in)\n", plural(plan.left_out.size(), "checkpoint"), bytes);
+    fmt::print(stderr, "left out: {}, {} bytes (--with-weights includes them)\n",
+               plural(plan.left_out.size(), "checkpoint"), bytes);
   for (const auto& [path, changes] : plan.changed) {
     fmt::print(stderr, "changed: {}: {}\n", path, fmt::join(changes, ", "));
   }
@@ -83,16 +84,19 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
   for (const auto& [path, digest] : plan.left_out) object["left_out"].push_back(path);
   for (const auto& [path, changes] : plan.changed) object["changed"].push_back({{"path", path}, {"changes", changes}});
   for (const archive::PatchedFile& patched : plan.patch)
-    object["patch"].push_back({{"path", patched.path}, {"added", patched.added}, {"removed", patched.removed}, {"binary", patched.binary}});
-  for (const archive::Finding& finding : plan.findings) object["findings"].push_back({{"place", finding.place}, {"what", finding.what}});
+    object["patch"].push_back(
+        {{"path", patched.path}, {"added", patched.added}, {"removed", patched.removed}, {"binary", patched.binary}});
+  for (const archive::Finding& finding : plan.findings)
+    object["findings"].push_back({{"place", finding.place}, {"what", finding.what}});
   fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 [[noreturn]] void refuse(const archive::ExportPlan& plan, const Options& options) {
   if (options.json) print_json(plan, "", {});
-  for (const archive::Finding& finding : plan.findings) fmt::print(stderr, "{}: looks like {}\n", harmless(finding.place), harmless(finding.what));
+  for (const archive::Finding& finding : plan.findings)
+    fmt::print(stderr, "{}: looks like {}\n", harmless(finding.place), harmless(finding.what));
   throw UserError(plan.run, plural(plan.findings.size(), "possible secret") + "; nothing written",
-                  "--redact leaves them out; --allow TEXT lets lines with TEXT pass");
+                  "--redact removes them; --allow TEXT accepts lines that contain TEXT");
 }
 
 int run(const Options& options) {
@@ -112,21 +116,24 @@ int run(const Options& options) {
   if (options.json) {
     print_json(plan, file, written);
   } else {
-    fmt::print("{}: {}, {} bytes, sha256 {}\n", file, plural(plan.texts.size() + plan.files.size() + 1, "file"), written.size, written.sha256);
+    fmt::print("{}: {}, {} bytes, sha256 {}\n", file, plural(plan.texts.size() + plan.files.size() + 1, "file"),
+               written.size, written.sha256);
   }
   return 0;
 }
 
-Action declare(CLI::App& app) {
+Action declare(OptionSet& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "A finished run's folder, id, beginning of an id, or last")->type_name("RUN")->required();
-  app.add_option("-o,--out", options->out, "The file to make (default: <id>.tar here)")->type_name("FILE");
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
-  app.add_flag("--with-weights", options->with_weights, "Checkpoints, too");
-  app.add_flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
-  app.add_option("--allow", options->allow, "Lines that hold TEXT have no secret (repeatable)")->type_name("TEXT")->take_all()->expected(1);
-  app.add_flag("--yes", options->yes, "Uncommitted changes may go out; do not ask");
-  app.add_flag("--json", options->json, "One JSON object on stdout (docs/formats/export.md)");
+  app.add("run", options->run, "A finished run's folder, id, beginning of an id, or last").type("RUN").required();
+  app.add("-o,--out", options->out, "The file to write (default: <id>.tar here)").type("FILE");
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.flag("--with-weights", options->with_weights, "Include the checkpoints");
+  app.flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
+  app.add("--allow", options->allow, "Accept lines that contain TEXT: they hold no secret (repeatable)")
+      .type("TEXT")
+      .repeatable();
+  app.flag("--yes", options->yes, "Export uncommitted changes without asking");
+  app.flag("--json", options->json, "One JSON object on stdout (docs/formats/export.md)");
   return [options] { return run(*options); };
 }
 

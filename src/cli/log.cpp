@@ -7,7 +7,6 @@
 #include "archive/runs.h"
 #include "cli/command.h"
 #include "cli/summary_text.h"
-#include "cli/usage.h"
 
 namespace isobit::cli {
 namespace {
@@ -51,14 +50,11 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(CLI::App& app) {
+Action declare(OptionSet& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")
-      ->type_name("DIR");
-  app.add_option("-n,--count", options->count, "At most so many runs (0: all)")
-      ->type_name("N")
-      ->check(whole_number_from(0));
-  app.add_flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.add("-n,--count", options->count, "List at most N runs (0: all)").type("N").at_least(0);
+  app.flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
   return [options] { return run(*options); };
 }
 

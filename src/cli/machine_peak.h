@@ -1,7 +1,7 @@
 // What this machine's cores reach at most, measured: the roof that benchmarks print shares of.
 //
-// Both are medians of a few short runs on `threads` threads of their own; the first call for a setting takes some 0.1 s,
-// later ones nothing. Not thread-safe.
+// Both are medians of a few short runs on `threads` threads of their own; the first call for a setting takes some 0.1
+// s, later ones nothing. Not thread-safe.
 #pragma once
 
 #include <string>

@@ -1,84 +1,43 @@
-// The program: parses, runs one subcommand, turns errors into one line and an exit code.
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <csignal>
+// The executable: commands that read records run here, all others in the library with PyTorch (torch_library.h).
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <exception>
-#include <new>
-#include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
-#include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/usage.h"
-#include "cli/version.h"
+#include "cli/program.h"
+#include "cli/torch_library.h"
 
 namespace {
 
-using isobit::cli::Action;
-using isobit::cli::usage_message;
-
-int usage_error(const std::string& command, const std::string& message) {
-  const std::string help = command.empty() ? "isobit --help" : "isobit " + command + " --help";
-  fmt::print(stderr, "isobit: {} (see {})\n", message, help);
-  return 2;
+bool runs_here(int argc, char** argv) {
+  for (const isobit::cli::Command& command : isobit::cli::commands()) {
+    if (argc < 2 || command.name != argv[1]) continue;
+    const std::string& with = command.without_torch_only_with;
+    return with.empty() || std::any_of(argv + 2, argv + argc, [&](const char* word) { return word == with; });
+  }
+  return false;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Deep learning that gives the same answer twice.", "isobit");
-  app.set_version_flag("--version", isobit::cli::version_text());
-  app.require_subcommand(1);
-  app.footer("Example:\n  isobit run examples/fashion-lenet5.toml\nEach command: isobit COMMAND --help");
-  std::vector<std::pair<CLI::App*, Action>> actions;
-  for (const auto& command : isobit::cli::commands()) {
-    CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->footer("Example:\n  " + command.example);
-    actions.emplace_back(sub, command.declare(*sub));
-  }
-  if (argc < 2) {
-    fmt::print("{}", app.help());
-    return 2;
-  }
-  isobit::cli::check_first_word(argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
-  } catch (const CLI::ParseError& error) {
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      const CLI::App& sub = *actions[i].first;
-      if (sub.get_name() == argv[1]) return usage_error(sub.get_name(), usage_message(sub, &isobit::cli::commands()[i], error));
-    }
-    return usage_error("", usage_message(app, nullptr, error));
-  }
-  for (const auto& [sub, action] : actions) {
-    if (!sub->parsed()) continue;
-    const int code = action();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      throw isobit::archive::UserError("stdout", fmt::format("can not be written: {}", std::strerror(errno)), "");
-    }
-    return code;
-  }
-  return 2;
-}
+bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "--version"; }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
-  return run(argc, argv);
-} catch (const isobit::archive::UserError& error) {
-  fmt::print(stderr, "isobit: {}\n", error.what());
-  return 2;
-} catch (const std::bad_alloc&) {
-  fmt::print(stderr, "isobit: out of memory (use a smaller batch or grain)\n");
-  return 2;
-} catch (const std::exception& error) {
-  // Refusals bring their own "isobit: ". Never 1: that code is a verdict.
-  const std::string message = isobit::cli::message_of(error);
-  fmt::print(stderr, "{}{}\n", message.rfind("isobit: ", 0) == 0 ? "" : "isobit: ", message);
+int main(int argc, char** argv) {
+  const std::string_view word = argc > 1 ? argv[1] : "--help";
+  if (runs_here(argc, argv)) return isobit::cli::program(argc, argv);
+  const isobit::cli::TorchLibrary library = isobit::cli::open_torch_library();
+  if (library.program != nullptr) return library.program(argc, argv);
+  if (asks_for_help(word)) {
+    const int code = isobit::cli::program(argc, argv);
+    std::fprintf(stderr, "\nisobit: commands that compute are not listed, since PyTorch %s does not load (%s)\n",
+                 ISOBIT_TORCH_VERSION, library.problem.c_str());
+    return code;
+  }
+  std::fprintf(stderr,
+               "isobit: '%s' needs PyTorch %s, which does not load: %s\n"
+               "  do     pip install torch==%s beside isobit, or set ISOBIT_TORCH_DIR to a torch package's folder; "
+               "without torch,\n"
+               "         isobit only reads records (isobit --help lists the commands)\n",
+               argv[1], ISOBIT_TORCH_VERSION, library.problem.c_str(), ISOBIT_TORCH_VERSION);
   return 2;
 }

@@ -32,8 +32,9 @@ void check_class(const std::string& kind) {
   for (const OperatorClass known : kClasses) names.emplace_back(to_string(known));
   if (std::find(names.begin(), names.end(), kind) != names.end()) return;
   const std::string nearest = archive::nearest(kind, names);
-  throw archive::UserError("--class", "unknown class '" + kind + "'",
-                           nearest.empty() ? "certified, exact, composite or refused" : "did you mean '" + nearest + "'?");
+  throw archive::UserError(
+      "--class", "unknown class '" + kind + "'",
+      nearest.empty() ? "use certified, exact, composite or refused" : "did you mean '" + nearest + "'?");
 }
 
 std::string full_name(const OperatorInfo& info) {
@@ -89,14 +90,14 @@ void print_coverage(const OpsOptions& options) {
   fmt::print("{}", options.json ? coverage.dump(2) + "\n" : coverage_text(coverage));
 }
 
-Action declare(CLI::App& app) {
+Action declare(OptionSet& app) {
   auto options = std::make_shared<OpsOptions>();
-  app.add_option("--search", options->search, "only operators whose name contains this");
-  app.add_option("--class", options->kind, "only one class: certified, exact, composite or refused");
-  app.add_flag("--json", options->json, "as JSON");
-  CLI::Option* coverage = app.add_flag("--coverage", options->coverage, "counts by class and family instead of a list");
-  app.add_option("--samples", options->samples, "with --coverage: what scripts/op-samples --out wrote")->needs(coverage);
-  coverage->excludes("--search")->excludes("--class");
+  app.add("--search", options->search, "only operators whose name contains this");
+  app.add("--class", options->kind, "only one class: certified, exact, composite or refused");
+  app.flag("--json", options->json, "as JSON");
+  Option coverage = app.flag("--coverage", options->coverage, "counts by class and family instead of a list");
+  app.add("--samples", options->samples, "with --coverage: what scripts/op-samples --out wrote").needs(coverage);
+  coverage.excludes("--search").excludes("--class");
   return [options] {
     if (options->coverage) {
       print_coverage(*options);
@@ -109,11 +110,12 @@ Action declare(CLI::App& app) {
   };
 }
 
-const CommandRegistration registration({.name = "ops",
-                                        .summary = "List PyTorch's operators: certified, exact, composite or refused",
-                                        .example = "isobit ops --search conv\n  isobit ops --class certified --json\n  isobit ops --coverage",
-                                        .rank = 50,
-                                        .declare = declare});
+const CommandRegistration registration(
+    {.name = "ops",
+     .summary = "List PyTorch's operators: certified, exact, composite or refused",
+     .example = "isobit ops --search conv\n  isobit ops --class certified --json\n  isobit ops --coverage",
+     .rank = 50,
+     .declare = declare});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -29,9 +29,34 @@ const std::vector<Family>& families() {
   static const std::vector<Family> list = {
       {"foreach and fused optimizer steps", {"^foreach_", "^fused_adam", "^fused_sgd", "^fused_adagrad", "^amp_"}},
       {"kernels of one backend, compressed formats",
-       {"cudnn", "miopen", "mkldnn", "mps_", "xnnpack", "cslt", "vulkan", "nnpack", "thnn_", "slow_conv", "scaled_mm",
-        "grouped_mm", "int4", "int8", "wint", "weight_int", "dyn_quant", "flash", "efficient_attention", "triton", "sobol",
-        "fbgemm", "trilinear", "conv_depthwise", "thnn", "cufft", "compute_linear_combination", "validate_compressed"}},
+       {"cudnn",
+        "miopen",
+        "mkldnn",
+        "mps_",
+        "xnnpack",
+        "cslt",
+        "vulkan",
+        "nnpack",
+        "thnn_",
+        "slow_conv",
+        "scaled_mm",
+        "grouped_mm",
+        "int4",
+        "int8",
+        "wint",
+        "weight_int",
+        "dyn_quant",
+        "flash",
+        "efficient_attention",
+        "triton",
+        "sobol",
+        "fbgemm",
+        "trilinear",
+        "conv_depthwise",
+        "thnn",
+        "cufft",
+        "compute_linear_combination",
+        "validate_compressed"}},
       {"quantised", {"quant", "^q_", "fake_", "^int_repr", "^dequantize"}},
       {"sparse, nested and jagged tensors",
        {"sparse", "coo", "csr", "csc", "bsr", "bsc", "nested", "jagged", "crow_", "ccol_", "^coalesce", "^indices",
@@ -85,7 +110,8 @@ Json read_samples(const std::string& path) {
   if (!file) throw archive::UserError(path, "cannot be read", "make it with scripts/op-samples --out FILE");
   Json all = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (all.is_discarded() || !all.contains("total") || !all.contains("torch")) {
-    throw archive::UserError(path, "is not what scripts/op-samples writes", "make it with scripts/op-samples --out FILE");
+    throw archive::UserError(path, "was not written by scripts/op-samples",
+                             "make it with scripts/op-samples --out FILE");
   }
   Json samples;
   samples["torch"] = all["torch"];
@@ -124,7 +150,8 @@ Json coverage_json(const std::vector<aten::OperatorInfo>& operators, const std::
   }
   for (const FamilyCoverage& row : rows) {
     Json line{{"family", row.family}};
-    for (const auto kind : kClasses) line[std::string(aten::to_string(kind))] = row.counts[static_cast<std::size_t>(kind)];
+    for (const auto kind : kClasses)
+      line[std::string(aten::to_string(kind))] = row.counts[static_cast<std::size_t>(kind)];
     out["families"].push_back(line);
   }
   if (!samples.empty()) out["samples"] = read_samples(samples);
@@ -132,7 +159,8 @@ Json coverage_json(const std::vector<aten::OperatorInfo>& operators, const std::
 }
 
 std::string coverage_text(const Json& coverage) {
-  std::string text = fmt::format("{:<52} {:>9} {:>6} {:>9} {:>8}\n", "family", "certified", "exact", "composite", "refused");
+  std::string text =
+      fmt::format("{:<52} {:>9} {:>6} {:>9} {:>8}\n", "family", "certified", "exact", "composite", "refused");
   const auto line = [&text](std::string_view name, const Json& counts) {
     text += fmt::format("{:<52} {:>9} {:>6} {:>9} {:>8}\n", name.substr(0, 52), counts["certified"].get<int>(),
                         counts["exact"].get<int>(), counts["composite"].get<int>(), counts["refused"].get<int>());
@@ -146,7 +174,8 @@ std::string coverage_text(const Json& coverage) {
                         samples["operators"].get<int>(), samples["pass"].get<int>(), samples["fail"].get<int>(),
                         samples["refused"].get<int>(), samples["skipped"].get<int>());
   }
-  text += fmt::format("under {}, torch {}\n", coverage["contract"].get<std::string>(), coverage["torch"].get<std::string>());
+  text += fmt::format("under {}, torch {}\n", coverage["contract"].get<std::string>(),
+                      coverage["torch"].get<std::string>());
   return text;
 }
 

@@ -20,7 +20,7 @@ struct FamilyCoverage {
 // Every family in a fixed order, those without an operator too. Each operator counts in exactly one.
 [[nodiscard]] std::vector<FamilyCoverage> coverage_by_family(const std::vector<aten::OperatorInfo>& operators);
 
-// samples: the file that `scripts/op-samples --out` writes, or empty. UserError where it can not be read.
+// samples: the file that `scripts/op-samples --out` writes, or empty. UserError where it cannot be read.
 [[nodiscard]] nlohmann::ordered_json coverage_json(const std::vector<aten::OperatorInfo>& operators,
                                                    const std::string& samples);
 [[nodiscard]] std::string coverage_text(const nlohmann::ordered_json& coverage);

@@ -1,4 +1,6 @@
 // isobit run: trains by the contract and leaves a record.
+#include "cli/run.h"
+
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -13,7 +15,6 @@
 #include "contract/platform.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
-#include "cli/execution_options.h"
 #include "cli/training_progress.h"
 #include "cli/verify_script.h"
 #include "kernels/isa.h"
@@ -26,13 +27,6 @@ namespace {
 
 using archive::UserError;
 
-struct RunOptions {
-  std::string file, resume, runs;
-  std::vector<std::string> overrides;
-  bool json = false;
-  ExecutionOptions execution;
-};
-
 std::string environment(const ExecutionOptions& execution) {
   return archive::environment_json({{"threads", std::to_string(kernels::thread_count())},
                                     {"isa", std::string(kernels::name(kernels::active_isa()))},
@@ -40,7 +34,7 @@ std::string environment(const ExecutionOptions& execution) {
                                     {"torch", TORCH_VERSION}});
 }
 
-// A run about to be executed: new, or one that goes on from its newest checkpoint.
+// A run about to be executed: new, or resumed from its newest checkpoint.
 struct Session {
   train::Experiment experiment;
   train::DataSets data;
@@ -53,9 +47,10 @@ Session begin(const RunOptions& options) {
   session.experiment = train::load_experiment(options.file, options.overrides);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), environment(options.execution),
-                                  train::describe_data(session.experiment.data)};
-  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
+  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment),
+                                  environment(options.execution), train::describe_data(session.experiment.data)};
+  session.writer =
+      std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());
   return session;
 }
@@ -65,20 +60,24 @@ Session resume(const RunOptions& options) {
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
   const archive::RunSummary summary = archive::summarize(folder);
   if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
-    throw UserError(folder.string(), fmt::format("recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
-                    "resume it with a program of its own version");
+    throw UserError(
+        folder.string(),
+        fmt::format("was recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
+        "resume it with the isobit that started it");
   }
   const auto experiment = folder / "experiment.toml";
   if (std::filesystem::exists(experiment) && is_script(archive::read_file(experiment))) {
-    throw UserError(folder.string(), "is a Python program's record, which its program resumes", "run the program again with isobit.record(resume=True)");
+    throw UserError(folder.string(), "is the record of a Python program",
+                    "resume it by running the program again with isobit.record(resume=True)");
   }
-  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
+  session.writer =
+      std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
   session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
   train::expect_data(session.writer->data(), session.experiment.data);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
-  fmt::print(stderr, "run {} goes on after step {}\n", folder.string(), session.trainer->steps_done());
+  fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());
   return session;
 }
 
@@ -110,7 +109,8 @@ class RunListener : public train::Recorder {
   double seconds_ = 0;
 };
 
-void print_result(const Session& session, const RunListener& listener, const char* state, const std::string& weights, bool json) {
+void print_result(const Session& session, const RunListener& listener, const char* state, const std::string& weights,
+                  bool json) {
   if (!json) {
     if (!weights.empty()) fmt::print("weights {}\n", weights);
     return;
@@ -127,62 +127,68 @@ void print_result(const Session& session, const RunListener& listener, const cha
   fmt::print("{}\n", result.dump());
 }
 
-int execute(Session& session, bool json) {
+RunOutcome execute(Session& session, bool json) {
+  const std::filesystem::path folder = session.writer->folder();
   const aten::OperatorSwitch on;
   const StopSignal stop;
   RunListener listener(*session.writer, session.experiment, *session.trainer);
   try {
-    if (train::execute(*session.trainer, session.trainer->timetable().steps(), listener, stop.flag()) == train::Outcome::interrupted) {
+    if (train::execute(*session.trainer, session.trainer->timetable().steps(), listener, stop.flag()) ==
+        train::Outcome::interrupted) {
       print_result(session, listener, "interrupted", "", json);
-      fmt::print(stderr, "isobit: interrupted after step {}; go on with: isobit run --resume {}\n", session.trainer->steps_done(),
-                 session.writer->folder().string());
-      return kInterruptedExit;
+      fmt::print(stderr, "isobit: interrupted after step {}; resume with: isobit run --resume {}\n",
+                 session.trainer->steps_done(), session.writer->folder().string());
+      return {kInterruptedExit, folder, ""};
     }
     const std::string weights = train::weights_name(session.trainer->weights_fingerprint());
     session.writer->finish(weights);
     print_result(session, listener, "finished", weights, json);
-    return 0;
+    return {0, folder, weights};
   } catch (const train::NotFinite& error) {
     session.writer->fail(error.what());
     print_result(session, listener, "failed", "", json);
-    fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or look at the data; nothing was changed by the step)\n",
+    fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or check the data; the step changed nothing)\n",
                session.writer->folder().string(), error.what());
-    return 1;
+    return {1, folder, ""};
   } catch (const UserError& error) {
     session.writer->fail(error.what());
     const std::string go_on = "isobit run --resume " + session.writer->folder().string();
-    throw UserError(error.place(), error.problem(), error.remedy().empty() ? go_on : error.remedy() + "; then " + go_on);
+    throw UserError(error.place(), error.problem(),
+                    error.remedy().empty() ? go_on : error.remedy() + "; then " + go_on);
   } catch (const std::exception& error) {
     session.writer->fail(error.what());
     throw;
   }
 }
 
-int run(const RunOptions& options) {
+}  // namespace
+
+RunOutcome run(const RunOptions& options) {
   if (options.file.empty() == options.resume.empty()) {
-    throw UserError("run", options.file.empty() ? "no experiment named" : "an experiment and --resume",
-                    "give a TOML file, or --resume RUN");
+    throw UserError("run", options.file.empty() ? "no experiment given" : "both an experiment and --resume given",
+                    "name either a TOML file or --resume RUN");
   }
   if (!options.resume.empty() && !options.overrides.empty()) {
-    throw UserError("--set", "a run that goes on keeps its experiment", "leave --set out, or start a new run");
+    throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
   }
   options.execution.apply();
   Session session = options.resume.empty() ? begin(options) : resume(options);
   return execute(session, options.json);
 }
 
-Action declare(CLI::App& app) {
+namespace {
+
+Action declare(OptionSet& app) {
   auto options = std::make_shared<RunOptions>();
-  app.add_option("file", options->file, "The experiment (docs/experiment.md)")->type_name("FILE.toml");
-  app.add_option("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->expected(1);
-  app.add_option("--resume", options->resume, "Go on with an interrupted run from its newest checkpoint")->type_name("RUN");
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
-  app.add_flag("--json", options->json, "One JSON object on stdout instead of the last line");
+  app.add("file", options->file, "The experiment (docs/experiment.md)").type("FILE.toml");
+  app.add("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
+      .type("KEY=VALUE")
+      .repeatable();
+  app.add("--resume", options->resume, "Resume an interrupted run from its newest checkpoint").type("RUN");
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.flag("--json", options->json, "One JSON object on stdout instead of the last line");
   options->execution.declare(app);
-  return [options] { return run(*options); };
+  return [options] { return run(*options).code; };
 }
 
 const CommandRegistration registration({.name = "run",

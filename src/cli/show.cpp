@@ -30,8 +30,7 @@ Json parsed(const std::string& text) {
   return value.is_discarded() ? Json(nullptr) : value;
 }
 
-void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder,
-                const std::string& record) {
+void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
   Json object = summary_json(summary);
   object["path"] = folder.string();
   object["record"] = record;
@@ -41,8 +40,7 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder,
-                const std::string& record) {
+void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
   fmt::print("run      {}\n", summary.id);
   fmt::print("path     {}\n", folder.string());
   fmt::print("state    {}{}\n", archive::to_string(summary.state),
@@ -69,7 +67,7 @@ int run(const Options& options) {
     } catch (const archive::UserError& error) {
       damage = error;
       summary.state = archive::RunState::damaged;
-      summary.weights.clear();  // what can not be trusted is not shown
+      summary.weights.clear();  // what cannot be trusted is not shown
       record = "damaged";
     }
   }
@@ -82,15 +80,11 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(CLI::App& app) {
+Action declare(OptionSet& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "A run's folder, id, beginning of an id, or last")
-      ->type_name("RUN")
-      ->required();
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")
-      ->type_name("DIR");
-  app.add_flag("--json", options->json,
-               "One object: what `log --json` says, and path, record, experiment, ...");
+  app.add("run", options->run, "A run's folder, id, beginning of an id, or last").type("RUN").required();
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.flag("--json", options->json, "One object: what `log --json` says, and path, record, experiment, ...");
   return [options] { return run(*options); };
 }
 

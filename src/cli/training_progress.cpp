@@ -47,8 +47,10 @@ void TrainingProgress::step(const train::StepReport& report) {
 
 void TrainingProgress::metrics(const train::MetricsReport& report) {
   clear_line();
-  fmt::print(stderr, "epoch {}: train loss {:.4f}, accuracy {:.2f} %", report.epoch, report.train_loss, 100 * report.train_accuracy);
-  if (report.test) fmt::print(stderr, "; test loss {:.4f}, accuracy {:.2f} %", report.test->loss, 100 * report.test->accuracy);
+  fmt::print(stderr, "epoch {}: train loss {:.4f}, accuracy {:.2f} %", report.epoch, report.train_loss,
+             100 * report.train_accuracy);
+  if (report.test)
+    fmt::print(stderr, "; test loss {:.4f}, accuracy {:.2f} %", report.test->loss, 100 * report.test->accuracy);
   fmt::print(stderr, "\n");
 }
 

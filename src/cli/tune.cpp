@@ -1,4 +1,6 @@
-// isobit tune: measures the sizes that suit this machine's caches and writes them down. Speed only; the bits stay.
+// isobit tune: the measuring. Speed only; the bits stay.
+#include "cli/tune.h"
+
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -7,15 +9,11 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "archive/environment.h"
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "cli/bench_timing.h"
-#include "cli/command.h"
 #include "cli/execution_options.h"
-#include "cli/usage.h"
 #include "contract/philox.h"
 #include "kernels/conv2d.h"
 #include "kernels/isa.h"
@@ -31,7 +29,8 @@ constexpr double kWorthIt = 0.98;  // a candidate is taken where it saves 2 % or
 
 std::vector<float> values(std::int64_t n) {
   std::vector<float> x(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(contract::random_word(7, i) >> 8) * 0x1p-24f - 0.5f;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(contract::random_word(7, i) >> 8) * 0x1p-24f - 0.5f;
   return x;
 }
 
@@ -39,11 +38,16 @@ std::vector<float> values(std::int64_t n) {
 class Work {
  public:
   Work() {
-    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{768, 768, 768}, {64, 512, 784}, {784, 512, 64}, {1800, 768, 192}}) add_product(m, n, k);
-    for (const auto& [n, c, size] : {std::array<std::int64_t, 3>{8, 64, 32}, {16, 64, 16}, {16, 128, 8}, {2, 64, 56}, {32, 6, 14}}) add_convolution(n, c, size);
+    for (const auto& [m, n, k] :
+         {std::array<std::int64_t, 3>{768, 768, 768}, {64, 512, 784}, {784, 512, 64}, {1800, 768, 192}})
+      add_product(m, n, k);
+    for (const auto& [n, c, size] :
+         {std::array<std::int64_t, 3>{8, 64, 32}, {16, 64, 16}, {16, 128, 8}, {2, 64, 56}, {32, 6, 14}})
+      add_convolution(n, c, size);
   }
 
-  // Time under `candidate` over that under `before`: the median of interleaved rounds for every item, their geometric mean.
+  // Time under `candidate` over that under `before`: the median of interleaved rounds for every item, their geometric
+  // mean.
   [[nodiscard]] double ratio(const Tuning& candidate, const Tuning& before, int rounds) const {
     const auto timed = [](const std::function<void()>& item, const Tuning& sizes) {
       kernels::set_tuning(sizes);
@@ -54,7 +58,8 @@ class Work {
       item();
       std::vector<double> ratios;
       for (int round = 0; round < rounds; ++round) {
-        const double first = timed(item, round % 2 == 0 ? before : candidate), second = timed(item, round % 2 == 0 ? candidate : before);
+        const double first = timed(item, round % 2 == 0 ? before : candidate),
+                     second = timed(item, round % 2 == 0 ? candidate : before);
         ratios.push_back(round % 2 == 0 ? second / first : first / second);
       }
       log_sum += std::log(quantile(ratios, 0.5));
@@ -87,19 +92,12 @@ class Work {
   std::vector<std::function<void()>> items_;
 };
 
-struct Options {
-  std::string out;
-  int rounds = 7;
-  bool json = false, dry_run = false;
-  ExecutionOptions execution;
-};
-
 void progress(const std::string& text) {
   if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K{}", text);
 }
 
 // One size after the other, each at a half and twice its value as long as that gains.
-Tuning search(const Work& work, const Options& options, const std::atomic<bool>& stop, double& gain) {
+Tuning search(const Work& work, const TuneOptions& options, const std::atomic<bool>& stop, double& gain) {
   Tuning best;
   gain = 1;
   for (const kernels::TuningKey& key : kernels::tuning_keys()) {
@@ -125,10 +123,14 @@ Tuning search(const Work& work, const Options& options, const std::atomic<bool>&
   return {};
 }
 
-int tune(const Options& options) {
-  options.execution.apply();
+int tune(const TuneOptions& options) {
+  ExecutionOptions execution;
+  execution.threads = options.threads, execution.isa = options.isa;
+  execution.apply();
   const std::filesystem::path path = options.out.empty() ? archive::tuning_path() : std::filesystem::path(options.out);
-  if (path.empty()) throw archive::UserError("--out", "no place for the table: HOME is not set", "name a file with --out");
+  if (path.empty())
+    throw archive::UserError("--out", "no folder for the table is known, since HOME is not set",
+                             "name a file with --out");
   if (!options.dry_run) archive::expect_writable_tuning(path);  // before minutes are spent
   const StopSignal stop;
   const Work work;
@@ -139,37 +141,19 @@ int tune(const Options& options) {
     return kInterruptedExit;
   }
   if (!options.dry_run) archive::write_tuning(path, found);
-  nlohmann::ordered_json json{{"cpu", archive::cpu_name()}, {"threads", kernels::thread_count()},
-                              {"isa", std::string(kernels::name(kernels::active_isa()))}, {"file", options.dry_run ? "" : path.string()}, {"saved", 1 - gain}};
-  if (!options.json) fmt::print("{:20} {:>10} {:>10}\n", "size", "default", "tuned");
-  for (const kernels::TuningKey& key : kernels::tuning_keys()) {
-    json["sizes"][key.name] = found.*key.member;
-    if (!options.json) fmt::print("{:20} {:>10} {:>10}  {}\n", key.name, Tuning{}.*key.member, found.*key.member, key.meaning);
-  }
-  if (options.json) {
-    fmt::print("{}\n", json.dump());
-  } else {
-    fmt::print("{:.1f} % saved on products and convolutions; {}\n", 100 * (1 - gain), options.dry_run ? "nothing written" : "written to " + path.string());
-  }
+  print_tuning(found, {.file = options.dry_run ? "" : path.string(),
+                       .saved = 1 - gain,
+                       .measured = true,
+                       .threads = kernels::thread_count(),
+                       .isa = std::string(kernels::name(kernels::active_isa())),
+                       .json = options.json});
   return 0;
 }
 
-Action declare(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  app.add_option("--out", options->out, "File to write (default: $ISOBIT_TUNING, else isobit/tuning.json in $XDG_CONFIG_HOME or ~/.config)")->type_name("FILE");
-  app.add_option("--rounds", options->rounds, "Interleaved rounds whose median counts")->check(whole_number_from(1))->capture_default_str();
-  app.add_flag("--dry-run", options->dry_run, "Measure and print, write nothing");
-  app.add_flag("--json", options->json, "One JSON object on stdout");
-  app.add_option("--threads", options->execution.threads, "Threads that compute (default: all this process may use)")->type_name("N")->check(whole_number_from(1));
-  app.add_option("--isa", options->execution.isa, "Instruction set: auto, avx2, avx512, reference")->type_name("ISA");
-  return [options] { return tune(*options); };
-}
-
-const CommandRegistration registration({.name = "tune",
-                                        .summary = "Fit the kernels' sizes to this machine: speed only, the bits stay",
-                                        .example = "isobit tune\n  isobit tune --threads 1 --dry-run",
-                                        .rank = 65,
-                                        .declare = declare});
+const bool registered = [] {
+  tune_search() = tune;
+  return true;
+}();
 
 }  // namespace
 }  // namespace isobit::cli

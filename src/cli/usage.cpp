@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <charconv>
 #include <vector>
 
 #include "archive/suggest.h"
@@ -13,7 +12,8 @@ namespace isobit::cli {
 namespace {
 
 std::string lower_first(std::string text) {
-  if (text.size() > 1 && (text[1] == ' ' || std::islower(text[1]) != 0)) text[0] = static_cast<char>(std::tolower(text[0]));
+  if (text.size() > 1 && (text[1] == ' ' || std::islower(text[1]) != 0))
+    text[0] = static_cast<char>(std::tolower(text[0]));
   return text;
 }
 
@@ -76,22 +76,11 @@ std::string usage_message(const CLI::App& app, const Command* command, const CLI
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     message = missing_value(app, what);
   } else if (const std::string cryptic = "Could not convert: "; what.rfind(cryptic, 0) == 0) {
-    message = "can not read " + what.substr(cryptic.size());
+    message = "cannot read " + what.substr(cryptic.size());
   }
   if (message.empty()) message = what;
   for (char& c : message) c = c == '\n' ? ' ' : c;
   return message;
-}
-
-CLI::Validator whole_number_from(std::int64_t least) {
-  return CLI::Validator(
-      [least](const std::string& text) {
-        std::int64_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least) return std::string();
-        return fmt::format("'{}' is not a whole number from {} up", text, least);
-      },
-      "");
 }
 
 }  // namespace isobit::cli

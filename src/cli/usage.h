@@ -4,7 +4,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <string>
 
 #include "cli/command.h"
@@ -17,8 +16,5 @@ void check_first_word(int argc, char** argv);
 // The message of a parse error: `app` is the subcommand that was meant, `command` nullptr where that is the program
 // itself.
 [[nodiscard]] std::string usage_message(const CLI::App& app, const Command* command, const CLI::ParseError& error);
-
-// A whole number from `least` up (CLI11's own ranges print the largest double).
-[[nodiscard]] CLI::Validator whole_number_from(std::int64_t least);
 
 }  // namespace isobit::cli

@@ -1,8 +1,11 @@
 // isobit verify: executes a recorded run again and compares all that was recorded.
+#include "cli/verify.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "archive/run_export.h"
 #include "archive/run_record.h"
@@ -10,22 +13,13 @@
 #include "archive/user_error.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
-#include "cli/execution_options.h"
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
-#include "cli/usage.h"
 #include "cli/verify_script.h"
 #include "train/verification.h"
 
 namespace isobit::cli {
 namespace {
-
-struct VerifyOptions {
-  std::string run, runs, data, into;
-  std::int64_t from = 0, to = 0;  // 0: not given
-  bool json = false;
-  ExecutionOptions execution;
-};
 
 void show(void* context, const train::StepReport& report, std::int64_t last) {
   auto& progress = *static_cast<std::unique_ptr<TrainingProgress>*>(context);
@@ -35,29 +29,19 @@ void show(void* context, const train::StepReport& report, std::int64_t last) {
 
 // What is known when a verification ends, in whatever way.
 struct Judgement {
-  std::string folder;                    // "" until the run is found
-  std::string recorded_weights;          // "" until the record is read
+  std::string folder;                     // "" until the run is found
+  std::string recorded_weights;           // "" until the record is read
+  std::string settings;                   // of a Python program: how it was executed again
   std::optional<train::Verdict> verdict;  // nothing: an error came first
 };
 
-// A Python program's record is the Python package's to judge, with the options that it knows.
-void hand_over(const VerifyOptions& options, const std::filesystem::path& place) {
-  if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
-    throw archive::UserError(place.string(), "is a Python program's record, which is verified as a whole and on the CPU",
-                             "leave out --from, --to, --data and --device");
-  }
-  std::vector<std::string> words;
-  if (options.execution.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.execution.threads)});
-  if (options.execution.isa != "auto") words.insert(words.end(), {"--isa", options.execution.isa});
-  if (options.json) words.emplace_back("--json");
-  verify_script(place, words);
-}
-
 // A run's folder: that of the archive, or one unpacked from an exported file.
-std::filesystem::path find_or_unpack(const VerifyOptions& options, std::unique_ptr<archive::TemporaryFolder>& temporary) {
+std::filesystem::path find_or_unpack(const VerifyOptions& options,
+                                     std::unique_ptr<archive::TemporaryFolder>& temporary) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(options.run, ignored)) {
-    if (!options.into.empty()) throw archive::UserError("--into", "is for exported files", "name a file made by isobit export");
+    if (!options.into.empty())
+      throw archive::UserError("--into", "is only for exported files", "name a file written by isobit export");
     return archive::find_run(archive::runs_folder(options.runs), options.run);
   }
   if (!options.into.empty()) return archive::import_run(options.run, options.into);
@@ -74,10 +58,14 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
   if (is_script(record.experiment())) {
-    // The package unpacks the file itself; nothing is cleaned up once it has taken this process's place.
-    const std::filesystem::path place = temporary ? std::filesystem::path(options.run) : folder;
-    temporary.reset();
-    hand_over(options, place);
+    ScriptVerdict judged = verify_script(record, options, so_far.folder);
+    so_far.verdict = std::move(judged.verdict);
+    so_far.settings = std::move(judged.settings);
+    return;
+  }
+  if (!options.arguments.empty() || !options.repository.empty()) {
+    throw archive::UserError(so_far.folder, "is a record of isobit run and has no script",
+                             "leave out --repository and everything after --");
   }
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
@@ -94,12 +82,13 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
 // One line for people. Where nothing can be said it belongs on stderr.
 std::string sentence(const Judgement& judgement) {
   const train::Verdict& verdict = *judgement.verdict;
-  if (verdict.interrupted) return fmt::format("interrupted; nothing can be said of {}", judgement.folder);
+  if (verdict.interrupted) return fmt::format("interrupted; no verdict on {}", judgement.folder);
   if (verdict.difference) {
     const train::Difference& d = *verdict.difference;
     return fmt::format("different at step {}: {} recorded {}, recomputed {}", d.step, d.what, d.recorded, d.recomputed);
   }
-  if (verdict.whole) return fmt::format("identical: {} steps, weights {}", verdict.last, verdict.weights);
+  const std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
+  if (verdict.whole) return fmt::format("identical: {} steps, weights {}{}", verdict.last, verdict.weights, settings);
   return fmt::format("identical in steps {}..{}", verdict.first, verdict.last);
 }
 
@@ -108,9 +97,15 @@ bool judged(const Judgement& judgement) { return judgement.verdict && !judgement
 // docs/cli.md describes it; every key is always there.
 void print_json(const Judgement& judgement, const std::string& message) {
   const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
-  Json object{{"verdict", "cannot-judge"}, {"path", text(judgement.folder)}, {"from", nullptr},       {"to", nullptr},
-              {"whole", nullptr},          {"weights", nullptr},             {"recorded_weights", text(judgement.recorded_weights)},
-              {"difference", nullptr},     {"message", message}};
+  Json object{{"verdict", "cannot-judge"},
+              {"path", text(judgement.folder)},
+              {"from", nullptr},
+              {"to", nullptr},
+              {"whole", nullptr},
+              {"weights", nullptr},
+              {"recorded_weights", text(judgement.recorded_weights)},
+              {"difference", nullptr},
+              {"message", message}};
   if (judged(judgement)) {
     const train::Verdict& verdict = *judgement.verdict;
     object["verdict"] = verdict.difference ? "different" : "identical";
@@ -119,11 +114,14 @@ void print_json(const Judgement& judgement, const std::string& message) {
     object["whole"] = verdict.whole;
     object["weights"] = text(verdict.weights);
     if (const auto& d = verdict.difference) {
-      object["difference"] = {{"step", d->step}, {"what", d->what}, {"recorded", d->recorded}, {"recomputed", d->recomputed}};
+      object["difference"] = {
+          {"step", d->step}, {"what", d->what}, {"recorded", d->recorded}, {"recomputed", d->recomputed}};
     }
   }
   fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
 }
+
+}  // namespace
 
 int verify(const VerifyOptions& options) {
   Judgement judgement;
@@ -143,24 +141,34 @@ int verify(const VerifyOptions& options) {
   return judgement.verdict->difference ? 1 : 0;
 }
 
-Action declare(CLI::App& app) {
+namespace {
+
+Action declare(OptionSet& app) {
   auto options = std::make_shared<VerifyOptions>();
-  app.add_option("run", options->run, "A run's folder, id, beginning of an id, last, or a file made by isobit export")->type_name("RUN")->required();
-  app.add_option("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)")->type_name("DIR");
-  app.add_option("--into", options->into, "Unpack an exported file into this archive and keep it")->type_name("DIR");
-  app.add_option("--data", options->data, "Folder of the data files, where they moved")->type_name("PATH");
-  app.add_option("--from", options->from, "First step to compare (default: 1)")->type_name("STEP")->check(whole_number_from(1));
-  app.add_option("--to", options->to, "Last step to compare (default: the run's last)")->type_name("STEP")->check(whole_number_from(1));
-  app.add_flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
+  app.add("run", options->run, "A run's folder, id, beginning of an id, last, or a file written by isobit export")
+      .type("RUN")
+      .required();
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.add("--into", options->into, "Unpack an exported file into this archive and keep it").type("DIR");
+  app.add("--data", options->data, "Folder of the data files, if they moved").type("PATH");
+  app.add("--from", options->from, "First step to compare (default: 1)").type("STEP").at_least(1);
+  app.add("--to", options->to, "Last step to compare (default: the run's last)").type("STEP").at_least(1);
+  app.add("--repository", options->repository,
+          "For a Python program: the folder of its repository and data (default: here)")
+      .type("DIR");
+  app.flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   options->execution.declare(app);
+  app.after_dashes(options->arguments, "arguments for a Python program's script instead of the recorded ones");
   return [options] { return verify(*options); };
 }
 
-const CommandRegistration registration({.name = "verify",
-                                        .summary = "Execute a recorded run again and compare everything",
-                                        .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  isobit verify run.tar --data data",
-                                        .rank = 20,
-                                        .declare = declare});
+const CommandRegistration registration(
+    {.name = "verify",
+     .summary = "Execute a recorded run again and compare everything",
+     .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  "
+                "isobit verify run.tar --data data\n  isobit verify last --repository ~/project -- --epochs 2",
+     .rank = 20,
+     .declare = declare});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -1,27 +1,170 @@
 #include "cli/verify_script.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
+#include "archive/log_lines.h"
+#include "archive/run_export.h"
 #include "archive/user_error.h"
+#include "cli/child_process.h"
+#include "contract/platform.h"
 
 namespace isobit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using archive::RunRecord;
+using archive::UserError;
+using train::Difference;
+
+struct Settings {
+  int threads = 1;
+  std::string isa;
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", isa);
+  }
+};
+
+// Where nothing is asked for: other threads and another instruction set than recorded.
+Settings other_settings(const RunRecord& record, const ExecutionOptions& asked) {
+  Settings settings{asked.threads, asked.isa};
+  const auto environment = nlohmann::json::parse(record.environment(), nullptr, false);
+  const auto recorded = [&](const char* key) {
+    const auto* run = environment.is_object() && environment.contains("run") ? &environment["run"] : nullptr;
+    const bool there = run != nullptr && run->is_object() && run->contains(key) && (*run)[key].is_string();
+    return there ? (*run)[key].get<std::string>() : std::string();
+  };
+  if (settings.threads == 0) settings.threads = recorded("threads") == "1" || recorded("threads").empty() ? 2 : 1;
+  if (settings.isa == "auto") {
+    const std::string isa = recorded("isa");
+    settings.isa = isa == "avx512" ? "avx2" : isa == "reference" ? "auto" : "reference";
+  }
+  return settings;
+}
+
+// The one record that the program left in `runs`.
+RunRecord second_record(const fs::path& runs) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
+    if (!it->path().filename().string().starts_with('.')) found.push_back(it->path());
+  }
+  if (found.size() != 1)
+    throw UserError("", fmt::format("the program wrote {} records instead of one", found.size()), "");
+  return RunRecord::open(found[0]);
+}
+
+// False: it was interrupted.
+bool execute_again(const RunRecord& record, const VerifyOptions& options, const Settings& settings,
+                   const fs::path& work) {
+  const char* named = std::getenv("ISOBIT_PYTHON");
+  const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
+  std::vector<std::string> words = {python,
+                                    "-m",
+                                    "isobit._verify",
+                                    fs::absolute(record.folder()).string(),
+                                    work.string(),
+                                    "--threads",
+                                    std::to_string(settings.threads),
+                                    "--isa",
+                                    settings.isa,
+                                    "--repository",
+                                    options.repository.empty() ? "." : options.repository,
+                                    "--"};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  const ChildResult result = run_child(words);
+  if (result.code == 0) return true;
+  if (result.code == 128 + SIGINT || result.code == 128 + SIGTERM) return false;
+  if (result.code == 2 && !result.output.empty())
+    throw UserError("", result.output.substr(0, result.output.find_last_not_of('\n') + 1), "");
+  throw UserError(python, fmt::format("'{} -m isobit._verify' {}", python, result.how_it_ended()),
+                  "set ISOBIT_PYTHON to a Python that has this isobit");
+}
+
+std::optional<Difference> difference_at(std::int64_t step, const char* what, const std::string& recorded,
+                                        const std::string& recomputed) {
+  const auto shown = [](const std::string& text) { return text.empty() ? "nothing" : text; };
+  if (recorded == recomputed) return {};
+  return Difference{step, what, shown(recorded), shown(recomputed)};
+}
+
+std::optional<Difference> different_step(const archive::StepLine& a, const archive::StepLine& b) {
+  if (auto d = difference_at(a.step, "epoch", std::to_string(a.epoch), std::to_string(b.epoch))) return d;
+  if (auto d = difference_at(a.step, "batch", a.batch, b.batch)) return d;
+  if (auto d = difference_at(a.step, "loss", fmt::format("{:08x}", a.loss_bits), fmt::format("{:08x}", b.loss_bits)))
+    return d;
+  if (auto d = difference_at(a.step, "weights", a.weights, b.weights)) return d;
+  return difference_at(a.step, "optimizer", a.optimizer, b.optimizer);
+}
+
+std::optional<Difference> different_count(std::int64_t step, const char* what, std::size_t a, std::size_t b) {
+  return difference_at(step, what, std::to_string(a), std::to_string(b));
+}
+
+template <class Line>
+std::string line_of(const Line& line) {
+  const std::string text = format_line(line);
+  return text.substr(0, text.size() - 1);
+}
+
+std::optional<Difference> different_evaluation(const RunRecord& a, const RunRecord& b, std::int64_t last) {
+  if (!a.evaluations() || !b.evaluations()) return {};  // records of earlier versions have none
+  const auto &before = *a.evaluations(), &now = *b.evaluations();
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (auto d = difference_at(before[i].step, "evaluated batches", before[i].batches, now[i].batches)) return d;
+    if (auto d = difference_at(before[i].step, "evaluated batches", line_of(before[i]), line_of(now[i]))) return d;
+  }
+  return different_count(last, "evaluations", before.size(), now.size());
+}
+
+std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b) {
+  const std::size_t steps = std::min(a.steps().size(), b.steps().size());
+  for (std::size_t i = 0; i < steps; ++i) {
+    if (auto d = different_step(a.steps()[i], b.steps()[i])) return d;
+  }
+  if (auto d = different_count(static_cast<std::int64_t>(steps + 1), "steps", a.steps().size(), b.steps().size()))
+    return d;
+  const auto last = static_cast<std::int64_t>(steps);
+  for (std::size_t i = 0; i < std::min(a.metrics().size(), b.metrics().size()); ++i) {
+    if (auto d = difference_at(a.metrics()[i].step, "metrics", line_of(a.metrics()[i]), line_of(b.metrics()[i])))
+      return d;
+  }
+  if (auto d = different_count(last, "metrics", a.metrics().size(), b.metrics().size())) return d;
+  if (auto d = different_evaluation(a, b, last)) return d;
+  return difference_at(last, "weights", a.weights(), b.weights());
+}
+
+}  // namespace
 
 bool is_script(const std::string& experiment) { return ("\n" + experiment).find("\n[script]\n") != std::string::npos; }
 
-void verify_script(const std::filesystem::path& folder, const std::vector<std::string>& options) {
-  const char* named = std::getenv("ISOBIT_PYTHON");
-  const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
-  std::vector<std::string> words = {python, "-m", "isobit", "verify", std::filesystem::absolute(folder).string()};
-  words.insert(words.end(), options.begin(), options.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  ::execvp(python.c_str(), pointers.data());
-  throw archive::UserError(python, std::strerror(errno), "name a Python that has isobit in $ISOBIT_PYTHON");
+ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
+  if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
+    throw UserError(named, "is the record of a Python program; it can only be verified as a whole and on the CPU",
+                    "leave out --from, --to, --data and --device");
+  }
+  if (record.contract() != contract::kContractVersion) {
+    throw UserError(named,
+                    fmt::format("was recorded under {}, this program computes by {}", record.contract(),
+                                contract::kContractVersion),
+                    "verify it with the isobit that recorded it");
+  }
+  const Settings settings = other_settings(record, options.execution);
+  const archive::TemporaryFolder work;
+  if (!execute_again(record, options, settings, work.path())) return {{{}, 0, 0, "", false, true}, settings.text()};
+  const RunRecord second = second_record(work.path() / "runs");
+  ScriptVerdict result{
+      {first_difference(record, second), 1, static_cast<std::int64_t>(record.steps().size()), "", true, false},
+      settings.text()};
+  if (!result.verdict.difference) result.verdict.weights = second.weights();
+  return result;
 }
 
 }  // namespace isobit::cli

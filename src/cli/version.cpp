@@ -1,9 +1,5 @@
 #include "cli/version.h"
 
-#if __has_include(<torch/version.h>)
-#include <torch/version.h>
-#endif
-
 #include "contract/platform.h"
 
 namespace isobit::cli {
@@ -14,8 +10,8 @@ std::string version_text() {
 #else
   const std::string compiler = "gcc " + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__);
 #endif
-#if defined(TORCH_VERSION)
-  const std::string torch = std::string(", torch ") + TORCH_VERSION;
+#if defined(ISOBIT_TORCH_VERSION)
+  const std::string torch = std::string(", torch ") + ISOBIT_TORCH_VERSION;
 #else
   const std::string torch;
 #endif

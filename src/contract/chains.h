@@ -1,8 +1,9 @@
 // What is carried along a chain: products, running extrema, reductions by index (contract, sections 1 and 4).
 //
 //   Factor            a product; + multiplies, so that the pairwise tree serves products; starts at 1
-//   takes_over        whether x, met after the extremum so far, takes its place: the last NaN, else the last of the largest
-//   reduced_by_index  an element with its n occurrences in ascending order: sums in leaves of 512, each a chain from +0, and
+//   takes_over        whether x, met after the extremum so far, takes its place: the last NaN, else the last of the
+//   largest reduced_by_index  an element with its n occurrences in ascending order: sums in leaves of 512, each a chain
+//   from +0, and
 //                     the tree; else a chain
 //
 // Host and device; no state; no exceptions.

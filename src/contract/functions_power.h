@@ -19,7 +19,7 @@ ISOBIT_CONTRACT_BEGIN
   constexpr double kTwoOverLogTwo = 0x1.71547652b82fep+1;
   constexpr std::uint64_t kFraction = (1ull << 52) - 1;
   constexpr std::uint64_t kRootTwo = 0x6a09e667f3bcdull;  // sqrt(2)'s fraction
-  const double wide = static_cast<double>(x);              // normal for every x
+  const double wide = static_cast<double>(x);             // normal for every x
   std::uint64_t bits;
   std::memcpy(&bits, &wide, sizeof bits);
   std::int32_t e = static_cast<std::int32_t>(bits >> 52) - 1023;

@@ -33,13 +33,11 @@ inline constexpr float kHalfPi2 = -0x1.ee59dap-50f;
                                        0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
   const std::uint32_t bits = bits_of(x) & 0x7fffffffu;
   const std::uint64_t significand = (bits & 0x7fffffu) | 0x800000u;
-  const int start =
-      static_cast<int>(bits >> 23) - 150 - 2 + 32;  // first digit of weight below 4 in the product
+  const int start = static_cast<int>(bits >> 23) - 150 - 2 + 32;  // first digit of weight below 4 in the product
   const int word = start / 32 & 7, shift = start % 32;
   std::uint32_t digits[3];
   for (int i = 0; i < 3; ++i) {
-    const std::uint64_t pair =
-        static_cast<std::uint64_t>(kDigits[(word + i) & 7]) << 32 | kDigits[(word + i + 1) & 7];
+    const std::uint64_t pair = static_cast<std::uint64_t>(kDigits[(word + i) & 7]) << 32 | kDigits[(word + i + 1) & 7];
     digits[i] = static_cast<std::uint32_t>(pair << shift >> 32);
   }
   const std::uint64_t turns =

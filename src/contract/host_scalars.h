@@ -206,10 +206,12 @@ struct Fixed {
 // would take an argument whose cosine comes within that of a midpoint of two binary64 numbers (chance 2^-220).
 [[nodiscard]] inline double cosine_rounded(double x) {
   // 2 pi and pi truncated to 384 fraction bits, little end first (tests compare them with MPFR's constant).
-  constexpr host::Fixed kTwoPi = {{0x7ca8cd9e69d218d9ull, 0x8a5043cc71a026efull, 0x105df531d89cd912ull, 0x48127044533e63a0ull,
-                                     0x2633145c06e0e689ull, 0x487ed5110b4611a6ull, 0x0000000000000006ull}};
-  constexpr host::Fixed kPi = {{0xbe5466cf34e90c6cull, 0x452821e638d01377ull, 0x082efa98ec4e6c89ull, 0xa4093822299f31d0ull,
-                                     0x13198a2e03707344ull, 0x243f6a8885a308d3ull, 0x0000000000000003ull}};
+  constexpr host::Fixed kTwoPi = {{0x7ca8cd9e69d218d9ull, 0x8a5043cc71a026efull, 0x105df531d89cd912ull,
+                                   0x48127044533e63a0ull, 0x2633145c06e0e689ull, 0x487ed5110b4611a6ull,
+                                   0x0000000000000006ull}};
+  constexpr host::Fixed kPi = {{0xbe5466cf34e90c6cull, 0x452821e638d01377ull, 0x082efa98ec4e6c89ull,
+                                0xa4093822299f31d0ull, 0x13198a2e03707344ull, 0x243f6a8885a308d3ull,
+                                0x0000000000000003ull}};
   x = x < 0 ? -x : x;
   if (!(x <= 0x1p20)) return std::numeric_limits<double>::quiet_NaN();
   if (x < 0x1p-28) return 1.0;  // 1 - x^2 / 2 lies within 2^-57 of 1

@@ -54,11 +54,13 @@ ISOBIT_HOST_DEVICE inline void sgd_element(const SgdCoefficients& c, Lane& param
 }
 
 template <class Lane>
-ISOBIT_HOST_DEVICE inline void adam_element(const AdamCoefficients& c, Lane& parameter, Lane gradient,
-                                            Lane& exp_avg, Lane& exp_avg_sq) {
+ISOBIT_HOST_DEVICE inline void adam_element(const AdamCoefficients& c, Lane& parameter, Lane gradient, Lane& exp_avg,
+                                            Lane& exp_avg_sq) {
   if (c.with_weight_decay) {
-    if (c.decoupled) parameter = parameter * Lane(c.shrink);
-    else gradient = fma(Lane(c.weight_decay), parameter, gradient);
+    if (c.decoupled)
+      parameter = parameter * Lane(c.shrink);
+    else
+      gradient = fma(Lane(c.weight_decay), parameter, gradient);
   }
   exp_avg = lerp_step(exp_avg, gradient, c.lerp_weight);
   exp_avg_sq = fma(Lane(c.square_weight) * gradient, gradient, exp_avg_sq * Lane(c.beta2));

@@ -11,9 +11,9 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-[[nodiscard]] ISOBIT_HOST_DEVICE inline PhiloxBlock philox4x32_10(std::uint32_t c0, std::uint32_t c1,
-                                                                  std::uint32_t c2, std::uint32_t c3,
-                                                                  std::uint32_t k0, std::uint32_t k1) {
+[[nodiscard]] ISOBIT_HOST_DEVICE inline PhiloxBlock philox4x32_10(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
+                                                                  std::uint32_t c3, std::uint32_t k0,
+                                                                  std::uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = 0xD2511F53ull * c0;
     const std::uint64_t p1 = 0xCD9E8D57ull * c2;
@@ -44,9 +44,9 @@ struct PhiloxBlock {
 // Used for grain seeds (step, grain), epoch shuffles, initial weights, augmentation keys.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline std::uint64_t derive_key(std::uint64_t seed, std::uint32_t purpose,
                                                                  std::uint64_t a, std::uint32_t b) {
-  const PhiloxBlock block = philox4x32_10(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b,
-                                          0x80000000u | purpose, static_cast<std::uint32_t>(seed),
-                                          static_cast<std::uint32_t>(seed >> 32));
+  const PhiloxBlock block =
+      philox4x32_10(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b, 0x80000000u | purpose,
+                    static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   return block.word[0] | static_cast<std::uint64_t>(block.word[1]) << 32;
 }
 

@@ -19,8 +19,12 @@
 #define ISOBIT_ISA baseline
 #endif
 
-#define ISOBIT_CONTRACT_BEGIN namespace isobit::contract { inline namespace ISOBIT_ISA {
-#define ISOBIT_CONTRACT_END } }
+#define ISOBIT_CONTRACT_BEGIN  \
+  namespace isobit::contract { \
+  inline namespace ISOBIT_ISA {
+#define ISOBIT_CONTRACT_END \
+  }                         \
+  }
 
 ISOBIT_CONTRACT_BEGIN
 

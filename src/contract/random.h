@@ -58,8 +58,8 @@ ISOBIT_FORMULA NormalPair<Lane> normals_of_words(IntOf<Lane> w0, IntOf<Lane> w1)
 }
 
 // One of low, low + 1, ..., low + range - 1 (modulo 2^64); range 0 stands for 2^64.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int64_t integer_of_words(std::uint32_t w0, std::uint32_t w1, std::int64_t low,
-                                                                      std::uint64_t range) {
+[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int64_t integer_of_words(std::uint32_t w0, std::uint32_t w1,
+                                                                      std::int64_t low, std::uint64_t range) {
   const std::uint64_t word = static_cast<std::uint64_t>(w1) << 32 | w0;
   const std::uint64_t offset = range == 0 ? word : high_product(word, range);
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);

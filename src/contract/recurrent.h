@@ -15,7 +15,8 @@ struct LstmStep {
 };
 // cell: the state before.
 template <class Lane>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) LstmStep<Lane> lstm_step(LstmStep<Lane> s, Lane cell) {
+[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) LstmStep<Lane> lstm_step(LstmStep<Lane> s,
+                                                                                                Lane cell) {
   s.i = sigmoid(s.i), s.f = sigmoid(s.f), s.g = tanh(s.g), s.o = sigmoid(s.o);
   s.c = s.f * cell + s.i * s.g;
   s.tanh_c = tanh(s.c);
@@ -46,12 +47,13 @@ template <class Lane>
 
 template <class Lane>
 struct GruStep {
-  Lane r, z, n;  // in: r and z their arguments, n the inputs' part of its own; after gru_step: their values
+  Lane r, z, n;   // in: r and z their arguments, n the inputs' part of its own; after gru_step: their values
   Lane hidden_n;  // the hidden state's part of n
   Lane h;
 };
 template <class Lane>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) GruStep<Lane> gru_step(GruStep<Lane> s, Lane hidden) {
+[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) GruStep<Lane> gru_step(GruStep<Lane> s,
+                                                                                              Lane hidden) {
   s.r = sigmoid(s.r), s.z = sigmoid(s.z);
   s.n = tanh(s.n + s.hidden_n * s.r);
   s.h = (hidden - s.n) * s.z + s.n;
@@ -64,8 +66,8 @@ struct GruGradient {
   Lane hidden;  // of the state before, without what passes the gates
 };
 template <class Lane>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) GruGradient<Lane> gru_backward(const GruStep<Lane>& s,
-                                                                                                  Lane hidden, Lane dh) {
+[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) GruGradient<Lane> gru_backward(
+    const GruStep<Lane>& s, Lane hidden, Lane dh) {
   GruGradient<Lane> d;
   d.hidden = dh * s.z;
   d.n = tanh_backward(dh - d.hidden, s.n);

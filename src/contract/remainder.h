@@ -34,7 +34,8 @@ struct WholeFraction {
   for (; steps > 0; steps -= steps < 32 ? steps : 32) rest = (rest << (steps < 32 ? steps : 32)) % divisor;
   if (rest == 0) return float_of(sign);
   // rest has at most 24 bits and is a multiple of 2^unit, unit >= -149: no rounding.
-  const float power = unit >= -126 ? float_of(static_cast<std::uint32_t>(unit + 127) << 23) : float_of(1u << (unit + 149));
+  const float power =
+      unit >= -126 ? float_of(static_cast<std::uint32_t>(unit + 127) << 23) : float_of(1u << (unit + 149));
   return float_of(bits_of(static_cast<float>(rest) * power) | sign);
 }
 

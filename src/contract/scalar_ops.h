@@ -21,9 +21,7 @@ ISOBIT_CONTRACT_BEGIN
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline bool any(bool m) { return m; }
 
-[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int32_t as_int(float a) {
-  return static_cast<std::int32_t>(bits_of(a));
-}
+[[nodiscard]] ISOBIT_HOST_DEVICE inline std::int32_t as_int(float a) { return static_cast<std::int32_t>(bits_of(a)); }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float as_float(std::int32_t a) {
   return float_of(static_cast<std::uint32_t>(a));
 }

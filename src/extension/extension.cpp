@@ -28,6 +28,7 @@
 namespace {
 
 thread_local std::string message;
+thread_local bool is_refusal = false;
 
 // Exceptions do not cross a C interface.
 template <class Function>
@@ -37,10 +38,13 @@ const char* reported(Function&& function) {
     return nullptr;
   } catch (const c10::Error& error) {
     message = error.what_without_backtrace();
+    is_refusal = isobit::aten::is_refusal(error);
   } catch (const std::exception& error) {
     message = error.what();
+    is_refusal = isobit::aten::is_refusal(error);
   } catch (...) {
     message = "unknown error";
+    is_refusal = false;
   }
   return message.c_str();
 }
@@ -62,6 +66,8 @@ void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
 }
 
 }  // namespace
+
+int isobit_is_refusal() { return is_refusal ? 1 : 0; }
 
 const char* isobit_enable() {
   return reported([] {
@@ -152,6 +158,8 @@ const char* isobit_operators(const char** lines) {
 const char* isobit_set_ops_command(const char* command) {
   return reported([command] { isobit::aten::set_ops_command(command); });
 }
+
+void isobit_set_refusal_type(void* type) { isobit::aten::set_refusal_type(static_cast<_object*>(type)); }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
 

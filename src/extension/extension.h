@@ -1,13 +1,17 @@
 // The operators as a shared library that any PyTorch process can load (ctypes, or torch.ops.load_library).
 //
-// C functions; each that returns no value of its own returns nullptr, or a message that stays valid until the thread's
-// next call. The switch is counted: as many isobit_disable as isobit_enable bring stock PyTorch back. Thread-safe as
-// aten/operator_switch.h and kernels/isa.h say. The Python package (python/isobit) is written on these functions.
+// C functions; each that returns no value of its own returns nullptr, or a message that stays valid until the
+// thread's next call; isobit_is_refusal tells whether it is a refusal's (aten/refusal.h). The switch is counted: as
+// many isobit_disable as isobit_enable bring stock PyTorch back. Thread-safe as aten/operator_switch.h and
+// kernels/isa.h say. The Python package (python/isobit) is written on these functions.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
+
+// Whether the last message that a function returned on this thread is a refusal's.
+int isobit_is_refusal();
 
 const char* isobit_enable();
 const char* isobit_disable();
@@ -34,11 +38,18 @@ const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();
 const char* isobit_begin_step(std::int64_t step);
 
-// Every operator registered at this moment and its class on the CPU (aten/classification.h), sorted by name: a line each,
-// "certified<TAB>aten::add<TAB>Tensor<TAB>the contract's section, or why". *lines stays valid until the thread's next call.
+// Every operator registered at this moment and its class on the CPU (aten/classification.h), sorted by name: a line
+// each, "certified<TAB>aten::add<TAB>Tensor<TAB>the contract's section, or why". *lines stays valid until the thread's
+// next call.
 const char* isobit_operators(const char** lines);
 // What refusals tell the user to call for that list; "isobit ops" unless set. Before the first isobit_enable.
 const char* isobit_set_ops_command(const char* command);
+// The Python class that PyTorch raises for refusals, as id() gives it; without it RuntimeError. It has to live as
+// long as the process: the caller keeps a reference for good. Before the first isobit_enable.
+void isobit_set_refusal_type(void* type);
+
+// The program's commands (cli/program.h); not where the library has the operators alone.
+int isobit_program(int argc, char** argv);
 
 // "isobit-0.1"
 const char* isobit_contract_version();

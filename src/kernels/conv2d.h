@@ -21,17 +21,12 @@ struct Conv2dShape {
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
 
-  [[nodiscard]] std::int64_t out_h() const {
-    return (h + 2 * pad_h - dilation_h * (kh - 1) - 1) / stride_h + 1;
-  }
-  [[nodiscard]] std::int64_t out_w() const {
-    return (w + 2 * pad_w - dilation_w * (kw - 1) - 1) / stride_w + 1;
-  }
+  [[nodiscard]] std::int64_t out_h() const { return (h + 2 * pad_h - dilation_h * (kh - 1) - 1) / stride_h + 1; }
+  [[nodiscard]] std::int64_t out_w() const { return (w + 2 * pad_w - dilation_w * (kw - 1) - 1) / stride_w + 1; }
 };
 
 // bias: [co] or nullptr.
-void conv2d_forward(const Conv2dShape& shape, const float* x, const float* weight, const float* bias,
-                    float* y);
+void conv2d_forward(const Conv2dShape& shape, const float* x, const float* weight, const float* bias, float* y);
 void conv2d_input_gradient(const Conv2dShape& shape, const float* dy, const float* weight, float* dx);
 void conv2d_weight_gradient(const Conv2dShape& shape, const float* x, const float* dy, float* dweight);
 

@@ -6,6 +6,9 @@
 
 #include <cstdint>
 
+#include "kernels/elementwise_list.h"
+#include "kernels/operators.h"
+
 namespace isobit::kernels {
 
 inline constexpr int kMostDimensions = 16;
@@ -22,15 +25,10 @@ struct Operand {
   std::int64_t stride[kMostDimensions] = {};  // in elements; 0 repeats the dimension, negative ones are allowed
 };
 
-enum class ExactBinary { add, subtract, multiply, divide };
+ISOBIT_OPERATORS(ExactBinary, ISOBIT_EXACT_BINARY)
 void exact_binary(ExactBinary op, const ElementShape& shape, const Operand& a, const Operand& b, float* y);
 
-enum class ExactUnary {
-  negate, absolute, floor, ceil, trunc,
-  sign,   // +0 for zeros of both signs and for NaN (sgn of a real number is the same)
-  round,  // to the nearest integer, ties to even
-  frac,   // x - trunc(x)
-};
+ISOBIT_OPERATORS(ExactUnary, ISOBIT_EXACT_UNARY)
 void exact_unary(ExactUnary op, const ElementShape& shape, const Operand& x, float* y);
 
 // x <= limit ? value : x (NaN stays)

@@ -3,9 +3,9 @@
 // Owns the two digit sums of a tensor and its top limb t. A later grain with a larger top limb raises t: the
 // digits kept so far move down one limb or fall out, as they would have if t had been known from the start.
 // So the result does not depend on the order of the grains.
-// Where the digits lie is the Digits' matter: ExactAccumulator's lie on the host, src/train has some of a tensor's device;
-// x and out of the calls lie there too, and the caller is in that device's DeviceScope.
-// Not thread-safe (one accumulator, one caller); uses the pool.
+// Where the digits lie is the Digits' matter: ExactAccumulator's lie on the host, src/train has some of a tensor's
+// device; x and out of the calls lie there too, and the caller is in that device's DeviceScope. Not thread-safe (one
+// accumulator, one caller); uses the pool.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,8 @@ class ExactAccumulatorOf : public ExactAccumulation {
  public:
   // `memory`: what Digits are made with.
   template <class... Memory>
-  explicit ExactAccumulatorOf(std::int64_t n, const Memory&... memory) : ExactAccumulation(n), hi_(n, memory...), lo_(n, memory...) {}
+  explicit ExactAccumulatorOf(std::int64_t n, const Memory&... memory)
+      : ExactAccumulation(n), hi_(n, memory...), lo_(n, memory...) {}
 
   // Adds a grain of size() values. False, and nothing changed, if one of them is NaN or infinite.
   // std::length_error beyond 2^17 grains.

@@ -138,7 +138,7 @@ void form_q(const QrProblem& p, const Reflections& h) {
 }  // namespace
 
 void householder_qr(const QrProblem& problem) {
-  if (in_device_scope()) throw DeviceError("the QR factorisation exists on the host only");
+  if (in_device_scope()) throw DeviceError("the QR factorisation has no GPU kernel");
   const FloatEnvironment environment;
   Reflections reflections(problem.m, std::min(problem.m, problem.n));
   factor(problem, reflections);

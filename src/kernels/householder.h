@@ -1,8 +1,8 @@
 // The QR factorisation by Householder's reflections, as LAPACK's geqrf and orgqr define it, in a fixed order (contract,
 // section 13).
 //
-// Computed in binary64, the results rounded once. a [m, n]; k = min(m, n). On the host only: throws DeviceError within a
-// DeviceScope; std::bad_alloc. Thread-safe; uses the pool, bits do not depend on its size.
+// Computed in binary64, the results rounded once. a [m, n]; k = min(m, n). On the host only: throws DeviceError within
+// a DeviceScope; std::bad_alloc. Thread-safe; uses the pool, bits do not depend on its size.
 #pragma once
 
 #include <cstdint>

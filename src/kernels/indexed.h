@@ -18,8 +18,8 @@ struct Occurrences {
 };
 
 // destination [outer, rows, inner], source [outer, source_rows, inner]: where destination row r occurs,
-// destination = destination + s (alpha 1), else fma(alpha, s, destination), s the sum of its occurrences: leaves of 512,
-// each a chain of additions from +0, and the pairwise tree. Other rows are not touched.
+// destination = destination + s (alpha 1), else fma(alpha, s, destination), s the sum of its occurrences: leaves of
+// 512, each a chain of additions from +0, and the pairwise tree. Other rows are not touched.
 void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
                  float alpha, const float* source, float* destination);
 

@@ -22,7 +22,7 @@ struct AdamOptions {
   bool decoupled = false;  // AdamW: parameter *= 1 - lr * weight_decay first, gradient untouched
 };
 // step counts from 1. exp_avg and exp_avg_sq start at +0.
-void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient,
-               float* exp_avg, float* exp_avg_sq, std::int64_t n);
+void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, float* exp_avg,
+               float* exp_avg_sq, std::int64_t n);
 
 }  // namespace isobit::kernels

@@ -7,30 +7,15 @@
 
 #include <cstdint>
 
+#include "kernels/operators.h"
+#include "kernels/pointwise_list.h"
+
 namespace isobit::kernels {
 
-enum class Unary {
-  exp, expm1, log, log1p, tanh, sigmoid, erf, sin, cos, sinpi, cospi,
-  relu,        // x < 0 ? +0 : x  (NaN stays NaN, -0 stays -0)
-  rsqrt,       // 1 / sqrt(x)
-  silu,        // x * sigmoid(x)
-  gelu,        // (0.5 * x) * (1 + erf(x * RN(sqrt(1/2))))
-  gelu_tanh,   // docs/contract.md, section 10
-  square,      // x * x
-  reciprocal,  // 1 / x
-  sqrt,        // IEEE
-};
+ISOBIT_OPERATORS(Unary, ISOBIT_UNARY)
 void unary(Unary op, const float* x, float* y, std::int64_t n);
 
-enum class Binary {
-  maximum, minimum,    // section 1 rules
-  relu_backward,       // (dy, x or y): x <= 0 ? +0 : dy  (NaN x: dy, as threshold_backward does)
-  sigmoid_backward,    // (dy, y): dy * (y * (1 - y))
-  tanh_backward,       // (dy, y): dy * (1 - y * y), y * y rounded
-  silu_backward,       // (dy, x): s = sigmoid(x); dy * (s * fma(x, 1 - s, 1))
-  gelu_backward,       // (dy, x): docs/contract.md, section 10
-  gelu_tanh_backward,  // (dy, x): the same
-};
+ISOBIT_OPERATORS(Binary, ISOBIT_BINARY)
 void binary(Binary op, const float* a, const float* b, float* y, std::int64_t n);
 
 // y = fma(alpha, b, a): add and sub with alpha other than 1 (sub passes -alpha).

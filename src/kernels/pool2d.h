@@ -14,16 +14,15 @@ namespace isobit::kernels {
 
 struct Pool2dShape {
   std::int64_t planes = 0, h = 0, w = 0, out_h = 0, out_w = 0;
-  std::int64_t kh = 1, kw = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1,
-               dilation_w = 1;
+  std::int64_t kh = 1, kw = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1;
 };
 
 void max_pool2d(const Pool2dShape& shape, const float* x, float* y, std::int64_t* index);
 void max_pool2d_backward(const Pool2dShape& shape, const float* dy, const std::int64_t* index, float* dx);
 
 // divisor_override 0: kernel size clipped to the padded image if count_include_pad, else elements inside.
-void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override,
-                    const float* x, float* y);
+void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override, const float* x,
+                    float* y);
 void average_pool2d_backward(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override,
                              const float* dy, float* dx);
 

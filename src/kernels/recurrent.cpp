@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "kernels/cpu/host_table.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/float_environment.h"
 #include "kernels/matmul.h"
 #include "kernels/reduce.h"
@@ -64,8 +64,9 @@ void recurrent_backward(const RecurrentBackward& problem) {
   const RecurrentShape& s = problem.shape;
   const bool gru = s.cell == RecurrentCell::gru;
   Workspace workspace;
-  float* const carried =
-      s.cell == RecurrentCell::lstm ? problem.dc0 : gru ? workspace.floats(s.batch() * s.hidden) : nullptr;
+  float* const carried = s.cell == RecurrentCell::lstm ? problem.dc0
+                         : gru                         ? workspace.floats(s.batch() * s.hidden)
+                                                       : nullptr;
   active_host_table().recurrent_steps_backward(problem, carried);
   const float* const dgates = gru ? problem.dhidden_gates : problem.dgates;
   if (problem.dh0 != nullptr) initial_gradient(problem, dgates, gru ? carried : nullptr);
@@ -75,11 +76,6 @@ void recurrent_backward(const RecurrentBackward& problem) {
     previous_hidden(problem, previous);
     step_products(s, s.width(), s.hidden, dgates, previous, problem.dweight);
   }
-}
-
-void step_products(const RecurrentShape& shape, std::int64_t m, std::int64_t n, const float* a, const float* b, float* c) {
-  const FloatEnvironment environment;
-  active_host_table().step_products(shape, m, n, a, b, c);
 }
 
 // Section 4 sums of each step, runs of steps with the same rows at once; then one chain over the steps.

@@ -45,8 +45,8 @@ struct RecurrentForward {
   float* h = nullptr;             // [batch, hidden]: the state, from the first to the last of every sequence
   float* c = nullptr;             // LSTM: the same
   float* y = nullptr;             // [all rows, hidden]
-  // What backward needs; nullptr where there will be none. LSTM: cells c and tanh(c); GRU: the hidden state's part of n,
-  // before it is multiplied by r. [all rows, hidden]
+  // What backward needs; nullptr where there will be none. LSTM: cells c and tanh(c); GRU: the hidden state's part of
+  // n, before it is multiplied by r. [all rows, hidden]
   float* cells = nullptr;
   float* tanh_cells = nullptr;
   float* hidden_n = nullptr;
@@ -60,8 +60,8 @@ struct RecurrentBackward {
   const float *h0 = nullptr, *c0 = nullptr;  // [batch, hidden]
   // Gradients of y, of the last h and c of every sequence; nullptr: none.
   const float *dy = nullptr, *dh = nullptr, *dc = nullptr;
-  float* dgates = nullptr;         // [all rows, width]: of the inputs' part, before the gates' functions
-  float* dhidden_gates = nullptr;  // GRU: the same of the hidden state's part; others: it is dgates
+  float* dgates = nullptr;               // [all rows, width]: of the inputs' part, before the gates' functions
+  float* dhidden_gates = nullptr;        // GRU: the same of the hidden state's part; others: it is dgates
   float *dh0 = nullptr, *dc0 = nullptr;  // dh0 may be nullptr: not asked
   float* dbias = nullptr;                // [width], of the hidden state's bias; nullptr: not asked
   float* dweight = nullptr;              // [width, hidden]; nullptr: not asked
@@ -70,7 +70,8 @@ void recurrent_backward(const RecurrentBackward& problem);
 
 // Sums over the steps as autograd adds them, from the step that was taken last to the first: of the steps' products
 // a^T b [m, n], a [all rows, m], b [all rows, n]; and of the steps' column sums of a.
-void step_products(const RecurrentShape& shape, std::int64_t m, std::int64_t n, const float* a, const float* b, float* c);
+void step_products(const RecurrentShape& shape, std::int64_t m, std::int64_t n, const float* a, const float* b,
+                   float* c);
 void step_sums(const RecurrentShape& shape, std::int64_t m, const float* a, float* sums);
 
 }  // namespace isobit::kernels

@@ -17,8 +17,8 @@ struct AxisTable {
   std::int64_t most = 0;                 // the longest row's entries
 };
 
-// x [outer, in, inner], y [outer, out, inner]: y = chain of t = fma(weight, x, t) over the row's entries in their order,
-// from +0; no entries give +0.
+// x [outer, in, inner], y [outer, out, inner]: y = chain of t = fma(weight, x, t) over the row's entries in their
+// order, from +0; no entries give +0.
 void resample_axis(const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y);
 
 }  // namespace isobit::kernels

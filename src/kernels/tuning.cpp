@@ -13,7 +13,8 @@ constexpr TuningKey kKeys[] = {
     {"product_thread", &Tuning::product_thread, 1, 1 << 30, "multiply-adds that pay for another thread"},
     {"slab_floats", &Tuning::slab_floats, 1, 1 << 24, "values of a convolution's images worked on together"},
     {"large_slab_floats", &Tuning::large_slab_floats, 1, 1 << 24, "the same where that leaves fewer lanes empty"},
-    {"pack_positions", &Tuning::pack_positions, 0, 1 << 30, "output positions from which packing a convolution's weights pays"},
+    {"pack_positions", &Tuning::pack_positions, 0, 1 << 30,
+     "output positions from which packing a convolution's weights pays"},
 };
 
 // One word each: a reader may see some values of one setting and some of another, which is as good as either.
@@ -35,10 +36,11 @@ void set_tuning(const Tuning& tuning) {
   for (const TuningKey& key : kKeys) {
     const std::int64_t value = tuning.*key.member;
     if (value >= key.least && value <= key.most) continue;
-    throw std::invalid_argument(std::string(key.name) + " is " + std::to_string(value) + ", allowed: " + std::to_string(key.least) +
-                                " to " + std::to_string(key.most));
+    throw std::invalid_argument(std::string(key.name) + " is " + std::to_string(value) +
+                                ", allowed: " + std::to_string(key.least) + " to " + std::to_string(key.most));
   }
-  for (std::size_t i = 0; i < std::size(kKeys); ++i) values[i].store(tuning.*kKeys[i].member, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::size(kKeys); ++i)
+    values[i].store(tuning.*kKeys[i].member, std::memory_order_relaxed);
   given.store(true, std::memory_order_release);
 }
 

@@ -11,7 +11,9 @@ const char* dtype_name(const at::Tensor& tensor) {
     case at::kLong: return "int64";
     case at::kByte: return "uint8";
     case at::kBool: return "bool";
-    default: throw std::invalid_argument(std::string("no fingerprint is defined for tensors of ") + toString(tensor.scalar_type()));
+    default:
+      throw std::invalid_argument(std::string("no fingerprint is defined for tensors of ") +
+                                  toString(tensor.scalar_type()));
   }
 }
 
@@ -20,8 +22,10 @@ kernels::Fingerprint fingerprint(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.detach().contiguous();
   kernels::Fingerprint sums;
   if (dense.scalar_type() == at::kFloat) sums = kernels::element_sums(dense.const_data_ptr<float>(), 0, dense.numel());
-  if (dense.scalar_type() == at::kLong) sums = kernels::element_sums(dense.const_data_ptr<std::int64_t>(), 0, dense.numel());
-  if (dense.scalar_type() == at::kByte) sums = kernels::element_sums(dense.const_data_ptr<std::uint8_t>(), 0, dense.numel());
+  if (dense.scalar_type() == at::kLong)
+    sums = kernels::element_sums(dense.const_data_ptr<std::int64_t>(), 0, dense.numel());
+  if (dense.scalar_type() == at::kByte)
+    sums = kernels::element_sums(dense.const_data_ptr<std::uint8_t>(), 0, dense.numel());
   if (dense.scalar_type() == at::kBool) {
     sums = kernels::element_sums(static_cast<const std::uint8_t*>(dense.const_data_ptr()), 0, dense.numel());
   }

@@ -10,27 +10,32 @@
 namespace isobit::train {
 namespace {
 
-kernels::Fingerprint digest_of(const PreparedStep& batch, const float* images, const std::int64_t* labels, const Dataset& data) {
+kernels::Fingerprint digest_of(const PreparedStep& batch, const float* images, const std::int64_t* labels,
+                               const Dataset& data) {
   const auto count = static_cast<std::int64_t>(batch.samples.size());
   const std::int64_t shape[] = {count, 1, data.height, data.width}, target_shape[] = {count, data.height, data.width};
   kernels::ListFingerprint list;
-  const auto add = [&](const char* name, const char* type, const std::int64_t* shape, int dimensions, const kernels::Fingerprint& sums) {
+  const auto add = [&](const char* name, const char* type, const std::int64_t* shape, int dimensions,
+                       const kernels::Fingerprint& sums) {
     list.add(name, type, shape, dimensions, kernels::close_tensor(sums, type, shape, dimensions));
   };
   add("images", "float32", shape, 4, kernels::element_sums(images, 0, count * data.height * data.width));
-  add("labels", "int64", target_shape, data.per_pixel ? 3 : 1, kernels::element_sums(labels, 0, count * data.targets()));
+  add("labels", "int64", target_shape, data.per_pixel ? 3 : 1,
+      kernels::element_sums(labels, 0, count * data.targets()));
   add("samples", "int64", shape, 1, kernels::element_sums(batch.samples.data(), 0, count));
   return list.result();
 }
 
 }  // namespace
 
-BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable, const BatchMaker& maker,
-                             bool digests)
+BatchPreparer::BatchPreparer(const Experiment& experiment, const Dataset& data, const Timetable& timetable,
+                             const BatchMaker& maker, bool digests)
     : experiment_(experiment), data_(data), timetable_(timetable), maker_(maker), digests_(digests) {
   for (Slot& slot : slots_) {
     slot.images = at::empty({experiment.batch, 1, data.height, data.width}, at::kFloat);
-    slot.labels = at::empty(data.per_pixel ? std::vector<std::int64_t>{experiment.batch, data.height, data.width} : std::vector<std::int64_t>{experiment.batch}, at::kLong);
+    slot.labels = at::empty(data.per_pixel ? std::vector<std::int64_t>{experiment.batch, data.height, data.width}
+                                           : std::vector<std::int64_t>{experiment.batch},
+                            at::kLong);
   }
 }
 
@@ -96,7 +101,8 @@ const PreparedStep& BatchPreparer::take(std::int64_t step) {
   if (slot.error) std::rethrow_exception(std::exchange(slot.error, nullptr));
   if (slot.prepared.step != step) fill(slot, step, false);
   if (digests_ && !slot.digested) {
-    slot.prepared.digest = digest_of(slot.prepared, slot.images.const_data_ptr<float>(), slot.labels.const_data_ptr<std::int64_t>(), data_);
+    slot.prepared.digest = digest_of(slot.prepared, slot.images.const_data_ptr<float>(),
+                                     slot.labels.const_data_ptr<std::int64_t>(), data_);
     slot.digested = true;
   }
   if (step < timetable_.steps()) {

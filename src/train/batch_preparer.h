@@ -1,9 +1,9 @@
 // The samples of the next step, put together by a thread of its own while this step computes.
 //
 // What a step sees is a function of the experiment, the data and the step's number, so preparing ahead changes no bit.
-// A step asked for out of turn (after a restore) is prepared on the spot. One caller's thread; the object's thread touches
-// no tensors, only the memory it was given, and takes no part in the kernels' pool. The digest of what the network will
-// see is taken there too, from the memory that the network reads.
+// A step asked for out of turn (after a restore) is prepared on the spot. One caller's thread; the object's thread
+// touches no tensors, only the memory it was given, and takes no part in the kernels' pool. The digest of what the
+// network will see is taken there too, from the memory that the network reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,7 +64,8 @@ class BatchPreparer {
   Slot slots_[2];
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Whether the network leaves a core to this thread, which then digests too; otherwise the network's threads do, together.
+  // Whether the network leaves a core to this thread, which then digests too; otherwise the network's threads do,
+  // together.
   bool core_is_free_ = false;
   std::int64_t wanted_ = 0;  // step that the thread shall prepare; 0: none
   int target_ = 0;           // into this slot

@@ -14,10 +14,13 @@ namespace {
 
 constexpr std::string_view kWeights = "weights.", kOptimizer = "optimizer.";
 
-void add_views(std::string_view prefix, const std::vector<NamedTensor>& tensors, std::vector<archive::TensorView>& out) {
+void add_views(std::string_view prefix, const std::vector<NamedTensor>& tensors,
+               std::vector<archive::TensorView>& out) {
   for (const auto& [name, tensor] : tensors) {
     const char* dtype = tensor.scalar_type() == at::kLong ? "I64" : "F32";
-    out.push_back({std::string(prefix) + name, dtype, tensor.sizes().vec(),
+    out.push_back({std::string(prefix) + name,
+                   dtype,
+                   tensor.sizes().vec(),
                    {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
   }
 }
@@ -25,7 +28,8 @@ void add_views(std::string_view prefix, const std::vector<NamedTensor>& tensors,
 at::Tensor tensor_of(const archive::TensorView& view) {
   const bool is_float = view.dtype == "F32";
   if (!is_float && view.dtype != "I64") {
-    throw archive::UserError("checkpoint", fmt::format("tensor {} is of type {}", view.name, view.dtype), "resume from another one");
+    throw archive::UserError("checkpoint", fmt::format("tensor {} has type {}", view.name, view.dtype),
+                             "resume from another checkpoint");
   }
   at::Tensor tensor = at::empty(view.shape, is_float ? at::kFloat : at::kLong);
   if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
@@ -62,12 +66,15 @@ TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
     state.sums.correct = json.at("epoch_correct");
     state.sums.samples = json.at("epoch_samples");
   } catch (const std::exception& error) {
-    throw archive::UserError("checkpoint", fmt::format("its state can not be read: {}", error.what()), "resume from another one");
+    throw archive::UserError("checkpoint", fmt::format("its state cannot be read: {}", error.what()),
+                             "resume from another checkpoint");
   }
   for (const archive::TensorView& view : checkpoint.contents().tensors()) {
     const std::string_view name = view.name;
-    if (name.substr(0, kWeights.size()) == kWeights) state.weights.push_back({std::string(name.substr(kWeights.size())), tensor_of(view)});
-    if (name.substr(0, kOptimizer.size()) == kOptimizer) state.optimizer.push_back({std::string(name.substr(kOptimizer.size())), tensor_of(view)});
+    if (name.substr(0, kWeights.size()) == kWeights)
+      state.weights.push_back({std::string(name.substr(kWeights.size())), tensor_of(view)});
+    if (name.substr(0, kOptimizer.size()) == kOptimizer)
+      state.optimizer.push_back({std::string(name.substr(kOptimizer.size())), tensor_of(view)});
   }
   return state;
 }
@@ -76,12 +83,13 @@ void restore_from(Trainer& trainer, const archive::Checkpoint& checkpoint) {
   const TrainingState state = read_checkpoint(checkpoint);
   const std::string place = fmt::format("checkpoint of step {}", checkpoint.step());
   if (state.steps_done != checkpoint.step()) {
-    throw archive::UserError(place, fmt::format("its state is of step {}", state.steps_done), "the record was made by something else");
+    throw archive::UserError(place, fmt::format("its state is of step {}", state.steps_done),
+                             "another program wrote the record: use that one");
   }
   try {
     trainer.restore(state);
   } catch (const std::invalid_argument& error) {
-    throw archive::UserError(place, error.what(), "the record was made by something else");
+    throw archive::UserError(place, error.what(), "another program wrote the record: use that one");
   }
 }
 

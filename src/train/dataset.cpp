@@ -16,15 +16,19 @@ using archive::UserError;
 
 void expect_count(const std::string& path, std::int64_t found, std::int64_t images, const std::string& images_path) {
   if (found == images) return;
-  throw UserError(path, fmt::format("{} labels for the {} images of {}", found, images, images_path), "use files that belong together");
+  throw UserError(path, fmt::format("has {} labels for the {} images of {}", found, images, images_path),
+                  "use files of the same dataset");
 }
 
-std::vector<std::uint8_t> load_masks(const std::string& path, const Dataset& images, const std::string& images_path, std::int64_t classes) {
+std::vector<std::uint8_t> load_masks(const std::string& path, const Dataset& images, const std::string& images_path,
+                                     std::int64_t classes) {
   IdxImages masks = read_idx_masks(path, classes);
   expect_count(path, masks.count, images.count, images_path);
   if (masks.height != images.height || masks.width != images.width) {
-    throw UserError(path, fmt::format("masks of {}x{} pixels for images of {}x{}", masks.height, masks.width, images.height, images.width),
-                    "use files that belong together");
+    throw UserError(path,
+                    fmt::format("has masks of {}x{} pixels for images of {}x{}", masks.height, masks.width,
+                                images.height, images.width),
+                    "use files of the same dataset");
   }
   return std::move(masks.pixels);
 }
@@ -33,11 +37,13 @@ std::vector<std::uint8_t> load_masks(const std::string& path, const Dataset& ima
 std::vector<std::uint8_t> silhouettes(const Dataset& images, const std::vector<std::uint8_t>& labels) {
   std::vector<std::uint8_t> masks(images.pixels.size());
   const auto size = static_cast<std::size_t>(images.height * images.width);
-  for (std::size_t i = 0; i < masks.size(); ++i) masks[i] = images.pixels[i] > 0 ? static_cast<std::uint8_t>(labels[i / size] + 1) : 0;
+  for (std::size_t i = 0; i < masks.size(); ++i)
+    masks[i] = images.pixels[i] > 0 ? static_cast<std::uint8_t>(labels[i / size] + 1) : 0;
   return masks;
 }
 
-Dataset load_pair(const std::string& images_path, const std::string& labels_path, std::int64_t limit, const Experiment& experiment) {
+Dataset load_pair(const std::string& images_path, const std::string& labels_path, std::int64_t limit,
+                  const Experiment& experiment) {
   const std::string& target = experiment.data.target;
   const std::int64_t classes = std::min<std::int64_t>(256, experiment.model.classes);
   IdxImages images = read_idx_images(images_path);
@@ -71,9 +77,10 @@ DataSets load_data(const Experiment& experiment) {
   DataSets sets{load_pair(files[0], files[1], settings.train_limit, experiment),
                 load_pair(files[2], files[3], settings.test_limit, experiment)};
   if (sets.train.height != sets.test.height || sets.train.width != sets.test.width) {
-    throw UserError(files[2], fmt::format("images of {}x{} pixels, training images have {}x{}", sets.test.height,
-                                          sets.test.width, sets.train.height, sets.train.width),
-                    "use files that belong together");
+    throw UserError(files[2],
+                    fmt::format("has images of {}x{} pixels, the training images have {}x{}", sets.test.height,
+                                sets.test.width, sets.train.height, sets.train.width),
+                    "use files of the same dataset");
   }
   return sets;
 }
@@ -99,8 +106,8 @@ BatchMaker::Window BatchMaker::window(std::int64_t sample, std::int64_t epoch) c
                                                  static_cast<std::uint64_t>(epoch), static_cast<std::uint32_t>(sample));
   const contract::PhiloxBlock random = contract::random_block(key, 0);
   const auto offsets = static_cast<std::uint64_t>(2 * crop_ + 1);
-  return {static_cast<std::int64_t>(random.word[0] * offsets >> 32) - crop_, static_cast<std::int64_t>(random.word[1] * offsets >> 32) - crop_,
-          flip_ && random.word[2] >> 31 != 0};
+  return {static_cast<std::int64_t>(random.word[0] * offsets >> 32) - crop_,
+          static_cast<std::int64_t>(random.word[1] * offsets >> 32) - crop_, flip_ && random.word[2] >> 31 != 0};
 }
 
 template <class Visit>
@@ -118,7 +125,8 @@ void BatchMaker::through(const Window& window, Visit visit) const {
 void BatchMaker::augmented(std::int64_t sample, std::int64_t epoch, float* out) const {
   if (crop_ == 0 && !flip_) return plain(sample, out);
   const std::uint8_t* pixels = data_.pixels.data() + sample * data_.height * data_.width;
-  through(window(sample, epoch), [&](std::int64_t to, std::int64_t from) { out[to] = value_[from < 0 ? 0 : pixels[from]]; });
+  through(window(sample, epoch),
+          [&](std::int64_t to, std::int64_t from) { out[to] = value_[from < 0 ? 0 : pixels[from]]; });
 }
 
 void BatchMaker::plain_targets(std::int64_t sample, std::int64_t* out) const {

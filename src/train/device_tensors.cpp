@@ -31,7 +31,9 @@ at::Tensor scalar(float value, c10::Device device) {
 }
 
 void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
-  const auto fail = [](const std::string& name) { throw std::invalid_argument("the state does not fit the model: " + name); };
+  const auto fail = [](const std::string& name) {
+    throw std::invalid_argument("the state does not fit the model: " + name);
+  };
   std::map<std::string, at::Tensor> source;
   for (const auto& [name, tensor] : from) source[name] = tensor;
   if (from.size() != to.size()) fail(fmt::format("{} tensors for {}", from.size(), to.size()));
@@ -50,7 +52,8 @@ std::int64_t bytes_of(const std::vector<NamedTensor>& tensors) {
   return bytes;
 }
 
-TensorDigits::TensorDigits(std::int64_t n, c10::Device device) : sums_(at::zeros({n}, at::TensorOptions(device).dtype(at::kLong))) {}
+TensorDigits::TensorDigits(std::int64_t n, c10::Device device)
+    : sums_(at::zeros({n}, at::TensorOptions(device).dtype(at::kLong))) {}
 
 void TensorDigits::clear() { sums_.zero_(); }
 

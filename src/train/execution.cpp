@@ -15,7 +15,8 @@ MetricsReport metrics_of(Trainer& trainer, const StepPlace& place) {
   report.epoch = place.epoch;
   report.step = place.step;
   report.train_loss = sums.loss / static_cast<double>(sums.samples);
-  report.train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples * trainer.targets_per_sample());
+  report.train_accuracy =
+      static_cast<double>(sums.correct) / static_cast<double>(sums.samples * trainer.targets_per_sample());
   if (trainer.timetable().evaluate_after(place.step)) report.test = trainer.evaluate();
   return report;
 }

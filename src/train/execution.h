@@ -18,7 +18,7 @@ namespace isobit::train {
 struct StepReport {
   StepResult result;
   std::optional<kernels::Fingerprint> weights, optimizer;  // after the step, where asked for
-  double seconds = 0;                           // of the step, evaluation not counted
+  double seconds = 0;                                      // of the step, evaluation not counted
 };
 
 struct MetricsReport {
@@ -30,9 +30,11 @@ struct MetricsReport {
 class Listener {
  public:
   virtual ~Listener() = default;
-  // Whether the step is told with the fingerprint of the optimizer's state. A difference in that state shows in the weights
-  // a step later, so it is taken where a run can go on from, not with every fingerprint of the weights.
-  [[nodiscard]] virtual bool wants_optimizer(const Timetable& timetable, std::int64_t step) const { return timetable.checkpoint_after(step); }
+  // Whether the step is told with the fingerprint of the optimizer's state. A difference in that state shows in the
+  // weights a step later, so it is taken where a run can be resumed from, not with every fingerprint of the weights.
+  [[nodiscard]] virtual bool wants_optimizer(const Timetable& timetable, std::int64_t step) const {
+    return timetable.checkpoint_after(step);
+  }
   virtual void on_step(const StepReport& report) = 0;
   virtual void on_metrics(const MetricsReport& report) = 0;
   virtual void on_checkpoint(const Trainer& trainer) = 0;

@@ -71,7 +71,8 @@ std::vector<std::string> neighbours(std::string_view name) {
   if (best.empty()) {
     std::string siblings;
     for (const std::string& key : candidates) siblings += (siblings.empty() ? "" : ", ") + key;
-    remedy = siblings.empty() ? "see docs/experiment.md for all keys" : fmt::format("known there: {}; see docs/experiment.md", siblings);
+    remedy = siblings.empty() ? "see docs/experiment.md for all keys"
+                              : fmt::format("known keys: {}; see docs/experiment.md", siblings);
   }
   throw UserError(place, fmt::format("unknown key '{}'", name), remedy);
 }
@@ -112,7 +113,8 @@ void set_key(Experiment& experiment, const Key& key, const toml::node& node, con
                     fmt::format("allowed: {}", key.range));
   }
   if (!key.valid(experiment)) {
-    throw UserError(place, fmt::format("'{}' is {}", key.name, toml_value(field)), fmt::format("allowed: {}", key.range));
+    throw UserError(place, fmt::format("'{}' is {}", key.name, toml_value(field)),
+                    fmt::format("allowed: {}", key.range));
   }
   places[std::string(key.name)] = place;
 }
@@ -139,12 +141,12 @@ void apply_override(Experiment& experiment, const std::string& text, Places& pla
   const std::string place = "--set " + text;
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UserError(place, "not of the form key=value", "write for example --set optimizer.lr=0.1");
+    throw UserError(place, "not in the form key=value", "for example --set optimizer.lr=0.1");
   }
   const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
   const Key* key = find_key(name);
   if (key == nullptr) {
-    if (is_section(name)) throw UserError(place, fmt::format("'{}' is a section", name), "name a key in it");
+    if (is_section(name)) throw UserError(place, fmt::format("'{}' is a section", name), "set one of its keys");
     fail_unknown(place, name);
   }
   toml::table table;
@@ -164,27 +166,33 @@ void check_together(const Experiment& e, const std::string& origin, const Places
     throw UserError(found == places.end() ? origin : found->second, what, remedy);
   };
   if (e.grain > e.batch) {
-    fail("grain", fmt::format("'grain' is {}, above 'batch' ({})", e.grain, e.batch), "a grain is at most the batch; 0: the batch");
+    fail("grain", fmt::format("'grain' is {}, above 'batch' ({})", e.grain, e.batch),
+         "set it to the batch at most; 0 means the batch");
   }
   if ((e.batch + e.grain_size() - 1) / e.grain_size() > 1 << 17) {
-    fail("grain", "more than 131072 grains in a step", "choose larger grains");
+    fail("grain", "a step has more than 131072 grains", "choose larger grains");
   }
   if (e.model.name == "torchscript" && e.model.torchscript.empty()) {
     fail("model.name", "'model.torchscript' is missing", "name the network's file: model.torchscript = \"net.pt\"");
   }
   if (e.model.name == "torchscript" && e.grain_size() != e.batch) {
-    fail("grain", "a TorchScript network is trained in one grain", "remove the key: running statistics of several grains need a network of isobit's own");
+    fail("grain", "a TorchScript network is trained in one grain",
+         "remove the key: only isobit's own networks combine running statistics of several grains");
   }
   if (e.model.name == "unet" && !e.data.per_pixel()) {
-    fail("model.name", "unet gives a class per pixel, data.target is one class per image", "set data.target to \"mask\" or \"silhouette\"");
+    fail("model.name", "unet gives a class per pixel, but data.target has one per image",
+         "set data.target to \"mask\" or \"silhouette\"");
   }
   if (e.data.per_pixel() && e.model.name != "unet" && e.model.name != "torchscript") {
-    fail("data.target", fmt::format("{} gives a class per image, data.target = \"{}\" is one per pixel", e.model.name, e.data.target),
+    fail("data.target",
+         fmt::format("{} gives a class per image, but data.target = \"{}\" has one per pixel", e.model.name,
+                     e.data.target),
          "choose model.name = \"unet\", or data.target = \"class\"");
   }
   const OptimizerSettings& o = e.optimizer;
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
-    fail("optimizer.nesterov", "Nesterov momentum needs momentum above 0 and no dampening", "set optimizer.momentum, and optimizer.dampening = 0");
+    fail("optimizer.nesterov", "Nesterov momentum needs momentum above 0 and no dampening",
+         "set optimizer.momentum, and optimizer.dampening = 0");
   }
   // A value that would be ignored is an error, unless it is the default.
   Experiment given = e, defaults;
@@ -192,13 +200,15 @@ void check_together(const Experiment& e, const std::string& origin, const Places
     if (key.used(e) || toml_value(key.field(given)) == toml_value(key.field(defaults))) continue;
     const std::string section(key.name.substr(0, key.name.find('.')));
     const std::string& name = section == "model" ? e.model.name : section == "optimizer" ? o.name : e.schedule.name;
-    fail(key.name, fmt::format("'{}' means nothing for {} '{}'", key.name, section, name), "remove the key, or choose another name");
+    fail(key.name, fmt::format("'{}' does not apply to {} '{}'", key.name, section, name),
+         "remove the key, or choose another name");
   }
 }
 
 }  // namespace
 
-Experiment parse_experiment(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides) {
+Experiment parse_experiment(const std::string& text, const std::string& origin,
+                            const std::vector<std::string>& overrides) {
   toml::table table;
   try {
     table = toml::parse(text, origin);
@@ -218,13 +228,14 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
     const bool run = path == "last" || std::filesystem::is_directory(path);
-    throw UserError(path, "the experiment file can not be read",
-                    run ? "to go on with a run: isobit run --resume " + path
+    throw UserError(path, "the experiment file cannot be read",
+                    run ? "to resume a run: isobit run --resume " + path
                         : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
   Experiment experiment = parse_experiment(text.str(), path, overrides);
   const std::string& network = experiment.model.torchscript;
-  if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network)) experiment.model.sha256 = archive::digest_file(network).sha256;
+  if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network))
+    experiment.model.sha256 = archive::digest_file(network).sha256;
   return experiment;
 }
 
@@ -240,7 +251,8 @@ std::string to_toml(const Experiment& experiment) {
       section = name.substr(0, dot);
       out += fmt::format("\n[{}]\n", section);
     }
-    out += fmt::format("{} = {}\n", dot == std::string::npos ? name : name.substr(dot + 1), toml_value(key.field(copy)));
+    out +=
+        fmt::format("{} = {}\n", dot == std::string::npos ? name : name.substr(dot + 1), toml_value(key.field(copy)));
   }
   return out;
 }

@@ -17,9 +17,9 @@ bool one_of(const std::string& value, std::initializer_list<std::string_view> ch
 
 // A run is identified by its name in folder names and lists.
 bool is_name(const std::string& text) {
-  return !text.empty() && text.size() <= 64 && text[0] != '.' && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
+  return !text.empty() && text.size() <= 64 && text[0] != '.' &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool is_count(std::int64_t n) { return n >= 0 && n <= 1'000'000'000'000; }
@@ -37,71 +37,118 @@ constexpr std::string_view kPositive = "1 or more";
 
 std::vector<Key> make_keys() {
   std::vector<Key> keys;
-#define KEY_WHERE(condition, path, unit, range, valid, meaning)                                  \
-  keys.push_back({#path, [](E& e) -> Field { return &e.path; }, unit, range,                     \
-                  []([[maybe_unused]] const E& e) { return valid; }, meaning,                    \
+#define KEY_WHERE(condition, path, unit, range, valid, meaning)               \
+  keys.push_back({#path, [](E& e) -> Field { return &e.path; }, unit, range,  \
+                  []([[maybe_unused]] const E& e) { return valid; }, meaning, \
                   []([[maybe_unused]] const E& e) { return condition; }})
 #define KEY(path, unit, range, valid, meaning) KEY_WHERE(true, path, unit, range, valid, meaning)
-  KEY(name, "", "1 to 64 letters, digits, - _ .", is_name(e.name), "Name of the experiment; part of the run's identifier.");
+  KEY(name, "", "1 to 64 letters, digits, - _ .", is_name(e.name),
+      "Name of the experiment; part of the run's identifier.");
   KEY(seed, "", kCount, e.seed >= 0, "Seed of every random number of the run.");
-  KEY(steps, "steps", kCount, is_count(e.steps), "Steps to train; 0: all that `epochs` give.");
+  KEY(steps, "steps", kCount, is_count(e.steps), "Steps to train; 0: as many as `epochs` gives.");
   KEY(epochs, "epochs", kPositive, e.epochs >= 1 && e.epochs <= 1'000'000, "Passes over the training set.");
-  KEY(batch, "samples", kPositive, e.batch >= 1 && e.batch <= 1 << 24, "Samples per step; an epoch's last step may be shorter.");
-  KEY(grain, "samples", "0 to `batch`", e.grain >= 0, "Samples computed together; 0: the batch. Part of the result, not of the machine.");
+  KEY(batch, "samples", kPositive, e.batch >= 1 && e.batch <= 1 << 24,
+      "Samples per step; an epoch's last step may be shorter.");
+  KEY(grain, "samples", "0 to `batch`", e.grain >= 0,
+      "Samples computed together; 0: the batch. Part of the result, not of the machine.");
 
   KEY(data.format, "", "\"idx\"", one_of(e.data.format, {"idx"}), "Format of the data files.");
-  KEY(data.path, "", "a folder", !e.data.path.empty(), "Folder of the data files, absolute or from the working directory.");
+  KEY(data.path, "", "a folder", !e.data.path.empty(),
+      "Folder of the data files, absolute or from the working directory.");
   KEY(data.train_images, "", "a file name", !e.data.train_images.empty(), "Training images, plain or gzip.");
   KEY(data.train_labels, "", "a file name", !e.data.train_labels.empty(), "Training labels.");
   KEY(data.test_images, "", "a file name", !e.data.test_images.empty(), "Test images.");
   KEY(data.test_labels, "", "a file name", !e.data.test_labels.empty(), "Test labels.");
-  KEY(data.train_limit, "samples", kCount, is_count(e.data.train_limit), "Use the first so many training samples; 0: all.");
-  KEY(data.test_limit, "samples", kCount, is_count(e.data.test_limit), "Use the first so many test samples; 0: all.");
+  KEY(data.train_limit, "samples", kCount, is_count(e.data.train_limit),
+      "Training samples to use, counted from the first; 0: all.");
+  KEY(data.test_limit, "samples", kCount, is_count(e.data.test_limit),
+      "Test samples to use, counted from the first; 0: all.");
   KEY(data.mean, "", "a finite number", std::isfinite(e.data.mean), "Subtracted from pixel / 255.");
-  KEY(data.deviation, "", "a finite number above 0", std::isfinite(e.data.deviation) && e.data.deviation > 0, "Divides what is left.");
+  KEY(data.deviation, "", "a finite number above 0", std::isfinite(e.data.deviation) && e.data.deviation > 0,
+      "The difference is divided by it.");
 
-  KEY(data.target, "", "\"class\", \"mask\" or \"silhouette\"", one_of(e.data.target, {"class", "mask", "silhouette"}), "What is learned: the image's label; a class per pixel, from label files shaped like the images; or made of both, label + 1 where a pixel is above 0, else 0.");
+  KEY(data.target, "", "\"class\", \"mask\" or \"silhouette\"", one_of(e.data.target, {"class", "mask", "silhouette"}),
+      "What the network learns: class, the image's label; mask, a class per pixel, from label files shaped like the "
+      "images; silhouette, made of both, label + 1 where a pixel is above 0, else 0.");
 
-  KEY(model.name, "", "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\" or \"torchscript\"", one_of(e.model.name, {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "torchscript"}), "The network.");
-  KEY_WHERE(e.model.name == "mlp", model.hidden, "units", "1 or more each", std::all_of(e.model.hidden.begin(), e.model.hidden.end(), [](std::int64_t n) { return n >= 1 && n <= 1 << 20; }), "Widths of the hidden layers (mlp).");
-  KEY(model.classes, "classes", "2 to 100000", e.model.classes >= 2 && e.model.classes <= 100'000, "Outputs of the network.");
-  KEY_WHERE(e.model.name == "resnet18", model.stem, "", "\"small\" or \"imagenet\"", one_of(e.model.stem, {"small", "imagenet"}), "First layers (resnet18): a 3x3 convolution, or 7x7 with stride 2 and pooling.");
-  KEY_WHERE(has_width(e), model.width, "units", "0 to 65536", e.model.width >= 0 && e.model.width <= 1 << 16, "Channels of the first level (unet), of the state (cnn_lstm) or of a token; 0: the network's own (32, 128, transformer 128, vit_tiny 192).");
-  KEY_WHERE(has_width(e), model.depth, "layers", "0 to 64", e.model.depth >= 0 && e.model.depth <= 64, "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer 4, vit_tiny 12).");
-  KEY_WHERE(has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12, "Heads of the attention (transformer, vit_tiny), a divisor of the width; 0: one per 64 of the width.");
-  KEY_WHERE(e.model.name == "vit_tiny", model.patch, "pixels", "1 to 1024", e.model.patch >= 1 && e.model.patch <= 1024, "Side of the squares that become tokens (vit_tiny).");
-  KEY_WHERE(e.model.name == "torchscript", model.torchscript, "", "a file", true, "The network's TorchScript file, initial weights included (torchscript).");
-  KEY_WHERE(e.model.name == "torchscript", model.sha256, "", "64 hex digits, or nothing", e.model.sha256.empty() || is_sha256(e.model.sha256), "SHA-256 that the TorchScript file must have; written into the record (torchscript).");
-  KEY_WHERE(e.model.name != "torchscript", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout), "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
+  KEY(model.name, "",
+      "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\" or \"torchscript\"",
+      one_of(e.model.name, {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "torchscript"}),
+      "The network.");
+  KEY_WHERE(
+      e.model.name == "mlp", model.hidden, "units", "1 or more each",
+      std::all_of(e.model.hidden.begin(), e.model.hidden.end(), [](std::int64_t n) { return n >= 1 && n <= 1 << 20; }),
+      "Widths of the hidden layers (mlp).");
+  KEY(model.classes, "classes", "2 to 100000", e.model.classes >= 2 && e.model.classes <= 100'000,
+      "Outputs of the network.");
+  KEY_WHERE(e.model.name == "resnet18", model.stem, "", "\"small\" or \"imagenet\"",
+            one_of(e.model.stem, {"small", "imagenet"}),
+            "First layers (resnet18): a 3x3 convolution, or 7x7 with stride 2 and pooling.");
+  KEY_WHERE(has_width(e), model.width, "units", "0 to 65536", e.model.width >= 0 && e.model.width <= 1 << 16,
+            "Channels of the first level (unet), of the state (cnn_lstm) or of a token; 0: the network's own (32, 128, "
+            "transformer 128, vit_tiny 192).");
+  KEY_WHERE(has_width(e), model.depth, "layers", "0 to 64", e.model.depth >= 0 && e.model.depth <= 64,
+            "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer 4, "
+            "vit_tiny 12).");
+  KEY_WHERE(has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12,
+            "Heads of the attention (transformer, vit_tiny), a divisor of the width; 0: one per 64 of the width.");
+  KEY_WHERE(e.model.name == "vit_tiny", model.patch, "pixels", "1 to 1024", e.model.patch >= 1 && e.model.patch <= 1024,
+            "Side of the square patches that become tokens (vit_tiny).");
+  KEY_WHERE(e.model.name == "torchscript", model.torchscript, "", "a file", true,
+            "The network's TorchScript file, initial weights included (torchscript).");
+  KEY_WHERE(e.model.name == "torchscript", model.sha256, "", "64 hex digits, or nothing",
+            e.model.sha256.empty() || is_sha256(e.model.sha256),
+            "SHA-256 that the TorchScript file must have; written into the record (torchscript).");
+  KEY_WHERE(e.model.name != "torchscript", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout),
+            "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
 
-  KEY(loss.name, "", "\"cross_entropy\"", one_of(e.loss.name, {"cross_entropy"}), "The loss, averaged over the step's samples.");
-  KEY(loss.label_smoothing, "", "0 or more, below 1", fraction(e.loss.label_smoothing), "Share of the target spread evenly over all classes.");
+  KEY(loss.name, "", "\"cross_entropy\"", one_of(e.loss.name, {"cross_entropy"}),
+      "The loss, averaged over the step's samples.");
+  KEY(loss.label_smoothing, "", "0 or more, below 1", fraction(e.loss.label_smoothing),
+      "Share of the target spread evenly over all classes.");
 
-  KEY(optimizer.name, "", "\"sgd\", \"adam\" or \"adamw\"", one_of(e.optimizer.name, {"sgd", "adam", "adamw"}), "As torch.optim's of that name.");
+  KEY(optimizer.name, "", "\"sgd\", \"adam\" or \"adamw\"", one_of(e.optimizer.name, {"sgd", "adam", "adamw"}),
+      "The optimizer, as in torch.optim.");
   KEY(optimizer.lr, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.lr), "Learning rate.");
-  KEY_WHERE(e.optimizer.name == "sgd", optimizer.momentum, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.momentum), "Momentum (sgd).");
-  KEY_WHERE(e.optimizer.name == "sgd", optimizer.dampening, "", "a finite number", std::isfinite(e.optimizer.dampening), "Dampening of the momentum (sgd).");
+  KEY_WHERE(e.optimizer.name == "sgd", optimizer.momentum, "", "a finite number, 0 or more",
+            finite_from_zero(e.optimizer.momentum), "Momentum (sgd).");
+  KEY_WHERE(e.optimizer.name == "sgd", optimizer.dampening, "", "a finite number", std::isfinite(e.optimizer.dampening),
+            "Dampening of the momentum (sgd).");
   KEY_WHERE(e.optimizer.name == "sgd", optimizer.nesterov, "", "true or false", true, "Nesterov momentum (sgd).");
-  KEY(optimizer.weight_decay, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.weight_decay), "Weight decay; decoupled for adamw.");
-  KEY_WHERE(e.optimizer.name != "sgd", optimizer.betas, "", "two numbers, each 0 or more and below 1", e.optimizer.betas.size() == 2 && fraction(e.optimizer.betas[0]) && fraction(e.optimizer.betas[1]), "Decay of the two averages (adam, adamw).");
-  KEY_WHERE(e.optimizer.name != "sgd", optimizer.eps, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.eps), "Added to the root (adam, adamw).");
+  KEY(optimizer.weight_decay, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.weight_decay),
+      "Weight decay; decoupled for adamw.");
+  KEY_WHERE(e.optimizer.name != "sgd", optimizer.betas, "", "two numbers, each 0 or more and below 1",
+            e.optimizer.betas.size() == 2 && fraction(e.optimizer.betas[0]) && fraction(e.optimizer.betas[1]),
+            "Decay of the two averages (adam, adamw).");
+  KEY_WHERE(e.optimizer.name != "sgd", optimizer.eps, "", "a finite number, 0 or more",
+            finite_from_zero(e.optimizer.eps), "Added to the root (adam, adamw).");
 
-  KEY(schedule.name, "", "\"constant\", \"step\" or \"cosine\"", one_of(e.schedule.name, {"constant", "step", "cosine"}), "Course of the learning rate after the warm-up.");
-  KEY(schedule.warmup, "steps", kCount, is_count(e.schedule.warmup), "Steps in which the rate rises evenly to `optimizer.lr`.");
-  KEY_WHERE(e.schedule.name == "step", schedule.step_epochs, "epochs", kPositive, e.schedule.step_epochs >= 1, "Epochs between falls of the rate (step).");
-  KEY_WHERE(e.schedule.name == "step", schedule.gamma, "", "a finite number above 0", std::isfinite(e.schedule.gamma) && e.schedule.gamma > 0, "Factor of each fall (step).");
-  KEY_WHERE(e.schedule.name == "cosine", schedule.floor, "", "a finite number, 0 or more", finite_from_zero(e.schedule.floor), "Rate at the end (cosine).");
+  KEY(schedule.name, "", "\"constant\", \"step\" or \"cosine\"",
+      one_of(e.schedule.name, {"constant", "step", "cosine"}), "Shape of the learning rate after the warm-up.");
+  KEY(schedule.warmup, "steps", kCount, is_count(e.schedule.warmup),
+      "Steps in which the rate rises linearly to `optimizer.lr`.");
+  KEY_WHERE(e.schedule.name == "step", schedule.step_epochs, "epochs", kPositive, e.schedule.step_epochs >= 1,
+            "Epochs between reductions of the rate (step).");
+  KEY_WHERE(e.schedule.name == "step", schedule.gamma, "", "a finite number above 0",
+            std::isfinite(e.schedule.gamma) && e.schedule.gamma > 0, "Factor of each reduction (step).");
+  KEY_WHERE(e.schedule.name == "cosine", schedule.floor, "", "a finite number, 0 or more",
+            finite_from_zero(e.schedule.floor), "Rate at the end (cosine).");
 
-  KEY(augment.crop, "pixels", "0 to 1024", e.augment.crop >= 0 && e.augment.crop <= 1024, "Zeros added on every side before a random crop to the old size.");
-  KEY(augment.flip, "", "true or false", true, "Mirror every other image left to right, at random.");
+  KEY(augment.crop, "pixels", "0 to 1024", e.augment.crop >= 0 && e.augment.crop <= 1024,
+      "Zeros added on every side before a random crop to the original size.");
+  KEY(augment.flip, "", "true or false", true, "Mirror each image left to right with probability 1/2.");
 
-  KEY(evaluate.every, "epochs", kCount, is_count(e.evaluate.every), "Epochs between evaluations on the test set, and one at the end; 0: at the end alone.");
-  KEY(evaluate.batch, "samples", kPositive, e.evaluate.batch >= 1 && e.evaluate.batch <= 1 << 24, "Samples evaluated together.");
+  KEY(evaluate.every, "epochs", kCount, is_count(e.evaluate.every),
+      "Epochs between evaluations on the test set; there is always one at the end. 0: only at the end.");
+  KEY(evaluate.batch, "samples", kPositive, e.evaluate.batch >= 1 && e.evaluate.batch <= 1 << 24,
+      "Samples evaluated together.");
 
-  KEY(checkpoint.every, "steps", kCount, is_count(e.checkpoint.every), "Steps between checkpoints; 0: one per epoch. The end is always one.");
+  KEY(checkpoint.every, "steps", kCount, is_count(e.checkpoint.every),
+      "Steps between checkpoints; 0: one per epoch. There is always one at the end.");
   KEY(checkpoint.keep, "checkpoints", kCount, is_count(e.checkpoint.keep), "Newest checkpoints kept; 0: all.");
 
-  KEY(fingerprint.every, "steps", kCount, is_count(e.fingerprint.every), "Steps between fingerprints of the weights; 0: at the end alone.");
+  KEY(fingerprint.every, "steps", kCount, is_count(e.fingerprint.every),
+      "Steps between fingerprints of the weights; 0: only at the end.");
 #undef KEY
 #undef KEY_WHERE
   return keys;
@@ -150,22 +197,23 @@ const std::vector<Key>& experiment_keys() {
 }
 
 std::string_view type_name(const Field& field) {
-  constexpr std::string_view names[] = {"an integer", "a number", "true or false", "a string", "a list of integers",
-                                        "a list of numbers"};
+  constexpr std::string_view names[] = {"an integer", "a number",           "true or false",
+                                        "a string",   "a list of integers", "a list of numbers"};
   return names[field.index()];
 }
 
 std::string toml_value(const Field& field) {
-  return std::visit(
-      Overloaded{
-          [](const std::int64_t* v) { return fmt::format("{}", *v); },
-          [](const double* v) { return number(*v); },
-          [](const bool* v) { return std::string(*v ? "true" : "false"); },
-          [](const std::string* v) { return quoted(*v); },
-          [](const std::vector<std::int64_t>* v) { return list(*v, [](std::int64_t x) { return fmt::format("{}", x); }); },
-          [](const std::vector<double>* v) { return list(*v, number); },
-      },
-      field);
+  return std::visit(Overloaded{
+                        [](const std::int64_t* v) { return fmt::format("{}", *v); },
+                        [](const double* v) { return number(*v); },
+                        [](const bool* v) { return std::string(*v ? "true" : "false"); },
+                        [](const std::string* v) { return quoted(*v); },
+                        [](const std::vector<std::int64_t>* v) {
+                          return list(*v, [](std::int64_t x) { return fmt::format("{}", x); });
+                        },
+                        [](const std::vector<double>* v) { return list(*v, number); },
+                    },
+                    field);
 }
 
 std::string keys_as_markdown() {
@@ -173,8 +221,8 @@ std::string keys_as_markdown() {
   std::string out = "| Key | Type | Unit | Default | Range | Meaning |\n|---|---|---|---|---|---|\n";
   for (const Key& key : experiment_keys()) {
     const Field field = key.field(defaults);
-    out += fmt::format("| `{}` | {} | {} | `{}` | {} | {} |\n", key.name, type_name(field), key.unit.empty() ? "-" : key.unit,
-                       toml_value(field), key.range, key.meaning);
+    out += fmt::format("| `{}` | {} | {} | `{}` | {} | {} |\n", key.name, type_name(field),
+                       key.unit.empty() ? "-" : key.unit, toml_value(field), key.range, key.meaning);
   }
   return out;
 }

@@ -13,14 +13,14 @@
 namespace isobit::train {
 
 // Where a key's value lives in an Experiment; the alternative is its type.
-using Field = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*,
-                           std::vector<double>*>;
+using Field =
+    std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*, std::vector<double>*>;
 
 struct Key {
   std::string_view name;  // "optimizer.lr"
   Field (*field)(Experiment&);
-  std::string_view unit;     // "" where it has none
-  std::string_view range;    // in words, as errors and documentation say it
+  std::string_view unit;             // "" where it has none
+  std::string_view range;            // in words, as errors and documentation say it
   bool (*valid)(const Experiment&);  // of this key's value alone
   std::string_view meaning;
   bool (*used)(const Experiment&);  // false: means nothing for the chosen model, optimizer or schedule

@@ -25,7 +25,7 @@ class Source {
       throw UserError(path, std::filesystem::exists(path) ? "not a data file" : "data file missing", kRemedy);
     }
     file_ = gzopen(path.c_str(), "rb");
-    if (file_ == nullptr) throw UserError(path, fmt::format("can not be opened: {}", std::strerror(errno)), kRemedy);
+    if (file_ == nullptr) throw UserError(path, fmt::format("cannot be opened: {}", std::strerror(errno)), kRemedy);
     gzbuffer(file_, 1 << 18);
   }
   ~Source() { gzclose(file_); }
@@ -44,7 +44,7 @@ class Source {
     }
     int code = Z_OK;
     gzerror(file_, &code);
-    if (code == Z_BUF_ERROR) throw UserError(path_, "truncated: its compressed data end early", kRemedy);
+    if (code == Z_BUF_ERROR) throw UserError(path_, "truncated: its compressed data ends early", kRemedy);
     if (code != Z_OK) damaged();
     return done;
   }
@@ -69,10 +69,13 @@ IdxArray read_idx(const std::string& path, int rank, const char* content) {
   Source source(path);
   std::uint8_t head[4] = {};
   const std::size_t got = source.read(head, 4);
-  if (got < 4) throw UserError(path, fmt::format("truncated: {} bytes, an IDX file starts with 4", got), kRemedy);
+  if (got < 4)
+    throw UserError(path, fmt::format("truncated: it has {} bytes, an IDX file starts with 4", got), kRemedy);
   if (head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] != rank) {
-    throw UserError(path, fmt::format("wrong magic number 0x{:02x}{:02x}{:02x}{:02x}: {} have 0x000008{:02x}", head[0], head[1],
-                                      head[2], head[3], content, rank), kRemedy);
+    throw UserError(path,
+                    fmt::format("wrong magic number 0x{:02x}{:02x}{:02x}{:02x}: {} have 0x000008{:02x}", head[0],
+                                head[1], head[2], head[3], content, rank),
+                    kRemedy);
   }
   IdxArray array;
   std::size_t total = 1;
@@ -81,11 +84,12 @@ IdxArray read_idx(const std::string& path, int rank, const char* content) {
     if (source.read(size, 4) < 4) throw UserError(path, "truncated within its header", kRemedy);
     array.dims.push_back(std::int64_t{size[0]} << 24 | size[1] << 16 | size[2] << 8 | size[3]);
     const auto dim = static_cast<std::size_t>(array.dims.back());
-    if (dim == 0) throw UserError(path, "empty: a dimension is 0", kRemedy);
-    if (dim > (std::size_t{1} << 40) / total) throw UserError(path, "header claims more than 2^40 elements", kRemedy);
+    if (dim == 0) throw UserError(path, "empty: one of its dimensions is 0", kRemedy);
+    if (dim > (std::size_t{1} << 40) / total)
+      throw UserError(path, "damaged: its header claims more than 2^40 elements", kRemedy);
     total *= dim;
   }
-  // Grown as data comes, so that a false header can not ask for memory that the file does not fill.
+  // Grown as data comes, so that a false header cannot ask for memory that the file does not fill.
   for (std::size_t done = 0; done < total;) {
     const std::size_t part = std::min<std::size_t>(total - done, 1 << 24);
     array.bytes.resize(done + part);
@@ -96,14 +100,17 @@ IdxArray read_idx(const std::string& path, int rank, const char* content) {
     }
   }
   std::uint8_t extra = 0;
-  if (source.read(&extra, 1) != 0) throw UserError(path, fmt::format("longer than the {} bytes its header names", total), kRemedy);
+  if (source.read(&extra, 1) != 0)
+    throw UserError(path, fmt::format("longer than the {} bytes its header claims", total), kRemedy);
   return array;
 }
 
-void expect_classes(const std::string& path, const std::vector<std::uint8_t>& labels, std::size_t per_sample, std::int64_t classes) {
+void expect_classes(const std::string& path, const std::vector<std::uint8_t>& labels, std::size_t per_sample,
+                    std::int64_t classes) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < classes) continue;
-    throw UserError(path, fmt::format("label {} of sample {} is out of range 0..{}", labels[i], i / per_sample, classes - 1),
+    throw UserError(path,
+                    fmt::format("label {} of sample {} is out of range 0..{}", labels[i], i / per_sample, classes - 1),
                     "correct the file, or raise model.classes");
   }
 }

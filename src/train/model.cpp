@@ -23,8 +23,8 @@ namespace isobit::train {
 namespace {
 
 namespace nn = torch::nn;
-using aten::ModuleScope;
 using archive::UserError;
+using aten::ModuleScope;
 using networks::Start;
 
 std::vector<NamedTensor> sorted(const torch::OrderedDict<std::string, at::Tensor>& dict) {
@@ -38,7 +38,8 @@ class TorchModel : public Model {
  public:
   TorchModel(std::shared_ptr<Net> net, std::uint64_t seed, c10::Device device) : net_(std::move(net)) {
     for (const auto& module : net_->modules()) {
-      if (auto* norm = module->template as<nn::BatchNorm2d>()) norms_.push_back({norm, norm->options.momentum().value()});
+      if (auto* norm = module->template as<nn::BatchNorm2d>())
+        norms_.push_back({norm, norm->options.momentum().value()});
     }
     set_initial_weights(seed);
     net_->to(device);
@@ -66,8 +67,10 @@ class TorchModel : public Model {
     const auto modules = net_->named_modules();
     for (auto& [name, tensor] : parameters()) {
       const auto dot = name.rfind('.');
-      const std::string owner = dot == std::string::npos ? "" : name.substr(0, dot), leaf = dot == std::string::npos ? name : name.substr(dot + 1);
-      const Start start = Net::start(owner.empty() ? static_cast<const nn::Module&>(*net_) : *modules[owner], leaf, tensor);
+      const std::string owner = dot == std::string::npos ? "" : name.substr(0, dot),
+                        leaf = dot == std::string::npos ? name : name.substr(dot + 1);
+      const Start start =
+          Net::start(owner.empty() ? static_cast<const nn::Module&>(*net_) : *modules[owner], leaf, tensor);
       const auto purpose = static_cast<std::uint32_t>(Purpose::initial_weights);
       const std::uint64_t key = contract::derive_key(seed, purpose, place++, 0);
       float* out = tensor.template mutable_data_ptr<float>();
@@ -101,28 +104,35 @@ std::vector<NamedTensor> Model::state() const {
 
 namespace {
 
-[[noreturn]] void fail_size(const ModelSettings& settings, std::int64_t height, std::int64_t width, const std::string& remedy) {
-  throw UserError("model.name", fmt::format("{} does not fit images of {}x{} pixels", settings.name, height, width), remedy);
+[[noreturn]] void fail_size(const ModelSettings& settings, std::int64_t height, std::int64_t width,
+                            const std::string& remedy) {
+  throw UserError("model.name", fmt::format("{} does not fit images of {}x{} pixels", settings.name, height, width),
+                  remedy);
 }
 
 void expect_heads(const ModelSettings& settings, std::int64_t width) {
   const std::int64_t heads = networks::heads_of(settings, width);
   if (width % heads == 0) return;
-  throw UserError("model.heads", fmt::format("{} heads do not divide the width {}", heads, width), "choose a divisor, or another model.width");
+  throw UserError("model.heads", fmt::format("{} heads do not divide the width {}", heads, width),
+                  "choose a divisor, or another model.width");
 }
 
-std::unique_ptr<Model> make_unet(const ModelSettings& settings, std::int64_t height, std::int64_t width, std::uint64_t seed, c10::Device device) {
+std::unique_ptr<Model> make_unet(const ModelSettings& settings, std::int64_t height, std::int64_t width,
+                                 std::uint64_t seed, c10::Device device) {
   const std::int64_t depth = networks::UNet::depth_of(settings), side = std::int64_t{1} << depth;
-  if (depth > 6) throw UserError("model.depth", fmt::format("{} levels for unet", depth), "6 at the most");
+  if (depth > 6) throw UserError("model.depth", fmt::format("unet cannot have {} levels", depth), "choose 6 at most");
   if (height % side != 0 || width % side != 0) {
-    fail_size(settings, height, width, fmt::format("with model.depth = {} sides must be multiples of {}", depth, side));
+    fail_size(settings, height, width,
+              fmt::format("with model.depth = {}, use images whose sides are multiples of {}", depth, side));
   }
   return wrap(std::make_shared<networks::UNet>(settings), seed, device);
 }
 
-std::unique_ptr<Model> make_vit(const ModelSettings& settings, std::int64_t height, std::int64_t width, std::uint64_t seed, c10::Device device) {
+std::unique_ptr<Model> make_vit(const ModelSettings& settings, std::int64_t height, std::int64_t width,
+                                std::uint64_t seed, c10::Device device) {
   if (height % settings.patch != 0 || width % settings.patch != 0) {
-    fail_size(settings, height, width, fmt::format("with model.patch = {} sides must be multiples of it", settings.patch));
+    fail_size(settings, height, width,
+              fmt::format("with model.patch = {}, use images whose sides are multiples of it", settings.patch));
   }
   expect_heads(settings, networks::VitTiny::width_of(settings));
   return wrap(std::make_shared<networks::VitTiny>(settings, height, width), seed, device);
@@ -130,8 +140,8 @@ std::unique_ptr<Model> make_vit(const ModelSettings& settings, std::int64_t heig
 
 }  // namespace
 
-std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width, std::uint64_t seed,
-                                  c10::Device device) {
+std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width,
+                                  std::uint64_t seed, c10::Device device) {
   if (settings.name == "torchscript") return make_torchscript_model(settings, device);
   if (settings.name == "mlp") return wrap(std::make_shared<networks::Mlp>(settings, height * width), seed, device);
   if (settings.name == "resnet18") return wrap(std::make_shared<networks::ResNet18>(settings), seed, device);
@@ -146,7 +156,8 @@ std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t he
     expect_heads(settings, networks::Transformer::width_of(settings));
     return wrap(std::make_shared<networks::Transformer>(settings, height, width), seed, device);
   }
-  if (height < 12 || width < 12) fail_size(settings, height, width, "use images of 12x12 or more, or model.name = \"mlp\"");
+  if (height < 12 || width < 12)
+    fail_size(settings, height, width, "use images of 12x12 or more, or model.name = \"mlp\"");
   return wrap(std::make_shared<networks::LeNet5>(settings, height, width), seed, device);
 }
 

@@ -12,9 +12,9 @@
 // Initial weights (contract, section 5): parameter i in sorted order of names has key derive_key(seed,
 // initial_weights, i, 0). Linear and convolution weights and biases: fill_uniform in (-b, b), b = RN32(1 /
 // sqrt(fan in)) in binary64 (PyTorch's default); resnet18's convolutions: fill_normal with deviation
-// RN32(sqrt(2 / fan out)); norms: weight 1, bias 0; LSTM: fill_uniform with b = RN32(1 / sqrt(hidden)); tokens and positions:
-// fill_normal with deviation 0.02; in_proj_weight: fill_uniform with b = RN32(sqrt(6 / (rows + columns))), its bias 0.
-// One thread per model.
+// RN32(sqrt(2 / fan out)); norms: weight 1, bias 0; LSTM: fill_uniform with b = RN32(1 / sqrt(hidden)); tokens and
+// positions: fill_normal with deviation 0.02; in_proj_weight: fill_uniform with b = RN32(sqrt(6 / (rows + columns))),
+// its bias 0. One thread per model.
 #pragma once
 
 #include <ATen/core/Tensor.h>

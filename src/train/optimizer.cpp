@@ -24,11 +24,12 @@ void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>
     const float* gradient = gradients[i].const_data_ptr<float>();
     const auto slot = [&](std::size_t k) { return state_[i * slots_ + k].tensor.mutable_data_ptr<float>(); };
     if (settings_.name == "sgd") {
-      const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay, settings_.nesterov};
+      const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay,
+                                        settings_.nesterov};
       kernels::sgd_step(options, step == 1, parameter, gradient, slots_ > 0 ? slot(0) : nullptr, tensor.numel());
     } else {
-      const kernels::AdamOptions options{lr,           settings_.betas[0],      settings_.betas[1],
-                                         settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
+      const kernels::AdamOptions options{
+          lr, settings_.betas[0], settings_.betas[1], settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
       kernels::adam_step(options, step, parameter, gradient, slot(0), slot(1), tensor.numel());
     }
   }

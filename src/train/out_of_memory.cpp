@@ -35,7 +35,8 @@ std::int64_t fitting_grain(const std::string& message, const MemoryUse& use) {
   if (asked && free && allocated) {
     const double fixed = static_cast<double>(use.fixed_bytes);
     const double per_sample = std::max(1.0, *allocated + *asked - fixed) / static_cast<double>(use.grain);
-    samples = std::min(samples, static_cast<std::int64_t>(std::max(0.0, 0.9 * (*allocated + *free - fixed)) / per_sample));
+    samples =
+        std::min(samples, static_cast<std::int64_t>(std::max(0.0, 0.9 * (*allocated + *free - fixed)) / per_sample));
   }
   return samples < 1 ? 0 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(samples)));
 }
@@ -44,11 +45,12 @@ std::int64_t fitting_grain(const std::string& message, const MemoryUse& use) {
 
 archive::UserError out_of_memory(const std::string& message, const MemoryUse& use) {
   const std::int64_t grain = fitting_grain(message, use);
-  const std::string problem =
-      fmt::format("out of memory in step {} with grain {}: asked for {}, {} free", use.step, use.grain,
-                  text(find_size(message, "Tried to allocate ", "")), text(find_size(message, "of which ", " is free")));
-  const std::string remedy = grain == 0 ? "one sample is too much for it: use a smaller model or another device"
-                                        : fmt::format("grain {} should fit: a new run with --set grain={}, or another device", grain, grain);
+  const std::string problem = fmt::format("out of memory in step {} with grain {}: asked for {}, {} free", use.step,
+                                          use.grain, text(find_size(message, "Tried to allocate ", "")),
+                                          text(find_size(message, "of which ", " is free")));
+  const std::string remedy =
+      grain == 0 ? "one sample does not fit: use a smaller model or another device"
+                 : fmt::format("start a new run with --set grain={}, which should fit, or use another device", grain);
   return archive::UserError("--device " + use.device, problem, remedy);
 }
 

@@ -25,9 +25,11 @@ archive::StepLine step_line(const StepReport& report) {
 
 std::vector<archive::MetricsLine> metrics_lines(const MetricsReport& report) {
   std::vector<archive::MetricsLine> lines;
-  lines.push_back({report.step, report.epoch, "train", {{"loss", report.train_loss}, {"accuracy", report.train_accuracy}}});
+  lines.push_back(
+      {report.step, report.epoch, "train", {{"loss", report.train_loss}, {"accuracy", report.train_accuracy}}});
   if (report.test) {
-    lines.push_back({report.step, report.epoch, "test", {{"loss", report.test->loss}, {"accuracy", report.test->accuracy}}});
+    lines.push_back(
+        {report.step, report.epoch, "test", {{"loss", report.test->loss}, {"accuracy", report.test->accuracy}}});
   }
   return lines;
 }
@@ -37,7 +39,8 @@ std::string weights_name(const kernels::Fingerprint& fingerprint) {
 }
 
 std::string describe_data(const DataSettings& settings) {
-  const std::string* names[] = {&settings.train_images, &settings.train_labels, &settings.test_images, &settings.test_labels};
+  const std::string* names[] = {&settings.train_images, &settings.train_labels, &settings.test_images,
+                                &settings.test_labels};
   const auto paths = data_files(settings);
   nlohmann::ordered_json json;
   json["format"] = settings.format;
@@ -56,16 +59,18 @@ void expect_data(const std::string& description, const DataSettings& settings) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     try {
       if (recorded.at("files").at(i) == found.at("files").at(i)) continue;
-      throw archive::UserError(paths[i],
-                               fmt::format("not the file that was recorded (SHA-256 {:.12}..., recorded {:.12}...)",
-                                           found["files"][i]["sha256"].get<std::string>(),
-                                           recorded.at("files").at(i).at("sha256").get<std::string>()),
-                               "name the folder of the recorded files with --data");
+      throw archive::UserError(
+          paths[i],
+          fmt::format("is not the file that was recorded (its SHA-256 is {:.12}..., the record says {:.12}...)",
+                      found["files"][i]["sha256"].get<std::string>(),
+                      recorded.at("files").at(i).at("sha256").get<std::string>()),
+          "name the folder of the recorded files with --data");
     } catch (const nlohmann::json::exception&) {
       break;
     }
   }
-  throw archive::UserError("data.json", "does not describe the experiment's files", "the record was made by something else");
+  throw archive::UserError("data.json", "does not describe the experiment's files",
+                           "another program wrote the record: use that one");
 }
 
 void Recorder::on_step(const StepReport& report) {

@@ -26,7 +26,8 @@ void expect_data(const std::string& description, const DataSettings& settings);
 
 class Recorder : public Listener {
  public:
-  Recorder(archive::RunWriter& writer, const Experiment& experiment) : writer_(writer), keep_(experiment.checkpoint.keep) {}
+  Recorder(archive::RunWriter& writer, const Experiment& experiment)
+      : writer_(writer), keep_(experiment.checkpoint.keep) {}
 
   void on_step(const StepReport& report) override;
   void on_metrics(const MetricsReport& report) override;

@@ -31,7 +31,8 @@ double Timetable::learning_rate(std::int64_t step) const {
     return lr * contract::power_rounded(schedule.gamma, static_cast<std::uint64_t>(falls));
   }
   if (schedule.name == "cosine") {
-    const double t = static_cast<double>(step - 1 - schedule.warmup), total = static_cast<double>(steps_ - schedule.warmup);
+    const double t = static_cast<double>(step - 1 - schedule.warmup),
+                 total = static_cast<double>(steps_ - schedule.warmup);
     const double cosine = contract::cosine_rounded(0x1.921fb54442d18p+1 * (t / total));
     return schedule.floor + ((lr - schedule.floor) * 0.5) * (1.0 + cosine);
   }

@@ -33,13 +33,16 @@ class TorchScriptModel : public Model {
     const aten::ModuleScope scope("model");
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
     const c10::IValue result = module_.forward({x});
-    if (!result.isTensor()) throw UserError(path_, "forward gives no tensor", "return the logits alone");
+    if (!result.isTensor()) throw UserError(path_, "its forward returns no tensor", "return only the logits");
     at::Tensor logits = result.toTensor();
     const bool fits = logits.dim() >= 2 && logits.size(0) == x.size(0) && logits.size(1) == classes_;
     if (fits) return logits;
-    throw UserError(path_, fmt::format("forward gives {} values for {} samples, expected [samples, {}] or [samples, {}, height, width]",
-                                       fmt::join(logits.sizes(), " x "), x.size(0), classes_, classes_),
-                    "set model.classes to the network's outputs");
+    throw UserError(
+        path_,
+        fmt::format(
+            "its forward returns {} values for {} samples, expected [samples, {}] or [samples, {}, height, width]",
+            fmt::join(logits.sizes(), " x "), x.size(0), classes_, classes_),
+        "set model.classes to the network's number of outputs");
   }
   void set_training(bool training) override { module_.train(training); }
   std::vector<NamedTensor> parameters() const override { return trained(true); }
@@ -73,8 +76,11 @@ std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10
   if (!std::filesystem::is_regular_file(path)) throw UserError(path, "no such file (model.torchscript)", kRemedy);
   const std::string found = archive::digest_file(path).sha256;
   if (!settings.sha256.empty() && settings.sha256 != found) {
-    throw UserError(path, fmt::format("not the network that was recorded (SHA-256 {:.12}..., recorded {:.12}...)", found, settings.sha256),
-                    "put the recorded file in its place");
+    throw UserError(
+        path,
+        fmt::format("is not the network that was recorded (its SHA-256 is {:.12}..., the record says {:.12}...)", found,
+                    settings.sha256),
+        "restore the recorded file");
   }
   torch::jit::Module module;
   try {
@@ -87,9 +93,10 @@ std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10
   for (const auto& parameter : module.named_parameters()) {
     count += parameter.value.requires_grad();
     if (parameter.value.scalar_type() == at::kFloat) continue;
-    throw UserError(path, fmt::format("parameter {} is not float32", parameter.name), "convert the network: net.float()");
+    throw UserError(path, fmt::format("parameter {} is not float32", parameter.name),
+                    "convert the network: net.float()");
   }
-  if (count == 0) throw UserError(path, "a network without parameters that take a gradient", kRemedy);
+  if (count == 0) throw UserError(path, "has no parameter that takes a gradient", kRemedy);
   return std::make_unique<TorchScriptModel>(std::move(module), path, settings.classes);
 }
 

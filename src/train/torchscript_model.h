@@ -1,5 +1,5 @@
-// A network from a TorchScript file (torch.jit.script or trace, then save), as its author wrote it: graph optimisations are
-// off, so every operator is dispatched as in eager mode. Initial weights are the file's.
+// A network from a TorchScript file (torch.jit.script or trace, then save), as its author wrote it: graph optimisations
+// are off, so every operator is dispatched as in eager mode. Initial weights are the file's.
 #pragma once
 
 #include <memory>

@@ -62,7 +62,7 @@ std::int64_t count_correct(const at::Tensor& logits, const at::Tensor& labels) {
 // What the grains of a step leave behind.
 struct Trainer::GrainSums {
   std::int64_t correct = 0;
-  float loss = 0;                                     // of the grain computed last: mean if alone, else sum
+  float loss = 0;                                        // of the grain computed last: mean if alone, else sum
   std::vector<std::vector<BatchStatistics>> statistics;  // by grain index; values cloned
 };
 
@@ -74,12 +74,14 @@ Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execu
       train_batches_(experiment, data.train),
       test_batches_(experiment, data.test),
       preparer_(experiment_, data_.train, timetable_, train_batches_, execution.batch_digests),
-      model_(make_model(experiment.model, data.train.height, data.train.width, static_cast<std::uint64_t>(experiment.seed),
-                        execution.device)),
+      model_(make_model(experiment.model, data.train.height, data.train.width,
+                        static_cast<std::uint64_t>(experiment.seed), execution.device)),
       parameters_(model_->parameters()),
       optimizer_(experiment.optimizer, parameters_) {}
 
-float Trainer::targets_of(const StepPlace& place) const { return static_cast<float>(place.count * data_.train.targets()); }
+float Trainer::targets_of(const StepPlace& place) const {
+  return static_cast<float>(place.count * data_.train.targets());
+}
 
 std::vector<Trainer::Grain> Trainer::grains_of(const StepPlace& place) const {
   std::vector<Grain> grains;
@@ -98,12 +100,14 @@ void Trainer::compute_grain(const StepPlace& place, const PreparedStep& batch, c
   const at::Tensor labels = batch.labels.narrow(0, grain.first, grain.count);
   for (auto& [name, tensor] : parameters_) tensor.mutable_grad() = at::Tensor();
   const at::Tensor logits = model_->forward(images.to(execution_.device));
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum, -100,
-                                                 experiment_.loss.label_smoothing);
+  const at::Tensor loss =
+      at::cross_entropy_loss(logits, labels.to(execution_.device), {}, alone ? at::Reduction::Mean : at::Reduction::Sum,
+                             -100, experiment_.loss.label_smoothing);
   loss.backward(scalar(alone ? 1.0f : 1.0f / targets_of(place), execution_.device));
   for (const auto& [name, tensor] : parameters_) {
     if (tensor.grad().defined()) continue;
-    throw archive::UserError("model." + name, "the loss does not depend on this parameter", "remove it from the network, or let it take no gradient");
+    throw archive::UserError("model." + name, "the loss does not depend on this parameter",
+                             "remove it from the network, or set requires_grad = False");
   }
   sums.loss = *on_host(loss).const_data_ptr<float>();
   sums.correct += count_correct(logits, labels);
@@ -117,8 +121,9 @@ void Trainer::sum_grains(const StepPlace& place, const PreparedStep& batch, std:
 
   std::vector<Grain> order = grains_of(place);
   if (execution_.grain_order == GrainOrder::shuffled) {
-    const contract::OrderPlan shuffle(contract::OrderRule::shuffled, key_of(experiment_, Purpose::grain_schedule, place.step, 0),
-                                      0, static_cast<std::uint64_t>(grains));
+    const contract::OrderPlan shuffle(contract::OrderRule::shuffled,
+                                      key_of(experiment_, Purpose::grain_schedule, place.step, 0), 0,
+                                      static_cast<std::uint64_t>(grains));
     std::vector<Grain> ascending = order;
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = ascending[shuffle(i)];
   }
@@ -146,10 +151,11 @@ void Trainer::sum_grains(const StepPlace& place, const PreparedStep& batch, std:
       const at::Tensor gradient = parameters_[i].tensor.grad().contiguous();
       const aten::DeviceWork work(execution_.device);
       if (accumulators[i].add(gradient.const_data_ptr<float>())) continue;
-      throw NotFinite(fmt::format("the gradient of {} is not finite in step {}, grain {} (loss {})", parameters_[i].name, place.step,
-                                  grain.index, sums.loss));
+      throw NotFinite(fmt::format("the gradient of {} is not finite in step {}, grain {} (loss {})",
+                                  parameters_[i].name, place.step, grain.index, sums.loss));
     }
-    if (!loss.add(&sums.loss)) throw NotFinite(fmt::format("the loss is not finite in step {}, grain {}", place.step, grain.index));
+    if (!loss.add(&sums.loss))
+      throw NotFinite(fmt::format("the loss is not finite in step {}, grain {}", place.step, grain.index));
   }
 
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -193,8 +199,10 @@ StepResult Trainer::step() {
     }
     const aten::DeviceWork work(execution_.device);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (kernels::top_limb(gradients_[i].const_data_ptr<float>(), gradients_[i].numel()) != kernels::kNotFinite) continue;
-      throw NotFinite(fmt::format("the gradient of {} is not finite in step {} (loss {})", parameters_[i].name, place.step, sums.loss));
+      if (kernels::top_limb(gradients_[i].const_data_ptr<float>(), gradients_[i].numel()) != kernels::kNotFinite)
+        continue;
+      throw NotFinite(fmt::format("the gradient of {} is not finite in step {} (loss {})", parameters_[i].name,
+                                  place.step, sums.loss));
     }
   } catch (const c10::OutOfMemoryError& error) {
     copy_values(buffers_before, model_->buffers());
@@ -235,7 +243,9 @@ Evaluation Trainer::evaluate() {
   for (std::int64_t first = 0; first < test.count; first += experiment_.evaluate.batch) {
     const std::int64_t count = std::min(experiment_.evaluate.batch, test.count - first);
     const at::Tensor images = at::empty({count, 1, test.height, test.width}, at::kFloat);
-    const at::Tensor labels = at::empty(test.per_pixel ? std::vector<std::int64_t>{count, test.height, test.width} : std::vector<std::int64_t>{count}, at::kLong);
+    const at::Tensor labels = at::empty(
+        test.per_pixel ? std::vector<std::int64_t>{count, test.height, test.width} : std::vector<std::int64_t>{count},
+        at::kLong);
     for (std::int64_t i = 0; i < count; ++i) {
       test_batches_.plain_targets(first + i, labels.mutable_data_ptr<std::int64_t>() + i * test.targets());
       test_batches_.plain(first + i, images.mutable_data_ptr<float>() + i * test.height * test.width);
@@ -259,7 +269,9 @@ kernels::Fingerprint Trainer::optimizer_fingerprint() const {
   return trace::fingerprint(optimizer_.state());
 }
 
-TrainingState Trainer::state() const { return {steps_done_, sums_, on_host(model_->state()), on_host(optimizer_.state())}; }
+TrainingState Trainer::state() const {
+  return {steps_done_, sums_, on_host(model_->state()), on_host(optimizer_.state())};
+}
 
 void Trainer::restore(const TrainingState& state) {
   copy_values(state.weights, model_->state());

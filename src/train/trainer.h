@@ -51,7 +51,7 @@ struct StepResult {
   StepPlace place;
   double lr = 0;
   float loss = 0;
-  std::int64_t correct = 0;          // targets predicted during training, before the update
+  std::int64_t correct = 0;           // targets predicted during training, before the update
   kernels::Fingerprint batch_digest;  // of the list (images, labels, samples) as the network saw it
 };
 

@@ -31,7 +31,8 @@ bool same_bits(double a, double b) {
 
 class Comparer : public Listener {
  public:
-  Comparer(const archive::RunRecord& record, Trainer& trainer, VerifyProgress progress, void* context, std::int64_t first, std::int64_t last)
+  Comparer(const archive::RunRecord& record, Trainer& trainer, VerifyProgress progress, void* context,
+           std::int64_t first, std::int64_t last)
       : record_(record), trainer_(trainer), progress_(progress), context_(context), first_(first), last_(last) {
     for (const archive::StepLine& line : record.steps()) steps_[line.step] = line;
     for (const archive::MetricsLine& line : record.metrics()) metrics_[{line.step, line.set}] = line;
@@ -46,7 +47,8 @@ class Comparer : public Listener {
   void on_step(const StepReport& report) override {
     step_ = report.result.place.step;
     if (step_ >= first_) compare_step(step_line(report));
-    if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_) compare_checkpoint(found->second);
+    if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_)
+      compare_checkpoint(found->second);
     if (progress_ != nullptr) progress_(context_, report, last_);
   }
   void on_metrics(const MetricsReport& report) override {
@@ -85,11 +87,13 @@ class Comparer : public Listener {
     if (found == metrics_.end()) throw Different{{step_, line.set + " metrics", "none", "present"}};
     seen_metrics_.insert({line.step, line.set});
     const archive::MetricsLine& recorded = found->second;
-    expect_same(line.set + " metrics", std::to_string(recorded.values.size()) + " values", std::to_string(line.values.size()) + " values");
+    expect_same(line.set + " metrics", std::to_string(recorded.values.size()) + " values",
+                std::to_string(line.values.size()) + " values");
     for (const auto& [name, value] : line.values) {
       const auto old = recorded.values.find(name);
       if (old != recorded.values.end() && same_bits(old->second, value)) continue;
-      throw Different{{step_, line.set + " " + name, old == recorded.values.end() ? "none" : number(old->second), number(value)}};
+      throw Different{
+          {step_, line.set + " " + name, old == recorded.values.end() ? "none" : number(old->second), number(value)}};
     }
   }
 
@@ -98,7 +102,8 @@ class Comparer : public Listener {
     const TrainingState state = trainer_.state();
     expect_same("checkpoint state", checkpoint.state(), checkpoint_text(state, trainer_.timetable()));
     const auto tensors = checkpoint_tensors(state);
-    expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors", std::to_string(tensors.size()) + " tensors");
+    expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors",
+                std::to_string(tensors.size()) + " tensors");
     const std::vector<NamedTensor> recorded = named(read_checkpoint(checkpoint)), recomputed = named(state);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const archive::TensorView* old = checkpoint.contents().find(tensors[i].name);
@@ -110,7 +115,8 @@ class Comparer : public Listener {
   }
 
   // Memory differs; a NaN's payload is no difference (contract, section 1).
-  void compare_by_fingerprint(const std::string& name, const std::vector<NamedTensor>& recorded, const std::vector<NamedTensor>& recomputed) {
+  void compare_by_fingerprint(const std::string& name, const std::vector<NamedTensor>& recorded,
+                              const std::vector<NamedTensor>& recomputed) {
     const auto of = [&](const std::vector<NamedTensor>& all) {
       for (const auto& [other, tensor] : all) {
         if (other == name) return kernels::to_hex(trace::fingerprint(tensor));
@@ -140,18 +146,21 @@ class Comparer : public Listener {
 
 void expect_contract(const archive::RunRecord& record) {
   if (record.contract() == contract::kContractVersion) return;
-  throw UserError(record.folder().string(), fmt::format("recorded under {}, this program computes by {}", record.contract(), contract::kContractVersion),
-                  "verify it with a program of its own version");
+  throw UserError(
+      record.folder().string(),
+      fmt::format("was recorded under {}, this program computes by {}", record.contract(), contract::kContractVersion),
+      "verify it with the isobit that recorded it");
 }
 
 }  // namespace
 
-Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop, VerifyProgress progress,
-               void* context) {
+Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop,
+               VerifyProgress progress, void* context) {
   expect_contract(record);
   Experiment experiment = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
   const std::filesystem::path network = record.folder() / "network.pt";  // an exported run brings its own
-  if (!experiment.model.torchscript.empty() && std::filesystem::exists(network)) experiment.model.torchscript = network.string();
+  if (!experiment.model.torchscript.empty() && std::filesystem::exists(network))
+    experiment.model.torchscript = network.string();
   if (!request.data_path.empty()) experiment.data.path = request.data_path;
   expect_data(record.data(), experiment.data);
   const DataSets data = load_data(experiment);
@@ -162,7 +171,9 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   verdict.first = request.from.value_or(1);
   verdict.last = request.to.value_or(steps);
   if (verdict.first < 1 || verdict.last > steps || verdict.first > verdict.last) {
-    throw UserError("--from, --to", fmt::format("steps {}..{} are not within the run's 1..{}", verdict.first, verdict.last, steps), "choose steps of the run");
+    throw UserError("--from, --to",
+                    fmt::format("steps {}..{} are not within the run's 1..{}", verdict.first, verdict.last, steps),
+                    "choose steps within the run");
   }
   verdict.whole = verdict.first == 1 && verdict.last == steps;
 
@@ -182,7 +193,8 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
     comparer.expect_all_metrics_seen();
     if (verdict.last == steps) {
       verdict.weights = weights_name(trainer.weights_fingerprint());
-      if (verdict.weights != record.weights()) throw Different{{steps, "final weights", record.weights(), verdict.weights}};
+      if (verdict.weights != record.weights())
+        throw Different{{steps, "final weights", record.weights(), verdict.weights}};
       if (verdict.whole && static_cast<std::int64_t>(record.steps().size()) != steps) {
         throw Different{{steps, "number of steps", std::to_string(record.steps().size()), std::to_string(steps)}};
       }

@@ -38,9 +38,9 @@ struct VerifyRequest {
 // Called after each step.
 using VerifyProgress = void (*)(void* context, const StepReport& report, std::int64_t last);
 
-// Throws archive::UserError where it can not judge: another contract version, data missing or other than recorded,
-// a range outside the run, an experiment that can not be read.
-[[nodiscard]] Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop,
-                             VerifyProgress progress = nullptr, void* context = nullptr);
+// Throws archive::UserError where it cannot judge: another contract version, data missing or other than recorded,
+// a range outside the run, an experiment that cannot be read.
+[[nodiscard]] Verdict verify(const archive::RunRecord& record, const VerifyRequest& request,
+                             const std::atomic<bool>& stop, VerifyProgress progress = nullptr, void* context = nullptr);
 
 }  // namespace isobit::train

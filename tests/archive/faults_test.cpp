@@ -58,8 +58,7 @@ TEST(Faults, NoSpaceAtAnyByteLeavesASoundArchive) {
     ++created;
     const fs::path run = runs / list[0].id;
     if (list[0].state != RunState::finished) {
-      EXPECT_TRUE(list[0].state == RunState::interrupted || list[0].state == RunState::failed)
-          << list[0].note;
+      EXPECT_TRUE(list[0].state == RunState::interrupted || list[0].state == RunState::failed) << list[0].note;
       RunWriter writer = RunWriter::resume(run, "{}");
       write_steps(writer, (writer.checkpoint() ? writer.checkpoint()->step() : 0) + 1, 8);
       writer.finish(kWeights);
@@ -76,13 +75,11 @@ TEST(Faults, FailuresAreSaidWithFileAndRemedy) {
   RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
   const std::string log = (writer.folder() / "steps.jsonl").string();
   for (const auto& [code, words] :
-       {std::pair{ENOSPC, "no space left on device (free space there"},
-        std::pair{EROFS, "read-only file system ("}, std::pair{EIO, "input/output error ("},
-        std::pair{EDQUOT, "disk quota exceeded ("}}) {
+       {std::pair{ENOSPC, "no space left on device (free space there"}, std::pair{EROFS, "read-only file system ("},
+        std::pair{EIO, "input/output error ("}, std::pair{EDQUOT, "disk quota exceeded ("}}) {
     const Fault fault(code, 0);
-    EXPECT_NE(
-        error_of([&] { writer.append_step(small_step(1)); }).find(log + ": can not be written: " + words),
-        std::string::npos)
+    EXPECT_NE(error_of([&] { writer.append_step(small_step(1)); }).find(log + ": cannot be written: " + words),
+              std::string::npos)
         << words;
   }
   writer.append_step(small_step(1));  // the failed ones left nothing
@@ -102,8 +99,7 @@ TEST(Faults, AFullFileSystem) {
     const fs::path run = writer.folder();
     { const RunWriter gone = std::move(writer); }
     const RunSummary summary = summarize(run);
-    if (summary.state != RunState::failed && summary.state != RunState::interrupted)
-      return "state: " + summary.note;
+    if (summary.state != RunState::failed && summary.state != RunState::interrupted) return "state: " + summary.note;
     fs::remove(run / "checkpoints" / "step-50.safetensors");  // someone makes room
     fs::remove(run / "checkpoints" / "step-100.safetensors");
     RunWriter again = RunWriter::resume(run, "{}");
@@ -127,7 +123,7 @@ TEST(Faults, AReadOnlyArchive) {
     write_steps(writer, 1, 5);
     const fs::path interrupted = writer.folder();
     { const RunWriter gone = std::move(writer); }
-    if (::mount("none", runs.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return "can not mount";
+    if (::mount("none", runs.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return "cannot mount";
     if (list_runs(runs).size() != 2) return "not listed";
     static_cast<void>(RunRecord::open(finished));
     return error_of([&] { static_cast<void>(RunWriter::create(runs, small_inputs())); }) + "\n" +
@@ -145,8 +141,7 @@ TEST(Faults, AReadOnlyArchive) {
 TEST(Faults, AFileInTheWay) {
   const Scratch scratch;
   overwrite(scratch.runs(), "a file where the archive should be");
-  const std::string error =
-      error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs())); });
+  const std::string error = error_of([&] { static_cast<void>(RunWriter::create(scratch.runs(), small_inputs())); });
   EXPECT_NE(error.find(scratch.runs().string()), std::string::npos) << error;
 }
 

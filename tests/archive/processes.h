@@ -53,8 +53,7 @@ class Child {
   std::string answer() {
     std::string text;
     char buffer[4096];
-    for (ssize_t n = ::read(input_, buffer, sizeof buffer); n > 0;
-         n = ::read(input_, buffer, sizeof buffer)) {
+    for (ssize_t n = ::read(input_, buffer, sizeof buffer); n > 0; n = ::read(input_, buffer, sizeof buffer)) {
       text.append(buffer, static_cast<std::size_t>(n));
     }
     wait();
@@ -73,16 +72,15 @@ class Child {
 // Runs `action` in a child in which a tmpfs with these options ("size=64k") lies on `folder`; nothing where
 // this system lets us not mount (no privilege and no user namespaces).
 template <class Action>
-std::optional<std::string> with_tmpfs(const std::string& folder, const std::string& options,
-                                      const Action& action) {
+std::optional<std::string> with_tmpfs(const std::string& folder, const std::string& options, const Action& action) {
   Child child([&]() -> std::string {
-    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return "can not mount";
-    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "can not mount";
-    if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0) return "can not mount";
+    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return "cannot mount";
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "cannot mount";
+    if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0) return "cannot mount";
     return action();
   });
   std::string answer = child.answer();
-  if (answer == "can not mount") return std::nullopt;
+  if (answer == "cannot mount") return std::nullopt;
   return answer;
 }
 

@@ -29,7 +29,8 @@ std::map<std::string, std::string> files_of(const fs::path& folder) {
 }
 
 // One entry of a tar archive, with a type and a link of the caller's choice.
-std::string raw_entry(const std::string& name, const std::string& content, char type = '0', const std::string& link = "", std::uint64_t size = ~0ull) {
+std::string raw_entry(const std::string& name, const std::string& content, char type = '0',
+                      const std::string& link = "", std::uint64_t size = ~0ull) {
   std::string header(512, '\0');
   const auto put = [&](std::size_t at, const std::string& text) { header.replace(at, text.size(), text); };
   char number[13];
@@ -37,13 +38,16 @@ std::string raw_entry(const std::string& name, const std::string& content, char 
   put(100, "0000644");
   put(108, "0000000");
   put(116, "0000000");
-  std::snprintf(number, sizeof number, "%011llo", static_cast<unsigned long long>(size == ~0ull ? content.size() : size));
+  std::snprintf(number, sizeof number, "%011llo",
+                static_cast<unsigned long long>(size == ~0ull ? content.size() : size));
   put(124, number);
   put(136, "00000000000");
   put(148, "        ");
   header[156] = type;
   put(157, link);
-  put(257, std::string("ustar\0" "00", 8));
+  put(257, std::string("ustar\0"
+                       "00",
+                       8));
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   std::snprintf(number, sizeof number, "%06o", sum);
@@ -79,7 +83,9 @@ TEST(Export, IsTheRecordAndAlwaysTheSameBytes) {
   }
   write_export(plan_export(record, {true, false}, kNothingSecret), scratch.path() / "again.tar");
   EXPECT_TRUE(read_file(scratch.path() / "again.tar") == content);
-  EXPECT_NE(error_of([&] { static_cast<void>(import_run(scratch.path() / "run.tar", scratch.path() / "imported")); }).find("is there already"),
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(import_run(scratch.path() / "run.tar", scratch.path() / "imported"));
+            }).find("exists already"),
             std::string::npos);
 }
 
@@ -132,20 +138,20 @@ TEST(Export, RefusesWhatIsNoPlainFileOfTheRun) {
   const struct {
     std::string entry, part;
   } cases[] = {
-      {raw_entry("../x", "text"), "'../x' is no name of a run's file"},
-      {raw_entry(id + "/../../x", "text"), "no name of a run's file"},
-      {raw_entry("/tmp/isobit-export-test", "text"), "no name of a run's file"},
-      {raw_entry("other/x", "text"), "no name of a run's file"},
-      {raw_entry(id + "/.hidden", "text"), "no name of a run's file"},
-      {raw_entry(id + "/a/b", "text"), "no name of a run's file"},
-      {raw_entry(id + "/\033[1m", "text"), "?[1m' is no name of a run's file"},
-      {raw_entry(id + "/link", "", '2', "/etc/passwd"), "is no plain file"},
-      {raw_entry(id + "/hard", "", '1', id + "/manifest.json"), "is no plain file"},
-      {raw_entry(id + "/folder/", "", '5'), "is no plain file"},
-      {raw_entry(id + "/device", "", '3'), "is no plain file"},
-      {raw_entry(id + "/pipe", "", '6'), "is no plain file"},
-      {good + good, "is there twice"},
-      {raw_entry(id + "/huge", "", '0', "", 1ull << 32), "says that it is larger than the archive"},
+      {raw_entry("../x", "text"), "'../x' cannot be a file of a run"},
+      {raw_entry(id + "/../../x", "text"), "cannot be a file of a run"},
+      {raw_entry("/tmp/isobit-export-test", "text"), "cannot be a file of a run"},
+      {raw_entry("other/x", "text"), "cannot be a file of a run"},
+      {raw_entry(id + "/.hidden", "text"), "cannot be a file of a run"},
+      {raw_entry(id + "/a/b", "text"), "cannot be a file of a run"},
+      {raw_entry(id + "/\033[1m", "text"), "?[1m' cannot be a file of a run"},
+      {raw_entry(id + "/link", "", '2', "/etc/passwd"), "is not a regular file"},
+      {raw_entry(id + "/hard", "", '1', id + "/manifest.json"), "is not a regular file"},
+      {raw_entry(id + "/folder/", "", '5'), "is not a regular file"},
+      {raw_entry(id + "/device", "", '3'), "is not a regular file"},
+      {raw_entry(id + "/pipe", "", '6'), "is not a regular file"},
+      {good + good, "it holds '"},
+      {raw_entry(id + "/huge", "", '0', "", 1ull << 32), "claims to be larger than the archive"},
       {good, "added after the run was finished"},
   };
   for (const auto& [entry, part] : cases) {
@@ -169,7 +175,8 @@ TEST(Export, AFullDiskLeavesNothing) {
     inject_write_fault(ENOSPC, room);
     const std::string error = error_of([&] { write_export(plan, out); });
     inject_write_fault(0, 0);
-    EXPECT_NE(error.find("run.tar: can not be written: No space left on device (free space there"), std::string::npos) << room << error;
+    EXPECT_NE(error.find("run.tar: cannot be written: No space left on device (free space there"), std::string::npos)
+        << room << error;
     EXPECT_TRUE(fs::is_empty(out.parent_path()));
   }
   write_export(plan, out);
@@ -185,11 +192,11 @@ TEST(Export, NothingIsReplacedOrFollowed) {
   overwrite(scratch.path() / "there", "text");
   fs::create_symlink(scratch.path() / "elsewhere", scratch.path() / "link");
   for (const char* name : {"there", "link"}) {
-    EXPECT_NE(error_of([&] { OutputFile file(scratch.path() / name); }).find("is there already"), std::string::npos);
+    EXPECT_NE(error_of([&] { OutputFile file(scratch.path() / name); }).find("exists already"), std::string::npos);
   }
   OutputFile file(scratch.path() / "late");
   overwrite(scratch.path() / "late", "text");
-  EXPECT_NE(error_of([&] { file.commit(); }).find("is there already"), std::string::npos);
+  EXPECT_NE(error_of([&] { file.commit(); }).find("exists already"), std::string::npos);
   EXPECT_EQ(read_file(scratch.path() / "late"), "text");
 }
 
@@ -220,15 +227,18 @@ TEST(SecretScan, FindsWhatLooksLikeASecret) {
 
 TEST(SecretScan, LetsProgramsPass) {
   for (const char* text :
-       {"tokenizer = 'bert-base-uncased'", "pad_token = '<pad-pad>'", "num_tokens = 128", "for token in tokens:", "key = 'loss_value'",
-        "sorted(x, key=lambda pair: pair[1])", "token: torch.Tensor", "password = getpass.getpass()", "api_key = os.environ['API_KEY']",
-        "tokens = tokenizer.encode(text)", "https://host:8080/x@y", "def secret(self): return 12345678", "token = next_token(stream1)"}) {
+       {"tokenizer = 'bert-base-uncased'", "pad_token = '<pad-pad>'", "num_tokens = 128",
+        "for token in tokens:", "key = 'loss_value'", "sorted(x, key=lambda pair: pair[1])", "token: torch.Tensor",
+        "password = getpass.getpass()", "api_key = os.environ['API_KEY']", "tokens = tokenizer.encode(text)",
+        "https://host:8080/x@y", "def secret(self): return 12345678", "token = next_token(stream1)"}) {
     EXPECT_EQ(whats(kNothingSecret, text), std::vector<std::string>{}) << text;
   }
 }
 
 TEST(SecretScan, VariablesOfTheEnvironment) {
-  const SecretScan scan({}, {{"MY_TOKEN", "verysecret"}, {"EDITOR", "verysecure"}, {"OTHER_KEY", "short"}, {"KEY", "/usr/share/key"}}, "");
+  const SecretScan scan(
+      {}, {{"MY_TOKEN", "verysecret"}, {"EDITOR", "verysecure"}, {"OTHER_KEY", "short"}, {"KEY", "/usr/share/key"}},
+      "");
   EXPECT_EQ(whats(scan, "verysecret"), std::vector<std::string>{"f:1 the value of the environment variable MY_TOKEN"});
   EXPECT_TRUE(whats(scan, "verysecure short /usr/share/key").empty());
 }
@@ -240,8 +250,9 @@ TEST(SecretScan, AllowsRedactsAndShortensHome) {
   EXPECT_EQ(scan.redacted(text), "a\napi_key = '(left out)' # and 'https://(left out)@h'\n");
   EXPECT_TRUE(whats(scan, scan.redacted(text)).empty());
   EXPECT_EQ(scan.redacted("no newline"), "no newline");
-  EXPECT_EQ(scan.without_home("/srv/people/bob/x /srv/people/bobby /home/al:/home/al \"/Users/al\" x/home/al /data/home/al/"),
-            "~/x /srv/people/bobby ~:~ \"~\" x/home/al /data/home/al/");
+  EXPECT_EQ(
+      scan.without_home("/srv/people/bob/x /srv/people/bobby /home/al:/home/al \"/Users/al\" x/home/al /data/home/al/"),
+      "~/x /srv/people/bobby ~:~ \"~\" x/home/al /data/home/al/");
   EXPECT_TRUE(scan.is_secret_file("a/.env"));
   EXPECT_TRUE(scan.is_secret_file("id_rsa"));
   EXPECT_FALSE(scan.is_secret_file("environment.py"));

@@ -97,8 +97,7 @@ TEST(RunRecord, MissingAddedShortenedAndLengthenedFilesAreNamed) {
     const std::string sound = read_file(run / file);
     fs::remove(run / file);
     const std::string missing = error_of([&] { static_cast<void>(RunRecord::open(run)); });
-    EXPECT_NE(missing.find(file == kManifest ? "not finished" : file), std::string::npos)
-        << file << ": " << missing;
+    EXPECT_NE(missing.find(file == kManifest ? "not finished" : file), std::string::npos) << file << ": " << missing;
     for (const std::string& other :
          {sound + "x", sound.substr(0, sound.size() - (sound.empty() ? 0 : 1)), std::string()}) {
       if (other == sound) continue;
@@ -109,19 +108,16 @@ TEST(RunRecord, MissingAddedShortenedAndLengthenedFilesAreNamed) {
   }
   for (const char* added : {"notes.txt", "checkpoints/step-7.safetensors", ".hidden"}) {
     overwrite(run / added, "");
-    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"),
-              std::string::npos)
+    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"), std::string::npos)
         << added;
     fs::remove(run / added);
   }
   fs::create_directory(run / "folder");
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("added after"), std::string::npos);
   fs::remove(run / "folder");
   fs::rename(run / "steps.jsonl", scratch.path() / "steps.jsonl");
   fs::create_symlink(scratch.path() / "steps.jsonl", run / "steps.jsonl");
-  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not a regular file"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not a regular file"), std::string::npos);
 }
 
 // Somebody who mends the manifest's digests after an alteration still has to keep the logs well formed.
@@ -129,14 +125,13 @@ TEST(RunRecord, TornLogInASealedRecordIsDamage) {
   const Scratch scratch;
   const fs::path run = finished_run(scratch.runs());
   const std::string sound = read_file(run / "steps.jsonl");
-  for (const std::string& log : {sound.substr(0, sound.size() - 5), "{}\n" + sound,
-                                 sound.substr(sound.find('\n') + 1), sound + "\n"}) {
+  for (const std::string& log :
+       {sound.substr(0, sound.size() - 5), "{}\n" + sound, sound.substr(sound.find('\n') + 1), sound + "\n"}) {
     overwrite(run / "steps.jsonl", log);
     Manifest manifest = parse_manifest(read_file(run / kManifest), kManifest);
     manifest.files["steps.jsonl"] = {log.size(), sha256(log)};
     overwrite(run / kManifest, format_manifest(manifest));
-    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("steps.jsonl:"),
-              std::string::npos);
+    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("steps.jsonl:"), std::string::npos);
   }
 }
 
@@ -147,19 +142,14 @@ TEST(RunRecord, UnfinishedRunsAreRefusedWithTheirState) {
     RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
     run = writer.folder();
     write_steps(writer, 1, 5);
-    EXPECT_NE(error_of([&] {
-                static_cast<void>(RunRecord::open(run));
-              }).find("not finished (running after 5 steps"),
+    EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not finished (running after 5 steps"),
               std::string::npos);
   }
-  EXPECT_NE(error_of([&] {
-              static_cast<void>(RunRecord::open(run));
-            }).find("not finished (interrupted after 5 steps"),
+  EXPECT_NE(error_of([&] { static_cast<void>(RunRecord::open(run)); }).find("not finished (interrupted after 5 steps"),
             std::string::npos);
-  EXPECT_NE(error_of([&] {
-              static_cast<void>(RunRecord::open(scratch.path() / "nothing"));
-            }).find("no run's folder"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { static_cast<void>(RunRecord::open(scratch.path() / "nothing")); }).find("not a run's folder"),
+      std::string::npos);
 }
 
 }  // namespace

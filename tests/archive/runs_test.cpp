@@ -30,20 +30,16 @@ TEST(Runs, FoundByIdPrefixPathAndLast) {
   EXPECT_EQ(find_run(scratch.runs(), id.substr(0, id.size() - 2)), first);
   EXPECT_EQ(find_run(scratch.path(), first.string()), first);
   EXPECT_EQ(find_run(scratch.runs(), "last"), second);
-  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "2")); }).find("2 runs in"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "2")); }).find("2 runs in"), std::string::npos);
   EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "zzz")); }).find("no such run"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "")); }).find("no such run"),
+  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "")); }).find("no such run"), std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), "./nothing")); }).find("not a run's folder"),
             std::string::npos);
-  EXPECT_NE(
-      error_of([&] { static_cast<void>(find_run(scratch.runs(), "./nothing")); }).find("no run's folder"),
-      std::string::npos);
   std::string misspelt = id;
   misspelt.back() = 'z';
-  EXPECT_NE(
-      error_of([&] { static_cast<void>(find_run(scratch.runs(), misspelt)); }).find("did you mean '" + id),
-      std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(find_run(scratch.runs(), misspelt)); }).find("did you mean '" + id),
+            std::string::npos);
 }
 
 TEST(Runs, EveryStateIsListed) {
@@ -78,9 +74,8 @@ TEST(Runs, EveryStateIsListed) {
 
 TEST(RunIndex, AnswersFromItsRowsAndOnlyWhileTheyFit) {
   const Scratch scratch;
-  const RunSummary summary{"id",   "name", RunState::finished, "isobit-0.1",
-                           "2026", 8,      kWeights,           {{8, 1, "test", {{"loss", 0.1}}}},
-                           "note"};
+  const RunSummary summary{
+      "id", "name", RunState::finished, "isobit-0.1", "2026", 8, kWeights, {{8, 1, "test", {{"loss", 0.1}}}}, "note"};
   {
     RunIndex index(index_path(), scratch.runs());
     ASSERT_TRUE(index.usable());
@@ -163,8 +158,8 @@ TEST(Environment, NamesNoSecretsAndNoHome) {
   for (const char* absent : {"the-secret", "AWS", "/home", "somebody", "HOME", "USER", "PATH\""}) {
     EXPECT_EQ(text.find(absent), std::string::npos) << absent;
   }
-  for (const char* present : {"\"OMP_NUM_THREADS\": \"3\"", "\"OMP_PLACES\": \"(a path)\"",
-                              "\"contract\": \"isobit-", "\"threads\": \"3\"", "\"compiler\""}) {
+  for (const char* present : {"\"OMP_NUM_THREADS\": \"3\"", "\"OMP_PLACES\": \"(a path)\"", "\"contract\": \"isobit-",
+                              "\"threads\": \"3\"", "\"compiler\""}) {
     EXPECT_NE(text.find(present), std::string::npos) << present;
   }
   ::unsetenv("OMP_PLACES");

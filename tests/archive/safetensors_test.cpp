@@ -27,8 +27,7 @@ std::string small_file() {
   const SmallTensors tensors(3);
   const auto views = tensors.views();
   std::string file = safetensors_header(views, {{"state", "text with \"quotes\" and \xc3\xa4\n"}});
-  for (const TensorView& view : views)
-    file.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+  for (const TensorView& view : views) file.append(reinterpret_cast<const char*>(view.data.data()), view.data.size());
   return file;
 }
 
@@ -65,8 +64,8 @@ TEST(Safetensors, WriterRefusesWhatDoesNotFit) {
                std::invalid_argument);
   EXPECT_THROW(static_cast<void>(safetensors_header(std::vector<TensorView>{{"a", "F32", {-4}, bytes}}, {})),
                std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(safetensors_header(
-                   std::vector<TensorView>{{"a", "F32", {4}, bytes}, {"a", "F32", {4}, bytes}}, {})),
+  EXPECT_THROW(static_cast<void>(
+                   safetensors_header(std::vector<TensorView>{{"a", "F32", {4}, bytes}, {"a", "F32", {4}, bytes}}, {})),
                std::invalid_argument);
 }
 
@@ -74,31 +73,30 @@ TEST(Safetensors, MalformedFilesAreRefused) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   EXPECT_EQ(error_in(file_of(good, 8)), "");
   const std::pair<std::string, const char*> bad[] = {
-      {"", "its length needs 8"},
-      {"1234567", "its length needs 8"},
+      {"", "length alone takes 8"},
+      {"1234567", "length alone takes 8"},
       {file_of("", 0), "begin with '{'"},
       {file_of(good, 7), "outside the file"},
       {file_of(good, 9), "bytes after the last"},
       {file_of(" " + good, 8), "begin with '{'"},
-      {file_of(good + "x", 8), "no JSON object"},
-      {file_of("{\"a\":1}", 8), "has not just"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})", 8), "has not just"},
+      {file_of(good + "x", 8), "not a JSON object"},
+      {file_of("{\"a\":1}", 8), "needs exactly"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})", 8), "needs exactly"},
       {file_of(R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype"},
       {file_of(R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", 8), "unknown dtype"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "no count"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8), "no count"},
-      {file_of(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8), "is no list"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "size and shape differ"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "not a count"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8), "not a count"},
+      {file_of(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8), "is not a list"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8), "do not fit its shape"},
       {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "outside the file"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "not two offsets"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "a hole"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})", 8), "needs two offsets"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "a gap"},
       // 2^32 * 2^32 * 4 wraps to 0; so does 2^62 * 4.
       {file_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
-       "size and shape differ"},
+       "do not fit its shape"},
       {file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0),
-       "size and shape differ"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]}})", 8),
-       "out of range"},
+       "do not fit its shape"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]}})", 8), "out of range"},
       {file_of(
            R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
            8),
@@ -106,12 +104,12 @@ TEST(Safetensors, MalformedFilesAreRefused) {
       {file_of(
            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
            8),
-       "stands twice"},
+       "has a name twice"},
       {file_of(R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8),
-       "is no text"},
-      {file_of(R"({"__metadata__":[]})", 0), "is no object"},
-      {std::string(7, '\xff') + '\x7f' + good, "a header of"},
-      {file_of("{" + std::string(200'000, '['), 0), "no JSON object"},
+       "is not a string"},
+      {file_of(R"({"__metadata__":[]})", 0), "is not an object"},
+      {std::string(7, '\xff') + '\x7f' + good, "its header claims"},
+      {file_of("{" + std::string(200'000, '['), 0), "not a JSON object"},
   };
   for (const auto& [file, words] : bad)
     EXPECT_NE(error_in(file).find(words), std::string::npos) << words << ": " << error_in(file);
@@ -121,30 +119,18 @@ TEST(Safetensors, MalformedFilesAreRefused) {
 TEST(Safetensors, RandomDamageIsParsedOrRefused) {
   const std::string sound = small_file();
   std::mt19937 engine(1);
-  const auto any = [&](std::size_t n) {
-    return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine);
-  };
+  const auto any = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine); };
   int refused = 0, parsed = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::string file = sound;
     for (std::size_t changes = 1 + any(4); changes > 0 && !file.empty(); --changes) {
       const std::size_t at = any(file.size());
       switch (any(5)) {
-        case 0:
-          file[at] = static_cast<char>(file[at] ^ 1 << any(8));
-          break;
-        case 1:
-          file[at] = "0123456789[]{},:\"\\ -eE"[any(22)];
-          break;
-        case 2:
-          file.erase(at, 1 + any(8));
-          break;
-        case 3:
-          file.insert(at, file.substr(any(file.size()), any(16)));
-          break;
-        default:
-          file.resize(at + 1);
-          break;
+        case 0: file[at] = static_cast<char>(file[at] ^ 1 << any(8)); break;
+        case 1: file[at] = "0123456789[]{},:\"\\ -eE"[any(22)]; break;
+        case 2: file.erase(at, 1 + any(8)); break;
+        case 3: file.insert(at, file.substr(any(file.size()), any(16))); break;
+        default: file.resize(at + 1); break;
       }
     }
     try {

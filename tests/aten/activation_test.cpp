@@ -41,12 +41,36 @@ TEST(Activations, ValuesGradientsThreadsStridesAndStockBack) {
 TEST(Activations, InPlaceValuesAndGradients) {
   at::manual_seed(81);
   const std::pair<const char*, Forward> activations[] = {
-      {"elu_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::elu_(y, 1.3); }},
-      {"selu_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::selu_(y); }},
-      {"celu_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::celu_(y, 0.7); }},
-      {"mish_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::mish_(y); }},
-      {"hardswish_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::hardswish_(y); }},
-      {"hardsigmoid_", [](const Tensor& x) { Tensor y = x.mul(1.0); return at::hardsigmoid_(y); }},
+      {"elu_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::elu_(y, 1.3);
+       }},
+      {"selu_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::selu_(y);
+       }},
+      {"celu_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::celu_(y, 0.7);
+       }},
+      {"mish_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::mish_(y);
+       }},
+      {"hardswish_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::hardswish_(y);
+       }},
+      {"hardsigmoid_",
+       [](const Tensor& x) {
+         Tensor y = x.mul(1.0);
+         return at::hardsigmoid_(y);
+       }},
   };
   for (const auto& [name, forward] : activations) {
     check({name, {input()}, [f = forward](const Tensors& t) { return f(t[0]); }});

@@ -22,15 +22,23 @@ TEST(Attention, ValuesGradientsThreadsStridesAndStockBack) {
       {"masked", qkv, [=](const Tensors& t) { return attend(t, there(keep, t), false); }},
       {"rows without keys", qkv, [=](const Tensors& t) { return attend(t, there(none, t), false); }},
       {"biased", biased, [](const Tensors& t) { return attend(t, t[3], false); }},
-      {"scaled", qkv, [](const Tensors& t) {
-         return at::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, false, 0.3);
+      {"scaled", qkv,
+       [](const Tensors& t) { return at::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, false, 0.3); }},
+      {"einsum",
+       {at::randn({2, 3, 4}), at::randn({2, 4, 5})},
+       [](const Tensors& t) {
+         return at::einsum("bij,bjk->bik", {t[0], t[1]});
        }},
-      {"einsum", {at::randn({2, 3, 4}), at::randn({2, 4, 5})},
-       [](const Tensors& t) { return at::einsum("bij,bjk->bik", {t[0], t[1]}); }},
-      {"einsum of three", {at::randn({3, 4}), at::randn({4, 5}), at::randn({5, 6})},
-       [](const Tensors& t) { return at::einsum("ij,jk,kl->il", {t[0], t[1], t[2]}); }},
-      {"einsum of heads", {at::randn({2, 5, 3, 4}), at::randn({2, 6, 3, 4})},
-       [](const Tensors& t) { return at::einsum("bqhd,bkhd->bhqk", {t[0], t[1]}); }},
+      {"einsum of three",
+       {at::randn({3, 4}), at::randn({4, 5}), at::randn({5, 6})},
+       [](const Tensors& t) {
+         return at::einsum("ij,jk,kl->il", {t[0], t[1], t[2]});
+       }},
+      {"einsum of heads",
+       {at::randn({2, 5, 3, 4}), at::randn({2, 6, 3, 4})},
+       [](const Tensors& t) {
+         return at::einsum("bqhd,bkhd->bhqk", {t[0], t[1]});
+       }},
   };
   for (const Case& c : cases) check(c);
 }
@@ -51,16 +59,18 @@ TEST(Attention, BlocksOfRowsAreTheComposition) {
   hostile.view({-1})[5] = std::numeric_limits<float>::infinity();
   hostile.view({-1})[3000] = std::numeric_limits<float>::quiet_NaN();
   masked.select(2, 0).fill_(-std::numeric_limits<float>::infinity());
-  const Tensors cases[] = {{at::randn({2, 2, 60, 8}), at::randn({2, 2, 2500, 8}), at::randn({2, 2, 2500, 5})},
-                           {at::randn({2, 3, 130, 8}), at::randn({2, 3, 600, 8}), at::randn({2, 3, 600, 5})},
-                           {at::randn({2, 70, 3, 8}).transpose(1, 2), hostile, at::randn({2, 3, 8, 70}).transpose(2, 3)},
-                           {hostile, at::randn({2, 3, 70, 8}), hostile},
-                           {masked, at::ones({1, 2, 5, 4}), at::randn({1, 2, 5, 4})},
-                           {at::randn({1, 1, 1, 1}), at::randn({1, 1, 3, 1}), at::randn({1, 1, 3, 1})}};
+  const Tensors cases[] = {
+      {at::randn({2, 2, 60, 8}), at::randn({2, 2, 2500, 8}), at::randn({2, 2, 2500, 5})},
+      {at::randn({2, 3, 130, 8}), at::randn({2, 3, 600, 8}), at::randn({2, 3, 600, 5})},
+      {at::randn({2, 70, 3, 8}).transpose(1, 2), hostile, at::randn({2, 3, 8, 70}).transpose(2, 3)},
+      {hostile, at::randn({2, 3, 70, 8}), hostile},
+      {masked, at::ones({1, 2, 5, 4}), at::randn({1, 2, 5, 4})},
+      {at::randn({1, 1, 1, 1}), at::randn({1, 1, 3, 1}), at::randn({1, 1, 3, 1})}};
   const aten::OperatorSwitch on;
   for (const Tensors& t : cases) {
     for (const bool causal : {false, true}) {
-      for (const std::optional<double> scale : {std::optional<double>{}, std::optional<double>{0.37}, std::optional<double>{0.0}}) {
+      for (const std::optional<double> scale :
+           {std::optional<double>{}, std::optional<double>{0.37}, std::optional<double>{0.0}}) {
         const Tensor q = t[0].detach().requires_grad_(true);
         const Tensor composed = at::scaled_dot_product_attention(q, t[1], t[2], {}, 0.0, causal, scale);
         ASSERT_TRUE(composed.requires_grad());
@@ -92,7 +102,7 @@ TEST(Attention, FusedKernelsAreRefusedAndTheChoiceComesBack) {
     const aten::OperatorSwitch on;
     EXPECT_FALSE(at::globalContext().userEnabledFlashSDP());
     expect_throws([&] { at::_scaled_dot_product_flash_attention_for_cpu(q, q, q); }, "is not certified");
-    at::globalContext().setSDPUseFlash(true);  // what a user may do
+    at::globalContext().setSDPUseFlash(true);                            // what a user may do
     const Tensor trained = at::ones({1, 1, 4, 8}).requires_grad_(true);  // without gradients stock is not asked
     expect_throws([&] { at::scaled_dot_product_attention(trained, q, q); }, "is not certified");
   }

@@ -24,9 +24,9 @@ namespace {
 using test::Values;
 
 struct Observed {
-  std::string self;                  // the composite under test
-  std::set<const void*> written;     // memory that a child wrote
-  std::set<std::string> refused;     // children that should not be there
+  std::string self;               // the composite under test
+  std::set<const void*> written;  // memory that a child wrote
+  std::set<std::string> refused;  // children that should not be there
 };
 thread_local Observed observed;
 
@@ -67,8 +67,8 @@ class Observer {
  public:
   Observer() {
     handle_ = at::addThreadLocalCallback(
-        at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
-                                   &on_return)
+        at::RecordFunctionCallback(
+            [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; }, &on_return)
             .needsOutputs(true)
             .scopes({at::RecordScope::FUNCTION}));
   }

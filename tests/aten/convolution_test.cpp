@@ -6,8 +6,8 @@
 namespace isobit::test {
 namespace {
 
-Case conv2d(const std::string& name, at::IntArrayRef x, at::IntArrayRef w, std::int64_t stride,
-            std::int64_t pad, std::int64_t dilation, std::int64_t groups) {
+Case conv2d(const std::string& name, at::IntArrayRef x, at::IntArrayRef w, std::int64_t stride, std::int64_t pad,
+            std::int64_t dilation, std::int64_t groups) {
   return {name, {at::randn(x), at::randn(w), at::randn({w[0]})}, [=](const Tensors& t) {
             return at::conv2d(t[0], t[1], t[2], stride, pad, dilation, groups);
           }};
@@ -82,7 +82,8 @@ TEST(Convolution, ThreeDimensions) {
       conv3d("3x3x3", {2, 3, 5, 6, 7}, {4, 3, 3, 3, 3}, {1}, {1}, {1}, 1),
       conv3d("strides", {2, 4, 9, 8, 7}, {6, 4, 3, 2, 3}, {2, 1, 2}, {1, 0, 1}, {1}, 1),
       conv3d("stride larger than the kernel", {1, 2, 11, 5, 5}, {3, 2, 2, 2, 2}, {4, 2, 3}, {0, 1, 0}, {1}, 1),
-      conv3d("dilation and stride share a factor", {1, 2, 12, 6, 9}, {3, 2, 3, 2, 2}, {2, 1, 1}, {2, 1, 1}, {4, 2, 3}, 1),
+      conv3d("dilation and stride share a factor", {1, 2, 12, 6, 9}, {3, 2, 3, 2, 2}, {2, 1, 1}, {2, 1, 1}, {4, 2, 3},
+             1),
       conv3d("groups", {2, 6, 4, 5, 6}, {9, 2, 2, 3, 1}, {1}, {1, 1, 0}, {1}, 3),
       conv3d("depth of one", {2, 3, 1, 6, 6}, {4, 3, 1, 3, 3}, {1}, {0}, {1}, 1),
       conv3d("more padding than depth", {1, 2, 1, 4, 4}, {2, 2, 2, 2, 2}, {3, 1, 1}, {4, 1, 1}, {1}, 1),
@@ -111,14 +112,19 @@ TEST(Convolution, Transposed) {
       {"2x2 stride 2", one({2, 6, 7, 5}, {6, 4, 2, 2}, 1),
        [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1], t[2], 2); }},
       {"padding, output padding, dilation, groups", one({2, 6, 5, 4}, {6, 3, 3, 2}, 2),
-       [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1], t[2], {3, 2}, {2, 1}, {2, 1}, 2, {1, 3}); }},
+       [](const Tensors& t) {
+         return at::conv_transpose2d(t[0], t[1], t[2], {3, 2}, {2, 1}, {2, 1}, 2, {1, 3});
+       }},
       {"stride 1", one({2, 3, 6, 6}, {3, 5, 3, 3}, 1),
        [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1], t[2], 1, 1); }},
       {"one dimension", one({3, 4, 20}, {4, 5, 4}, 1),
        [](const Tensors& t) { return at::conv_transpose1d(t[0], t[1], t[2], 2, 1, 1); }},
       {"three dimensions", one({2, 4, 3, 4, 5}, {4, 3, 3, 2, 3}, 1),
-       [](const Tensors& t) { return at::conv_transpose3d(t[0], t[1], t[2], {2, 2, 1}, {1, 0, 1}, {1, 0, 0}); }},
-      {"without bias", {at::randn({2, 3, 4, 4}), at::randn({3, 5, 3, 3})},
+       [](const Tensors& t) {
+         return at::conv_transpose3d(t[0], t[1], t[2], {2, 2, 1}, {1, 0, 1}, {1, 0, 0});
+       }},
+      {"without bias",
+       {at::randn({2, 3, 4, 4}), at::randn({3, 5, 3, 3})},
        [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1]); }},
       {"no images", one({0, 3, 4, 4}, {3, 5, 3, 3}, 1),
        [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1], t[2]); }},
@@ -128,7 +134,8 @@ TEST(Convolution, Transposed) {
 
 TEST(Convolution, ATransposedOneHasTheBitsOfTheInputGradient) {
   at::manual_seed(15);
-  const Tensor x = at::randn({2, 3, 11, 11}).requires_grad_(), w = at::randn({8, 3, 3, 3}), dy = at::randn({2, 8, 6, 6});
+  const Tensor x = at::randn({2, 3, 11, 11}).requires_grad_(), w = at::randn({8, 3, 3, 3}),
+               dy = at::randn({2, 8, 6, 6});
   const aten::OperatorSwitch on;
   at::conv2d(x, w, {}, 2, 1).backward(dy);
   EXPECT_TRUE(same_bits(at::conv_transpose2d(dy, w, {}, 2, 1), x.grad()));

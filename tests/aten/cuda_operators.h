@@ -1,7 +1,7 @@
-// Where PyTorch's operators with CUDA kernels differ from those with CPU kernels: for the fake device, so that composites and
-// autograd take the ways that they take in a PyTorch with CUDA. From native_functions.yaml of torch 2.13 (torchgen/packaged):
-// `dispatch` entries that name CUDA but not CPU, and CPU but not CUDA; without those of other vendors. Names that this torch does
-// not have are passed over. Tests only.
+// Where PyTorch's operators with CUDA kernels differ from those with CPU kernels: for the fake device, so that
+// composites and autograd take the ways that they take in a PyTorch with CUDA. From native_functions.yaml of torch 2.13
+// (torchgen/packaged): `dispatch` entries that name CUDA but not CPU, and CPU but not CUDA; without those of other
+// vendors. Names that this torch does not have are passed over. Tests only.
 #pragma once
 
 #include <string_view>

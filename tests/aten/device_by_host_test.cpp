@@ -1,10 +1,11 @@
-// Operators that a device's tensors reach by way of the host (by_host.h): the CPU's bits on the device, outputs and aliases.
+// Operators that a device's tensors reach by CPU fallback (by_host.h): the CPU's bits on the device, outputs and
+// aliases.
 #include <ATen/ATen.h>
 
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/by_host.h"
+#include "aten/certified/support/by_host.h"
 #include "aten/fake_cuda.h"
 #include "aten/operator_cases.h"
 
@@ -24,7 +25,9 @@ void expect_same(const char* what, const Tensor& x, Call call) {
     EXPECT_TRUE(same_bits(found[i].cpu(), expected[i])) << i;
   }
 }
-const auto list_of = [](const auto& results) { return std::apply([](const auto&... t) { return Tensors{t...}; }, results); };
+const auto list_of = [](const auto& results) {
+  return std::apply([](const auto&... t) { return Tensors{t...}; }, results);
+};
 
 TEST(ByHost, OperatorsHaveTheCpusBits) {
   if (!fake_cuda()) GTEST_SKIP();
@@ -37,7 +40,8 @@ TEST(ByHost, OperatorsHaveTheCpusBits) {
   for (const Tensor& t : {x, integers, scattered(x), x.narrow(0, 0, 0)}) {
     expect_same("unique", t, [](const Tensor& a) { return list_of(at::_unique2(a, true, true, true)); });
     expect_same("unique pair", t, [](const Tensor& a) { return list_of(at::_unique(a, true, true)); });
-    if (t.numel() > 0) expect_same("unique rows", t, [](const Tensor& a) { return list_of(at::unique_dim(a, 1, true, true, true)); });
+    if (t.numel() > 0)
+      expect_same("unique rows", t, [](const Tensor& a) { return list_of(at::unique_dim(a, 1, true, true, true)); });
     expect_same("mode", t, [](const Tensor& a) { return list_of(at::mode(a, 1, true)); });
   }
   expect_same("qr", at::randn({3, 7, 5}), [](const Tensor& a) { return list_of(at::linalg_qr(a, "reduced")); });
@@ -60,8 +64,8 @@ TEST(ByHost, GradientsToo) {
 }
 
 // Every kind of parameter and result.
-std::tuple<Tensor, Tensor> joined(at::TensorList list, const std::optional<Tensor>& more, const std::optional<Tensor>& none,
-                                  double factor) {
+std::tuple<Tensor, Tensor> joined(at::TensorList list, const std::optional<Tensor>& more,
+                                  const std::optional<Tensor>& none, double factor) {
   EXPECT_EQ(aten::working_device(), nullptr);
   EXPECT_FALSE(none.has_value());
   Tensor sum = more->clone();

@@ -39,7 +39,8 @@ std::string message_of(Call&& call) {
 }
 
 void expect_words(const std::string& message, std::initializer_list<const char*> words) {
-  for (const char* word : words) EXPECT_NE(message.find(word), message.npos) << "'" << word << "' is not in: " << message;
+  for (const char* word : words)
+    EXPECT_NE(message.find(word), message.npos) << "'" << word << "' is not in: " << message;
 }
 
 // ---- moving
@@ -147,7 +148,7 @@ TEST(DeviceGuard, ExactOperatorsPassAndOthersAreRefused) {
   const Tensor index = at::tensor({0, 1, 1, 2}, at::kLong).view({4, 1}).to(kDevice);
   EXPECT_TRUE(same_bits(at::scatter(x, 1, index, x).cpu(), at::scatter(x.cpu(), 1, index.cpu(), x.cpu())));
   const Tensor twice = at::zeros({4, 2}, at::kLong).to(kDevice);
-  expect_words(message_of([&] { at::scatter(x, 1, twice, x); }), {"aten::scatter", "once only", "the CPU"});
+  expect_words(message_of([&] { at::scatter(x, 1, twice, x); }), {"aten::scatter", "without repetitions", "the CPU"});
 }
 
 // Whatever the four classes call certified on the CPU is certified on the device too: stock's is not met.
@@ -170,7 +171,8 @@ TEST(DeviceGuard, StocksArithmeticIsNotReached) {
     Tensor w = at::full({5, 3, 3, 3}, 0.25, kDevice).requires_grad_(), b = at::ones({5}, kDevice).requires_grad_();
     Tensor y = at::batch_norm(at::conv2d(x, w, b, 1, 1), {}, {}, {}, {}, true, 0.1, 1e-5, true);
     y = at::dropout(at::max_pool2d(at::relu(y), 2), 0.3, true).flatten(1);
-    at::cross_entropy_loss(at::linear(y, at::full({6, y.size(1)}, 0.1, kDevice)), at::zeros({4}, at::kLong).to(kDevice)).backward();
+    at::cross_entropy_loss(at::linear(y, at::full({6, y.size(1)}, 0.1, kDevice)), at::zeros({4}, at::kLong).to(kDevice))
+        .backward();
     const at::NoGradGuard no_grad;
     w.sub_(w.grad(), 0.1);
     b.sub_(b.grad().mul(0.3).div(7));
@@ -193,8 +195,8 @@ TEST(DeviceErrors, TensorsOfTwoDevices) {
   if (!fake_cuda()) GTEST_SKIP();
   const Tensor a = hostile({4, 4}, 10), there = a.to(kDevice), number = at::scalar_tensor(2.0f);
   const aten::OperatorSwitch on;
-  expect_words(message_of([&] { at::mm(there, a); }),
-               {"aten::mm takes tensors of one device", "mat2 is on cpu", "self on cuda:0", "do     ", ".to(\"cuda:0\")"});
+  expect_words(message_of([&] { at::mm(there, a); }), {"aten::mm needs all tensors on one device", "mat2 is on cpu",
+                                                       "self on cuda:0", "do     ", ".to(\"cuda:0\")"});
   expect_words(message_of([&] { at::add(a, there); }), {"aten::add.Tensor", "self is on cpu", "other on cuda:0"});
   expect_words(message_of([&] { at::mm(there, number.view({1, 1}).expand({4, 4})); }), {"mat2 is on cpu"});
   Tensor out = at::empty({4, 4});
@@ -208,7 +210,10 @@ TEST(DeviceErrors, BuildsAndMachinesWithoutTheDevice) {
   aten::require_device(at::kCPU);
   aten::require_device(at::kCUDA);
   aten::require_device(kDevice);
-  expect_words(message_of([] { aten::require_device({at::kCUDA, 3}); }), {"cuda:3", "no such device", "cuda:0, emulated device"});
+  expect_words(message_of([] {
+                 aten::require_device({at::kCUDA, 3});
+               }),
+               {"cuda:3", "no such device", "cuda:0, emulated device"});
   expect_words(message_of([] { aten::require_device(at::kMeta); }), {"meta", "cpu and cuda"});
 
   const Tensor a = hostile({4, 4}, 11).to(kDevice);
@@ -253,11 +258,14 @@ TEST(DeviceRandom, DrawsWhatTheCpuDraws) {
     y.sum().backward();
     drawn.insert(drawn.end(), {y.detach(), x.grad(), at::randn({3, 3}, device), at::rand({3, 3}, device),
                                at::empty({2}).uniform_()});  // as many numbers were taken
-    const Tensor p = at::arange(301).to(at::kFloat).div(300).to(device), weights = at::arange(30).remainder(7).to(at::kFloat).to(device);
-    drawn.insert(drawn.end(), {at::bernoulli(p), empty.clone().bernoulli_(p), at::empty({4, 301}, at::TensorOptions(device).dtype(at::kByte)).bernoulli_(p),
-                               at::normal(p, 2.0), at::normal(1.0, p), at::normal(p, p), empty.clone().exponential_(2.0),
-                               empty.clone().geometric_(0.3), empty.clone().log_normal_(0.1, 0.5), at::multinomial(weights, 9, true),
-                               at::multinomial(weights.view({2, 15}), 5, false), at::multinomial(weights, 1)});
+    const Tensor p = at::arange(301).to(at::kFloat).div(300).to(device),
+                 weights = at::arange(30).remainder(7).to(at::kFloat).to(device);
+    drawn.insert(drawn.end(),
+                 {at::bernoulli(p), empty.clone().bernoulli_(p),
+                  at::empty({4, 301}, at::TensorOptions(device).dtype(at::kByte)).bernoulli_(p), at::normal(p, 2.0),
+                  at::normal(1.0, p), at::normal(p, p), empty.clone().exponential_(2.0), empty.clone().geometric_(0.3),
+                  empty.clone().log_normal_(0.1, 0.5), at::multinomial(weights, 9, true),
+                  at::multinomial(weights.view({2, 15}), 5, false), at::multinomial(weights, 1)});
     if (aten::class_of("aten::tan_", DeviceKind::cuda) == OperatorClass::certified) {
       drawn.push_back(empty.clone().cauchy_(0.5, 2.0));
     }

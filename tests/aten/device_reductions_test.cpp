@@ -1,4 +1,5 @@
-// Products, running extrema and reductions by index on cuda:0: every overload, hostile values, integers, duplicates, errors.
+// Products, running extrema and reductions by index on cuda:0: every overload, hostile values, integers, duplicates,
+// errors.
 #include <ATen/ATen.h>
 
 #include "aten/fake_cuda.h"
@@ -34,11 +35,18 @@ Tensor no_places(const Tensor& like) { return at::empty({0}, like.options().dtyp
 TEST(DeviceReductions, ProductsAndRunningValues) {
   if (!fake_cuda()) GTEST_SKIP();
   const Named anything[] = {
-      {"prod", [](const Tensors& t) { return Tensors{at::prod(t[0]), at::prod(t[0], 1), at::prod(t[0], 0, true)}; }},
+      {"prod",
+       [](const Tensors& t) {
+         return Tensors{at::prod(t[0]), at::prod(t[0], 1), at::prod(t[0], 0, true)};
+       }},
       {"prod to a type", [](const Tensors& t) { return Tensors{at::prod(t[0], 1, false, at::kFloat)}; }},
-      {"prod of none", [](const Tensors& t) { return Tensors{at::prod(t[0].narrow(1, 0, 0), 1), at::prod(t[0].narrow(1, 0, 0))}; }},
+      {"prod of none",
+       [](const Tensors& t) {
+         return Tensors{at::prod(t[0].narrow(1, 0, 0), 1), at::prod(t[0].narrow(1, 0, 0))};
+       }},
       {"prod of a number", [](const Tensors& t) { return Tensors{at::prod(t[0][0][0], 0)}; }},
-      {"cummax", [](const Tensors& t) {
+      {"cummax",
+       [](const Tensors& t) {
          const auto [values, places] = at::cummax(t[0], 1);
          Tensor v = none(t[0]), p = no_places(t[0]);
          at::cummin_out(v, p, t[0], 0);
@@ -47,15 +55,19 @@ TEST(DeviceReductions, ProductsAndRunningValues) {
        }},
   };
   const Named floats[] = {
-      {"prod out", [](const Tensors& t) {
+      {"prod out",
+       [](const Tensors& t) {
          Tensor out = none(t[0]);
          return Tensors{at::prod_out(out, t[0], 1)};
        }},
-      {"logcumsumexp", [](const Tensors& t) {
+      {"logcumsumexp",
+       [](const Tensors& t) {
          Tensor out = none(t[0]);
-         return Tensors{at::logcumsumexp(t[0], 1), at::_logcumsumexp_out(out, t[0], 0), at::logcumsumexp(t[0][0][0], 0)};
+         return Tensors{at::logcumsumexp(t[0], 1), at::_logcumsumexp_out(out, t[0], 0),
+                        at::logcumsumexp(t[0][0][0], 0)};
        }},
-      {"renorm", [](const Tensors& t) {
+      {"renorm",
+       [](const Tensors& t) {
          Tensor same = t[0].clone(), out = none(t[0]);
          return Tensors{at::renorm(t[0], 2, 0, 0.5), at::renorm_out(out, t[0], 1.5, 1, 3.0), same.renorm_(1, 0, 2.0)};
        }},
@@ -79,9 +91,10 @@ TEST(DeviceReductions, ByIndex) {
     for (const bool include_self : {true, false}) {
       calls.push_back({kind, [=](const Tensors& t) {
                          Tensor same = t[0].clone(), out = none(t[0]);
-                         return Tensors{at::scatter_reduce(t[0], 1, t[1], t[3], kind, include_self),
-                                        at::scatter_reduce_out(out, t[0], 1, t[1].narrow(0, 0, 4), t[3], kind, include_self),
-                                        same.scatter_reduce_(-1, t[1], t[3], kind, include_self)};
+                         return Tensors{
+                             at::scatter_reduce(t[0], 1, t[1], t[3], kind, include_self),
+                             at::scatter_reduce_out(out, t[0], 1, t[1].narrow(0, 0, 4), t[3], kind, include_self),
+                             same.scatter_reduce_(-1, t[1], t[3], kind, include_self)};
                        }});
       if (std::string(kind) == "sum") continue;
       calls.push_back({kind, [=](const Tensors& t) {
@@ -95,7 +108,8 @@ TEST(DeviceReductions, ByIndex) {
   for (const bool accumulate : {false, true}) {
     calls.push_back({"put", [=](const Tensors& t) {
                        Tensor same = t[0].clone();
-                       return Tensors{at::put(t[0], t[2].sub(3), t[3][0], accumulate), same.put_(t[2], t[3][1], accumulate),
+                       return Tensors{at::put(t[0], t[2].sub(3), t[3][0], accumulate),
+                                      same.put_(t[2], t[3][1], accumulate),
                                       at::put(t[0], t[2].narrow(0, 0, 0), t[3][0].narrow(0, 0, 0), accumulate)};
                      }});
   }
@@ -108,7 +122,8 @@ TEST(DeviceReductions, ByIndex) {
     expect_same(named, {at::arange(54).view({6, 9}), index, row, at::arange(240).remainder(7).add(1).view({6, 40})});
   }
   const Tensor x = at::rand({6, 9}).to(kDevice);
-  expect_throws([&] { at::put(x, at::full({1}, 54, at::kLong).to(kDevice), x.flatten().narrow(0, 0, 1)); }, "out of bounds");
+  expect_throws([&] { at::put(x, at::full({1}, 54, at::kLong).to(kDevice), x.flatten().narrow(0, 0, 1)); },
+                "out of bounds");
   expect_throws([&] { at::scatter_reduce(x, 1, index.add(9).to(kDevice), x.repeat({1, 5}), "sum"); }, "out of bounds");
 }
 

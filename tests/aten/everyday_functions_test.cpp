@@ -1,5 +1,8 @@
-// Functions by binary64 formulas, remainders, sequences, products, reductions by index, fractional pooling, bilinear: values,
-// gradients, orders, edge values.
+// Functions by binary64 formulas, remainders, sequences, products, reductions by index, fractional pooling, bilinear:
+// values, gradients, orders, edge values.
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "kernels/wide_functions_list.h"
 #include "operator_cases.h"
 
 namespace isobit::test {
@@ -14,7 +17,8 @@ TEST(EverydayFunctions, OfOneArgument) {
   for (const One f : {One{at::sinh}, One{at::cosh}, One{at::atan}, One{at::asinh}, One{at::erfc}, One{at::exp2}}) {
     check({"any", {any}, [f](const Tensors& t) { return f(t[0]); }});
   }
-  check({"sinc", {any}, [](const Tensors& t) { return at::sinc(t[0]); }, 1e-3});  // PyTorch's gradient loses digits at 0
+  check(
+      {"sinc", {any}, [](const Tensors& t) { return at::sinc(t[0]); }, 1e-3});  // PyTorch's gradient loses digits at 0
   for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}}) {
     check({"positive", {positive}, [f](const Tensors& t) { return f(t[0]); }});
   }
@@ -25,12 +29,40 @@ TEST(EverydayFunctions, OfOneArgument) {
   check({"logit", {at::rand({50}) * 0.9 + 0.05}, [](const Tensors& t) { return at::logit(t[0], 0.1); }});
 }
 
+// Every operator that is a line of wide_functions_list.h and no more: values, bits, and all its overloads.
+TEST(EverydayFunctions, EveryLineOfTheList) {
+  at::manual_seed(319);
+  struct Line {
+    const char* name;
+    std::string_view overloads;
+  };
+#define ISOBIT_LINE(name, formula, build, aten, overloads, ...) {"aten::" #aten, #overloads},
+  constexpr Line kLines[] = {ISOBIT_WIDE_UNARY(ISOBIT_LINE)};
+#undef ISOBIT_LINE
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const Tensor unit = at::rand({30, 40}) * 0.8 + 0.1;
+  for (const Line& line : kLines) {
+    if (line.overloads == "by_hand") continue;
+    const auto fresh = dispatcher.findSchemaOrThrow(line.name, "").typed<Tensor(const Tensor&)>();
+    const Tensor x = fresh.call(unit).isnan().any().item<bool>() ? unit + 1 : unit;
+    check({line.name, {x}, [&](const Tensors& t) { return fresh.call(t[0]); }, 1e-5, /*gradients=*/false});
+    const aten::OperatorSwitch on;
+    const Tensor y = fresh.call(x);
+    Tensor out = at::empty({0}), changed = x.clone();
+    dispatcher.findSchemaOrThrow(line.name, "out").typed<Tensor&(const Tensor&, Tensor&)>().call(x, out);
+    EXPECT_TRUE(same_bits(out, y)) << line.name;
+    if (line.overloads != "in_place") continue;
+    dispatcher.findSchemaOrThrow((std::string(line.name) + "_").c_str(), "").typed<Tensor&(Tensor&)>().call(changed);
+    EXPECT_TRUE(same_bits(changed, y)) << line.name;
+  }
+}
+
 TEST(EverydayFunctions, OfTwoArguments) {
   at::manual_seed(321);
   const Tensor a = at::randn({8, 300}) * 4, b = at::randn({300}) + 3;
   using Two = Tensor (*)(const Tensor&, const Tensor&);
-  for (const Two f : {Two{at::atan2}, Two{at::hypot}, Two{at::logaddexp}, Two{at::logaddexp2}, Two{at::fmax}, Two{at::fmin},
-                      Two{at::fmod}, Two{at::remainder}, Two{at::copysign}}) {
+  for (const Two f : {Two{at::atan2}, Two{at::hypot}, Two{at::logaddexp}, Two{at::logaddexp2}, Two{at::fmax},
+                      Two{at::fmin}, Two{at::fmod}, Two{at::remainder}, Two{at::copysign}}) {
     check({"two", {a, b}, [f](const Tensors& t) { return f(t[0], t[1]); }, 1e-4});
   }
   check({"floor", {a, b}, [](const Tensors& t) { return at::floor_divide(t[0], t[1]); }, 0, false});
@@ -58,15 +90,16 @@ TEST(EverydayFunctions, IntegersOnADeviceAreTheCpus) {
   expect_throws([&] { (void)at::div(a.to(device), none.to(device), "trunc"); }, "ZeroDivisionError");
 }
 
-// What PyTorch gives in binary64 beside float32: by way of the host.
+// What PyTorch gives in binary64 beside float32: by CPU fallback.
 TEST(EverydayFunctions, DoubleSamplesAndWeightsOnADevice) {
   if (!kFakeCuda) GTEST_SKIP();
   const at::Device device(at::kCUDA, 0);
   const aten::OperatorSwitch on;
   const Tensor image = at::randn({1, 2, 9, 9}), samples = at::rand({1, 2, 2}).to(at::kDouble),
                weights = at::rand({7}).to(at::kDouble);
-  EXPECT_TRUE(same_bits(std::get<0>(at::fractional_max_pool2d(image.to(device), {2, 2}, {5, 5}, samples.to(device))).cpu(),
-                        std::get<0>(at::fractional_max_pool2d(image, {2, 2}, {5, 5}, samples))));
+  EXPECT_TRUE(
+      same_bits(std::get<0>(at::fractional_max_pool2d(image.to(device), {2, 2}, {5, 5}, samples.to(device))).cpu(),
+                std::get<0>(at::fractional_max_pool2d(image, {2, 2}, {5, 5}, samples))));
   const auto drawn = [&](const Tensor& w) {
     at::manual_seed(5);
     return at::multinomial(w, 40, true).cpu();
@@ -82,9 +115,11 @@ TEST(EverydayFunctions, EdgeValues) {
   const aten::OperatorSwitch on;
   EXPECT_TRUE(same_bits(at::nan_to_num(x, 2.0), at::tensor({2.0f, 3.4028234664e38f, -3.4028234664e38f, -0.0f})));
   EXPECT_TRUE(same_bits(at::fmax(zeros, zeros.flip(0)), at::tensor({0.0f, 0.0f})));
-  EXPECT_TRUE(same_bits(at::remainder(at::tensor({-3.0f, 3.0f, 1.0f}), at::tensor({2.0f, -2.0f, 0.0f})), at::tensor({1.0f, -1.0f, nan})));
+  EXPECT_TRUE(same_bits(at::remainder(at::tensor({-3.0f, 3.0f, 1.0f}), at::tensor({2.0f, -2.0f, 0.0f})),
+                        at::tensor({1.0f, -1.0f, nan})));
   EXPECT_EQ(std::get<0>(at::_unique2(many, true, false, false)).numel(), 4);  // a zero, a one, two NaN
-  EXPECT_TRUE(std::signbit(number(std::get<0>(at::_unique2(many, true, false, false)), 0).item<float>())) << "the first of equals";
+  EXPECT_TRUE(std::signbit(number(std::get<0>(at::_unique2(many, true, false, false)), 0).item<float>()))
+      << "the first of equals";
 }
 
 TEST(EverydayFunctions, SequencesMeetBothEnds) {
@@ -103,41 +138,57 @@ TEST(EverydayFunctions, Reductions) {
   const Tensor x = at::rand({6, 50, 5}) + 0.5, index = at::randint(0, 4, {6, 50, 5}, at::kLong);
   const Tensor self = at::rand({6, 4, 5}) + 0.5;
   check({"prod", {x}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4});
-  check({"prod of rows", {at::rand({3, 700}) * 0.1 + 0.95}, [](const Tensors& t) { return at::prod(t[0], -1, true); }, 1e-4});
+  check({"prod of rows",
+         {at::rand({3, 700}) * 0.1 + 0.95},
+         [](const Tensors& t) { return at::prod(t[0], -1, true); },
+         1e-4});
   check({"prod of all", {x.flatten().narrow(0, 0, 60)}, [](const Tensors& t) { return at::prod(t[0]); }, 1e-4});
-  check({"prod with zeros", {x.narrow(1, 0, 7).sub(0.9).relu()}, [](const Tensors& t) { return at::prod(t[0], 1); }, 1e-4});
+  check({"prod with zeros",
+         {x.narrow(1, 0, 7).sub(0.9).relu()},
+         [](const Tensors& t) { return at::prod(t[0], 1); },
+         1e-4});
   check({"logcumsumexp", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 1); }});
   check({"logcumsumexp of rows", {x}, [](const Tensors& t) { return at::logcumsumexp(t[0], 2); }});
   check({"cummax", {x}, [](const Tensors& t) { return std::get<0>(at::cummax(t[0], 1)); }});
   check({"cummin of rows", {at::randn({3, 70})}, [](const Tensors& t) { return std::get<0>(at::cummin(t[0], 1)); }});
   for (const double order : {1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
-    check({"renorm", {x}, [=](const Tensors& t) { return at::renorm(t[0], order, 1, 0.7); }, 2e-5, /*gradients=*/false});
+    check(
+        {"renorm", {x}, [=](const Tensors& t) { return at::renorm(t[0], order, 1, 0.7); }, 2e-5, /*gradients=*/false});
   }
   check({"norm of order 3", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 3, at::IntArrayRef{1}); }});
-  check({"distances of order 3", {at::randn({9, 5}), at::randn({11, 5})}, [](const Tensors& t) { return at::cdist(t[0], t[1], 3); }});
+  check({"distances of order 3", {at::randn({9, 5}), at::randn({11, 5})}, [](const Tensors& t) {
+           return at::cdist(t[0], t[1], 3);
+         }});
   check({"nansum", {x}, [](const Tensors& t) { return at::nansum(t[0], 1); }});
   check({"weight norm", {x, at::rand({6, 1, 1})}, [](const Tensors& t) { return at::_weight_norm(t[0], t[1], 0); }});
   check({"unfold", {x}, [](const Tensors& t) { return t[0].unfold(1, 7, 2); }});
   for (const char* kind : {"sum", "prod", "mean", "amax", "amin"}) {
     for (const bool include_self : {true, false}) {
-      check({kind, {self, x}, [=](const Tensors& t) {
+      check({kind,
+             {self, x},
+             [=](const Tensors& t) {
                return at::scatter_reduce(t[0], 1, index.to(t[0].device()), t[1], kind, include_self);
-             }, 1e-4});
+             },
+             1e-4});
     }
   }
   const Tensor rows = at::randint(0, 4, {50}, at::kLong);
   for (const char* kind : {"prod", "mean", "amax", "amin"}) {
     for (const bool include_self : {true, false}) {
-      check({kind, {self, x}, [=](const Tensors& t) {
+      check({kind,
+             {self, x},
+             [=](const Tensors& t) {
                return at::index_reduce(t[0], 1, rows.to(t[0].device()), t[1], kind, include_self);
-             }, 1e-4});
+             },
+             1e-4});
     }
   }
   const Tensor places = at::randint(-120, 120, {40}, at::kLong);
   for (const bool accumulate : {false, true}) {
-    check({"put", {self, at::randn({40})}, [=](const Tensors& t) {
-             return at::put(t[0], places.to(t[0].device()), t[1], accumulate);
-           }, 1e-5});
+    check({"put",
+           {self, at::randn({40})},
+           [=](const Tensors& t) { return at::put(t[0], places.to(t[0].device()), t[1], accumulate); },
+           1e-5});
   }
 }
 
@@ -156,7 +207,8 @@ TEST(EverydayFunctions, AProductIsATreeOfLeaves) {
   float leaf[3], chain = 1;
   for (int k = 0; k < 3; ++k) {
     leaf[k] = 1;
-    for (int i = 512 * k; i < std::min(1500, 512 * k + 512); ++i) leaf[k] *= number(x, i).item<float>(), chain *= number(x, i).item<float>();
+    for (int i = 512 * k; i < std::min(1500, 512 * k + 512); ++i)
+      leaf[k] *= number(x, i).item<float>(), chain *= number(x, i).item<float>();
   }
   const aten::OperatorSwitch on;
   EXPECT_EQ(at::prod(x).item<float>(), (leaf[0] * leaf[1]) * leaf[2]);
@@ -168,13 +220,14 @@ TEST(EverydayFunctions, FractionalPoolingAndBilinear) {
   const Tensor image = at::randn({2, 3, 20, 23}), body = at::randn({2, 3, 9, 8, 7});
   const Tensor samples = at::rand({2, 3, 2}), samples3 = at::rand({2, 3, 3});
   check({"fractional", {image}, [=](const Tensors& t) {
-    return std::get<0>(at::fractional_max_pool2d(t[0], {3, 2}, {7, 9}, samples.to(t[0].options())));
-  }});
+           return std::get<0>(at::fractional_max_pool2d(t[0], {3, 2}, {7, 9}, samples.to(t[0].options())));
+         }});
   check({"fractional, three dimensions", {body}, [=](const Tensors& t) {
-    return std::get<0>(at::fractional_max_pool3d(t[0], {2, 3, 2}, {4, 3, 3}, samples3.to(t[0].options())));
-  }});
-  check({"bilinear", {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
-                [](const Tensors& t) { return at::bilinear(t[0], t[1], t[2], t[3]); }});
+           return std::get<0>(at::fractional_max_pool3d(t[0], {2, 3, 2}, {4, 3, 3}, samples3.to(t[0].options())));
+         }});
+  check({"bilinear",
+         {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
+         [](const Tensors& t) { return at::bilinear(t[0], t[1], t[2], t[3]); }});
 }
 
 TEST(EverydayFunctions, Draws) {

@@ -34,7 +34,7 @@ using test::Values;
 // Nothing to compare: no values are computed, or they need processes. Everything else must have a sample.
 const std::set<std::string_view> kExemptReasons = {
     "view: shares the memory, computes nothing",
-    "describes a tensor or its place in the graph: no values",
+    "describes a tensor or its position in the graph: no values",
     "allocates or resizes memory; its values are the caller's to write",
     "sends bits between processes unchanged",
 };
@@ -53,7 +53,8 @@ std::vector<at::ScalarType> types_of(ExactRule rule) {
   switch (rule) {
     case ExactRule::moves: return {at::kFloat, at::kLong, at::kBool};
     case ExactRule::inspects: return {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
-    case ExactRule::converts: return {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kByte, at::kBool};
+    case ExactRule::converts:
+      return {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kByte, at::kBool};
     case ExactRule::integers: return {at::kLong, at::kInt, at::kByte};
     case ExactRule::rounds: return {at::kFloat, at::kDouble, at::kLong};
     case ExactRule::places:
@@ -132,8 +133,9 @@ TEST(ExactDigests, Repeat) {
 }
 
 Digests run(const std::string& capability, int threads) {
-  const std::string command = "ATEN_CPU_CAPABILITY=" + capability + " " + kPrintWithThreads + "=" + std::to_string(threads) +
-                              " /proc/" + std::to_string(getpid()) + "/exe --gtest_filter=ExactDigests.Repeat";
+  const std::string command = "ATEN_CPU_CAPABILITY=" + capability + " " + kPrintWithThreads + "=" +
+                              std::to_string(threads) + " /proc/" + std::to_string(getpid()) +
+                              "/exe --gtest_filter=ExactDigests.Repeat";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   Digests digests;
   char line[512];
@@ -210,8 +212,8 @@ std::int64_t differing_elements(const std::string& name, at::ScalarType type) {
     const Float second = b.numel() == a.numel() ? b.const_data_ptr<Float>()[i] : Float(0);
     const Float expected = found->second(a.const_data_ptr<Float>()[i], second);
     const Float got = y.const_data_ptr<Float>()[i];
-    const bool same = (std::isnan(expected) && std::isnan(got)) ||
-                      (expected == got && std::signbit(expected) == std::signbit(got));
+    const bool same =
+        (std::isnan(expected) && std::isnan(got)) || (expected == got && std::signbit(expected) == std::signbit(got));
     differing += !same;
   }
   return differing;

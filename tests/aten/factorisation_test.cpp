@@ -50,7 +50,8 @@ Factors plain(const Tensor& given, std::int64_t side, bool backwards = false) {
     if (squares != 0.0) {
       const double alpha = a[j * n + j], beta = -std::copysign(std::sqrt(alpha * alpha + squares), alpha);
       taus.back() = (beta - alpha) / beta;
-      for (std::int64_t i = j + 1; i < m; ++i) vectors.back()[static_cast<std::size_t>(i)] = a[i * n + j] / (alpha - beta);
+      for (std::int64_t i = j + 1; i < m; ++i)
+        vectors.back()[static_cast<std::size_t>(i)] = a[i * n + j] / (alpha - beta);
       a[j * n + j] = beta;
     }
     for (std::int64_t c = j + 1; c < n; ++c) reflect(static_cast<std::size_t>(j), a, n, c);
@@ -65,8 +66,20 @@ Factors plain(const Tensor& given, std::int64_t side, bool backwards = false) {
 
 TEST(Qr, BitsAreThoseOfThePlainOrder) {
   at::manual_seed(300);
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 3}, {3, 5}, {16, 16}, {17, 17}, {33, 31}, {31, 50},
-                             {129, 64}, {7, 1}, {1, 7}, {40, 90}, {0, 3}, {3, 0}, {300, 37}}) {
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                             {5, 3},
+                             {3, 5},
+                             {16, 16},
+                             {17, 17},
+                             {33, 31},
+                             {31, 50},
+                             {129, 64},
+                             {7, 1},
+                             {1, 7},
+                             {40, 90},
+                             {0, 3},
+                             {3, 0},
+                             {300, 37}}) {
     SCOPED_TRACE(::testing::Message() << m << " x " << n);
     const Tensor a = at::randn({m, n});
     const Factors reduced = plain(a, std::min(m, n)), complete = plain(a, m);
@@ -125,7 +138,8 @@ TEST(Qr, DependentColumnsZerosAndWhatIsNotANumber) {
   EXPECT_TRUE(same_bits(zeros.r, at::zeros({4, 3})));
   const Factors triangle = qr_of(at::ones({20, 20}).triu());  // nothing below the diagonal: no reflections, no signs
   EXPECT_TRUE(same_bits(triangle.q, at::eye(20)));
-  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e38f, 1e-45f}) {
+  for (const float odd :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e38f, 1e-45f}) {
     Tensor a = at::ones({20, 18});
     a[3].fill_(odd);
     EXPECT_TRUE(same(qr_of(a), plain(a, 18))) << odd;

@@ -32,7 +32,7 @@
 #include "aten/device_work.h"
 #include "aten/exact_operators.h"
 #include "aten/operator_list.h"
-#include "cuda/emulation.h"
+#include "kernels/cuda/emulation/emulation.h"
 
 namespace isobit::test {
 namespace {
@@ -57,9 +57,7 @@ void release(void* memory) {
   std::free(memory);
 }
 
-std::string mebibytes(std::size_t bytes) {
-  return c10::str(static_cast<double>(bytes * 100 >> 20) / 100, " MiB");
-}
+std::string mebibytes(std::size_t bytes) { return c10::str(static_cast<double>(bytes * 100 >> 20) / 100, " MiB"); }
 
 class Memory final : public c10::Allocator {
  public:
@@ -93,7 +91,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     TORCH_CHECK(device.index() <= 0, "CUDA error: invalid device ordinal");
   }
   void uncheckedSetDevice(c10::Device) const noexcept override {}
-  c10::Stream getStream(c10::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, with_index(device)); }
+  c10::Stream getStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, with_index(device));
+  }
   c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
   c10::Stream getNewStream(c10::Device device, int) const override { return getStream(device); }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getStream(device); }
@@ -111,7 +111,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 
  private:
-  static c10::Device with_index(c10::Device device) { return {c10::kCUDA, device.has_index() ? device.index() : c10::DeviceIndex(0)}; }
+  static c10::Device with_index(c10::Device device) {
+    return {c10::kCUDA, device.has_index() ? device.index() : c10::DeviceIndex(0)};
+  }
 };
 
 std::atomic<bool> claims_cudnn = false;
@@ -276,8 +278,8 @@ void register_kernels(torch::Library& m) {
   m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
 }
 
-// Every operator that has a CUDA kernel in a PyTorch with CUDA gets one here, not only the fallback: the guard and autograd ask
-// whether there is one.
+// Every operator that has a CUDA kernel in a PyTorch with CUDA gets one here, not only the fallback: the guard and
+// autograd ask whether there is one.
 void register_as_cuda_would(torch::Library& m) {
   const auto only_cuda = aten::words_of(kOnlyCudaHas), only_cpu = aten::words_of(kOnlyCpuHas);
   const auto names = [](const std::vector<std::string_view>& list, const std::string& name) {
@@ -286,8 +288,9 @@ void register_as_cuda_would(torch::Library& m) {
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& operator_name : dispatcher.getAllOpNames()) {
     if (operator_name.name.rfind("aten::", 0) != 0) continue;
-    const std::string name = operator_name.overload_name.empty() ? operator_name.name
-                                                                 : operator_name.name + "." + operator_name.overload_name;
+    const std::string name = operator_name.overload_name.empty()
+                                 ? operator_name.name
+                                 : operator_name.name + "." + operator_name.overload_name;
     const auto op = dispatcher.findSchema(operator_name);
     if (!op || op->hasKernelForDispatchKey(DispatchKey::CUDA)) continue;
     if (names(only_cpu, name)) continue;

@@ -9,7 +9,8 @@
 #include <string>
 
 // nullptr, or why there is none: this PyTorch has CUDA devices of its own. Before the operator switch is on and before
-// the process's first backward (autograd counts the devices once); not beside other threads. With C linkage for Python's ctypes.
+// the process's first backward (autograd counts the devices once); not beside other threads. With C linkage for
+// Python's ctypes.
 extern "C" const char* isobit_install_fake_cuda();
 // From now on PyTorch's code is told that cuDNN is there (which it is not: what is handed to it fails). Off at first.
 extern "C" void isobit_fake_cuda_claims_cudnn(int claims);

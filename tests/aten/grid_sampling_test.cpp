@@ -13,13 +13,15 @@ TEST(GridSampling, ValuesGradientsThreadsStridesAndStockBack) {
   for (const std::int64_t padding : {0, 1, 2}) {
     for (const bool align : {false, true}) {
       for (const std::int64_t filter : {0, 1, 2}) {
-        Case flat{"filter " + std::to_string(filter) + ", padding " + std::to_string(padding), {image, grid},
+        Case flat{"filter " + std::to_string(filter) + ", padding " + std::to_string(padding),
+                  {image, grid},
                   [=](const Tensors& t) { return at::grid_sampler(t[0], t[1], filter, padding, align); }};
         flat.bound = 3e-5;
         check(flat);
         if (filter == 2) continue;
-        Case deep{flat.name + ", three dimensions", {body, places},
-                  [=](const Tensors& t) { return at::grid_sampler(t[0], t[1], filter, padding, align); }};
+        Case deep{flat.name + ", three dimensions", {body, places}, [=](const Tensors& t) {
+                    return at::grid_sampler(t[0], t[1], filter, padding, align);
+                  }};
         deep.bound = 3e-5;
         check(deep);
       }
@@ -42,10 +44,13 @@ TEST(GridSampling, LargeAndEmpty) {
 TEST(GridSampling, AffineGrids) {
   at::manual_seed(312);
   for (const bool align : {false, true}) {
-    Case flat{"affine", {at::randn({2, 2, 3})}, [=](const Tensors& t) { return at::affine_grid_generator(t[0], {2, 3, 5, 7}, align); }};
+    Case flat{"affine", {at::randn({2, 2, 3})}, [=](const Tensors& t) {
+                return at::affine_grid_generator(t[0], {2, 3, 5, 7}, align);
+              }};
     check(flat);
-    Case deep{"affine, three dimensions", {at::randn({2, 3, 4})},
-              [=](const Tensors& t) { return at::affine_grid_generator(t[0], {2, 3, 5, 7, 4}, align); }};
+    Case deep{"affine, three dimensions", {at::randn({2, 3, 4})}, [=](const Tensors& t) {
+                return at::affine_grid_generator(t[0], {2, 3, 5, 7, 4}, align);
+              }};
     check(deep);
   }
 }

@@ -15,7 +15,10 @@ TEST(GroupNormalization, ValuesGradientsThreadsStridesAndStockBack) {
   const Case cases[] = {
       {"layer of rows", {at::randn({40, 300}), at::randn({300}), at::randn({300})}, layer({300}), 3e-5},
       {"layer of many rows", {at::randn({2, 530, 9}), at::randn({9}), at::randn({9})}, layer({9}), 3e-5},
-      {"layer over two dimensions", {at::randn({8, 6, 11}), at::randn({6, 11}), at::randn({6, 11})}, layer({6, 11}), 3e-5},
+      {"layer over two dimensions",
+       {at::randn({8, 6, 11}), at::randn({6, 11}), at::randn({6, 11})},
+       layer({6, 11}),
+       3e-5},
       {"layer without factors",
        {at::randn({30, 64})},
        [](const Tensors& t) { return at::layer_norm(t[0], {64}); },
@@ -38,9 +41,9 @@ TEST(GroupNormalization, ValuesGradientsThreadsStridesAndStockBack) {
        {x, at::randn({12}), at::randn({12})},
        [](const Tensors& t) { return at::instance_norm(t[0], t[1], t[2], {}, {}, true, 0.1, 1e-5, false); },
        3e-5},
-      {"root mean square", {at::randn({30, 64}), at::randn({64})}, [](const Tensors& t) {
-         return at::rms_norm(t[0], {64}, t[1], 1e-5);
-       }},
+      {"root mean square",
+       {at::randn({30, 64}), at::randn({64})},
+       [](const Tensors& t) { return at::rms_norm(t[0], {64}, t[1], 1e-5); }},
   };
   for (const Case& c : cases) check(c);
 }
@@ -49,8 +52,12 @@ TEST(GroupNormalization, HasTheBitsOfTheKernel) {
   at::manual_seed(71);
   const Tensor x = at::randn({6, 4, 15}), w = at::randn({15}), b = at::randn({15});
   Tensor y = at::empty_like(x), mean = at::empty({6, 4, 1}), invstd = at::empty({6, 4, 1});
-  kernels::group_norm({.shape = {24, 15}, .x = x.data_ptr<float>(), .weight = w.data_ptr<float>(),
-                       .bias = b.data_ptr<float>(), .y = y.data_ptr<float>(), .mean = mean.data_ptr<float>(),
+  kernels::group_norm({.shape = {24, 15},
+                       .x = x.data_ptr<float>(),
+                       .weight = w.data_ptr<float>(),
+                       .bias = b.data_ptr<float>(),
+                       .y = y.data_ptr<float>(),
+                       .mean = mean.data_ptr<float>(),
                        .invstd = invstd.data_ptr<float>()});
   const aten::OperatorSwitch on;
   const auto [result, saved_mean, saved_invstd] = at::native_layer_norm(x, {15}, w, b, 1e-5);

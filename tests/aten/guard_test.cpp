@@ -54,8 +54,8 @@ void expect_all_refused() {
     EXPECT_NE(refusal_of([&] { op->callBoxedForDispatchKey(c10::DispatchKey::BackendSelect, none); }), "")
         << full_name(info);
     if (op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
-      for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradOther,
-                             c10::DispatchKey::AutogradNestedTensor}) {
+      for (const auto key :
+           {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradOther, c10::DispatchKey::AutogradNestedTensor}) {
         EXPECT_NE(refusal_of([&] { op->callBoxedForDispatchKey(key, none); }), "") << full_name(info);
       }
     }
@@ -85,7 +85,10 @@ TEST(Guard, NamesOperatorPlaceAndRemedy) {
     const std::string what = error.what();
     EXPECT_EQ(what.rfind("isobit: aten::erfinv is not certified under isobit-0.1\n"
                          "  in     model.head.activation (step 1, forward)\n"
-                         "  do     use a certified operator (isobit ops --search erf", 0), 0u) << what;
+                         "  do     use a certified operator (isobit ops --search erf",
+                         0),
+              0u)
+        << what;
   }
   begin_step(-1);
 }

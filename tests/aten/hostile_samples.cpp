@@ -27,10 +27,11 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64
 template <typename Float, typename Bits>
 Float hostile_float(std::uint64_t random) {
   using Limits = std::numeric_limits<Float>;
-  const Float special[] = {Float(0),         -Float(0),          Limits::denorm_min(), -Limits::min() / 2, Limits::min(),
-                           Limits::max(),    Limits::lowest(),   Limits::infinity(),   -Limits::infinity(), Limits::quiet_NaN(),
-                           Float(1),         Float(-1),          Float(0.5),           Float(1.5),         Float(2.5),
-                           Float(-0.5),      Float(16777217),    Float(1) / 3,         Limits::epsilon(),  Float(-3.5)};
+  const Float special[] = {
+      Float(0),      -Float(0),        Limits::denorm_min(), -Limits::min() / 2,  Limits::min(),
+      Limits::max(), Limits::lowest(), Limits::infinity(),   -Limits::infinity(), Limits::quiet_NaN(),
+      Float(1),      Float(-1),        Float(0.5),           Float(1.5),          Float(2.5),
+      Float(-0.5),   Float(16777217),  Float(1) / 3,         Limits::epsilon(),   Float(-3.5)};
   switch (random % 4) {
     case 0: return special[(random >> 8) % std::size(special)];
     case 1: {
@@ -86,7 +87,8 @@ const Table& special_arguments() {
       {"aten::eye", {{"n", 300}, {"m", 301}}},
       {"aten::tril_indices", {{"row", 300}, {"col", 301}}},
       {"aten::triu_indices", {{"row", 300}, {"col", 301}}},
-      {"aten::_convolution_mode", {{"padding", "same"}, {"stride", Sizes{1, 1}}, {"dilation", Sizes{1, 1}}, {"groups", 1}}},
+      {"aten::_convolution_mode",
+       {{"padding", "same"}, {"stride", Sizes{1, 1}}, {"dilation", Sizes{1, 1}}, {"groups", 1}}},
       {"aten::_pad_circular", {{"pad", Sizes{1, 2, 1, 2}}}},
       {"aten::_pad_enum", {{"pad", Sizes{1, 2, 1, 2}}, {"mode", 1}}},
       {"aten::pad", {{"pad", Sizes{1, 2, 1, 2}}}},
@@ -169,7 +171,8 @@ const Table& special_arguments() {
       {"aten::_pack_padded_sequence", {{"lengths", integers({4, 2, 2, 1})}, {"batch_first", true}}},
       {"aten::_pack_padded_sequence_backward",
        {{"batch_sizes", integers({4, 3, 1, 1})}, {"input_size", Sizes{4, 4, 5}}, {"batch_first", true}}},
-      {"aten::_pad_packed_sequence", {{"batch_sizes", integers({4, 3, 1, 1})}, {"padding_value", 0}, {"total_length", 6}}},
+      {"aten::_pad_packed_sequence",
+       {{"batch_sizes", integers({4, 3, 1, 1})}, {"padding_value", 0}, {"total_length", 6}}},
   };
   return table;
 }
@@ -301,8 +304,7 @@ const std::map<std::string, std::map<std::string, Indices>>& special_indices() {
       {"aten::nll_loss_nd", {{"target", {{2}, 5}}}},
       {"aten::cross_entropy_loss", {{"target", {{2}, 5}}}},
       {"aten::nll_loss2d", {{"target", {{2, 3, 4}, 5}}}},
-      {"aten::ctc_loss",
-       {{"targets", {{2, 2}, 4}}, {"input_lengths", {{2}, 5}}, {"target_lengths", {{2}, 3}}}},
+      {"aten::ctc_loss", {{"targets", {{2, 2}, 4}}, {"input_lengths", {{2}, 5}}, {"target_lengths", {{2}, 3}}}},
       {"aten::multilabel_margin_loss", {{"target", {{2, 5}, 5}}}},
       {"aten::embedding_bag", {{"indices", {{6}, 10}}, {"offsets", {{2}, 1}}}},
       {"aten::value_selecting_reduction_backward", {{"indices", {{3}, 4}}}},
@@ -328,8 +330,12 @@ const typename Map::mapped_type::mapped_type* special(const Map& table, const st
 class Builder {
  public:
   Builder(const std::string& full_name, ScalarType type, std::int64_t side)
-      : op_(find_operator(full_name)), full_(full_name), base_(full_name.substr(0, full_name.find('.'))), type_(type),
-        side_(side), shape_({2, 4, side, side}) {}
+      : op_(find_operator(full_name)),
+        full_(full_name),
+        base_(full_name.substr(0, full_name.find('.'))),
+        type_(type),
+        side_(side),
+        shape_({2, 4, side, side}) {}
 
   [[nodiscard]] Values build(ScalarType out_type) const {
     Values values;

@@ -14,23 +14,29 @@ TEST(Indexing, ValuesGradientsThreadsStridesAndStockBack) {
   const auto on = [](const Tensor& index, const Tensors& t) { return index.to(t[0].device()); };
   const Case cases[] = {
       {"embedding", {at::randn({9, 20})}, [=](const Tensors& t) { return at::embedding(t[0], on(tokens, t)); }},
-      {"embedding with padding", {at::randn({9, 20})}, [=](const Tensors& t) {
-         return at::embedding(t[0], on(tokens, t), 3);
-       }},
-      {"embedding by frequency", {at::randn({9, 20})}, [=](const Tensors& t) {
-         return at::embedding(t[0], on(tokens, t), -1, true);
-       }},
+      {"embedding with padding",
+       {at::randn({9, 20})},
+       [=](const Tensors& t) { return at::embedding(t[0], on(tokens, t), 3); }},
+      {"embedding by frequency",
+       {at::randn({9, 20})},
+       [=](const Tensors& t) { return at::embedding(t[0], on(tokens, t), -1, true); }},
       {"index_select", {x}, [=](const Tensors& t) { return t[0].index_select(1, on(few, t)); }},
       {"gather", {x}, [=](const Tensors& t) { return t[0].gather(1, on(each, t)); }},
       {"index_add", {x, at::randn({9, 13, 5})}, [=](const Tensors& t) { return t[0].index_add(1, on(few, t), t[1]); }},
-      {"index_add with alpha", {x, at::randn({9, 13, 5})}, [=](const Tensors& t) {
-         return t[0].index_add(1, on(few, t), t[1], 0.3);
-       }},
-      {"scatter_add", {x, at::randn({9, 4, 5})}, [=](const Tensors& t) { return t[0].scatter_add(1, on(each, t), t[1]); }},
+      {"index_add with alpha",
+       {x, at::randn({9, 13, 5})},
+       [=](const Tensors& t) { return t[0].index_add(1, on(few, t), t[1], 0.3); }},
+      {"scatter_add",
+       {x, at::randn({9, 4, 5})},
+       [=](const Tensors& t) { return t[0].scatter_add(1, on(each, t), t[1]); }},
       {"cumsum", {x}, [](const Tensors& t) { return t[0].cumsum(1); }},
       {"cumsum of the last", {at::randn({4, 900})}, [](const Tensors& t) { return t[0].cumsum(-1); }, 1e-4},
       {"cumprod", {x}, [](const Tensors& t) { return t[0].cumprod(2); }},
-      {"logsumexp", {x}, [](const Tensors& t) { return t[0].logsumexp({1, 2}); }},
+      {"logsumexp",
+       {x},
+       [](const Tensors& t) {
+         return t[0].logsumexp({1, 2});
+       }},
   };
   for (const Case& c : cases) check(c);
 }
@@ -44,14 +50,26 @@ TEST(Indexing, GradientsOfIndexing) {
   using at::indexing::Slice;
   const Case cases[] = {
       {"rows", {x}, [=](const Tensors& t) { return t[0].index({on(rows, t)}); }},
-      {"columns", {x}, [=](const Tensors& t) { return t[0].index({Slice(), on(columns, t)}); }},
-      {"pairs", {x}, [=](const Tensors& t) { return t[0].index({on(rows, t), on(columns, t)}); }},
-      {"with a gap", {x}, [=](const Tensors& t) { return t[0].index({on(rows, t), Slice(), on(last, t)}); }},
+      {"columns",
+       {x},
+       [=](const Tensors& t) {
+         return t[0].index({Slice(), on(columns, t)});
+       }},
+      {"pairs",
+       {x},
+       [=](const Tensors& t) {
+         return t[0].index({on(rows, t), on(columns, t)});
+       }},
+      {"with a gap",
+       {x},
+       [=](const Tensors& t) {
+         return t[0].index({on(rows, t), Slice(), on(last, t)});
+       }},
       {"a mask", {x}, [=](const Tensors& t) { return t[0].index({on(mask, t)}); }},
       {"negative", {x}, [=](const Tensors& t) { return t[0].index({on(rows, t).sub(9)}); }},
-      {"accumulating", {x, at::randn({20, 6, 5})}, [=](const Tensors& t) {
-         return t[0].index_put({on(rows, t)}, t[1], true);
-       }},
+      {"accumulating",
+       {x, at::randn({20, 6, 5})},
+       [=](const Tensors& t) { return t[0].index_put({on(rows, t)}, t[1], true); }},
   };
   for (const Case& c : cases) check(c);
 }
@@ -79,20 +97,32 @@ TEST(Indexing, WritesOnADeviceAreTheCpus) {
     expect("rows", [&](Tensor& y, auto to) { y.index_put_({to(rows)}, to(twenty)); });
     expect("columns", [&](Tensor& y, auto to) { y.index_put_({Slice(), to(columns)}, to(values({5})).fill_(1)); });
     expect("elements", [&](Tensor& y, auto to) { y.index_put_({to(rows), to(columns), to(last)}, to(many)); });
-    expect("negative, a gap", [&](Tensor& y, auto to) { y.index_put_({to(rows).sub(9), Slice(), to(last)}, to(many).unsqueeze(1)); });
+    expect("negative, a gap", [&](Tensor& y, auto to) {
+      y.index_put_({to(rows).sub(9), Slice(), to(last)}, to(many).unsqueeze(1));
+    });
     expect("a mask", [&](Tensor& y, auto to) { y.index_put_({to(mask)}, to(one)); });
     expect("a mask, a scalar of the host", [&](Tensor& y, auto to) { y.index_put_({to(mask)}, one); });
     expect("a mask, rows", [&](Tensor& y, auto to) {
       y.index_put_({to(mask)}, to(x).flatten(0, 1).narrow(0, 0, mask.sum().item<std::int64_t>()));
     });
     expect("itself", [&](Tensor& y, auto to) { y.index_put_({to(rows).narrow(0, 0, 9)}, y.flip(0)); });
-    expect("transposed", [&](Tensor& y, auto to) { y.transpose(0, 2).index_put_({to(last)}, to(values({6, 9})).fill_(1)); });
+    expect("transposed", [&](Tensor& y, auto to) {
+      y.transpose(0, 2).index_put_({to(last)}, to(values({6, 9})).fill_(1));
+    });
     expect("nothing", [&](Tensor& y, auto to) { y.index_put_({to(rows).narrow(0, 0, 0)}, to(one)); });
     expect("copied rows", [&](Tensor& y, auto to) { y.index_copy_(0, to(rows), to(twenty)); });
-    expect("copied columns", [&](Tensor& y, auto to) { y = y.index_copy(1, to(columns), to(twenty).view({20, 30}).t().reshape({5, 6, 20}).permute({1, 2, 0}).repeat({2, 1, 1}).narrow(0, 0, 9)); });
+    expect("copied columns", [&](Tensor& y, auto to) {
+      y = y.index_copy(
+          1, to(columns),
+          to(twenty).view({20, 30}).t().reshape({5, 6, 20}).permute({1, 2, 0}).repeat({2, 1, 1}).narrow(0, 0, 9));
+    });
   }
-  expect_throws([&] { at::zeros({3}, at::Device(at::kCUDA, 0)).index_put_({at::tensor({3}).to(at::Device(at::kCUDA, 0))}, at::ones({1}).to(at::Device(at::kCUDA, 0))); },
-                "out of bounds");
+  expect_throws(
+      [&] {
+        at::zeros({3}, at::Device(at::kCUDA, 0))
+            .index_put_({at::tensor({3}).to(at::Device(at::kCUDA, 0))}, at::ones({1}).to(at::Device(at::kCUDA, 0)));
+      },
+      "out of bounds");
 }
 #endif
 
@@ -102,8 +132,8 @@ TEST(Indexing, Bags) {
   const auto bags = [=](std::int64_t mode, std::int64_t padding) {
     return [=](const Tensors& t) {
       const std::optional<Tensor> factors = t.size() > 1 ? std::optional<Tensor>(t[1].detach()) : std::nullopt;
-      return std::get<0>(at::embedding_bag(t[0], tokens.to(t[0].device()), offsets.to(t[0].device()), false, mode, false,
-                                           factors, false, padding));
+      return std::get<0>(at::embedding_bag(t[0], tokens.to(t[0].device()), offsets.to(t[0].device()), false, mode,
+                                           false, factors, false, padding));
     };
   };
   check({"sums", {at::randn({9, 20})}, bags(0, -1)});

@@ -20,15 +20,18 @@ TEST(LossTerms, ValuesGradientsThreadsStridesAndStockBack) {
   const Tensor x = at::randn({12, 7}), y = at::randn({12, 7}), p = at::rand({12, 7}).mul(0.9).add(0.05);
   const Tensor q = at::rand({12, 7}), signs = at::where(y > 0, at::ones({12, 7}), at::full({12, 7}, -1.0f));
   check_reductions("l1", {x, y}, [](const Tensors& t, auto r) { return at::l1_loss(t[0], t[1], r); });
-  check_reductions("smooth l1", {x, y}, [](const Tensors& t, auto r) { return at::smooth_l1_loss(t[0], t[1], r, 0.7); });
+  check_reductions("smooth l1", {x, y},
+                   [](const Tensors& t, auto r) { return at::smooth_l1_loss(t[0], t[1], r, 0.7); });
   check_reductions("huber", {x, y}, [](const Tensors& t, auto r) { return at::huber_loss(t[0], t[1], r, 0.7); });
-  check_reductions("bce", {p, q, at::rand({7})},
-                   [](const Tensors& t, auto r) { return at::binary_cross_entropy(t[0], t[1].detach(), t[2].detach(), r); });
+  check_reductions("bce", {p, q, at::rand({7})}, [](const Tensors& t, auto r) {
+    return at::binary_cross_entropy(t[0], t[1].detach(), t[2].detach(), r);
+  });
   check_reductions("bce with logits", {x, q, at::rand({7}), at::rand({7})}, [](const Tensors& t, auto r) {
     return at::binary_cross_entropy_with_logits(t[0], t[1].detach(), t[2].detach(), t[3].detach(), r);
   });
   check_reductions("kl", {x, q}, [](const Tensors& t, auto r) { return at::kl_div(t[0], t[1], r); });
-  check_reductions("kl of logarithms", {x, y}, [](const Tensors& t, auto r) { return at::kl_div(t[0], t[1], r, true); });
+  check_reductions("kl of logarithms", {x, y},
+                   [](const Tensors& t, auto r) { return at::kl_div(t[0], t[1], r, true); });
   check_reductions("soft margin", {x, signs},
                    [](const Tensors& t, auto r) { return at::soft_margin_loss(t[0], t[1].detach(), r); });
   check_reductions("hinge embedding", {x, signs},
@@ -41,8 +44,9 @@ TEST(LossTerms, ValuesGradientsThreadsStridesAndStockBack) {
   check_reductions("triplet margin", {x, y, at::randn({12, 7})}, [](const Tensors& t, auto r) {
     return at::triplet_margin_loss(t[0], t[1], t[2], 1.0, 2, 1e-6, true, r);
   });
-  check_reductions("poisson", {x, q},
-                   [](const Tensors& t, auto r) { return at::poisson_nll_loss(t[0], t[1].detach(), true, false, 1e-8, r); });
+  check_reductions("poisson", {x, q}, [](const Tensors& t, auto r) {
+    return at::poisson_nll_loss(t[0], t[1].detach(), true, false, 1e-8, r);
+  });
   check_reductions("dice", {x, q}, [](const Tensors& t, auto) {
     const Tensor s = t[0].sigmoid();
     return ((s * t[1]).sum(1) * 2 + 1) / (s.sum(1) + t[1].sum(1) + 1);
@@ -78,7 +82,7 @@ TEST(LossTerms, ConnectionistTemporalClassification) {
   const Tensor joined = at::tensor({1, 2, 2, 4, 3, 3, 3}, at::kLong);
   check_reductions("ctc of joined targets", {at::randn({12, 3, 6})},
                    [=](const Tensors& t, auto r) { return loss(t, joined, r); });
-  // Three steps can not hold two equal labels and another.
+  // Three steps cannot hold two equal labels and another.
   const aten::OperatorSwitch on;
   const Tensor x = at::randn({3, 1, 4}).log_softmax(2), impossible = at::tensor({1, 1, 2}, at::kLong);
   EXPECT_TRUE(std::isinf(at::ctc_loss(x, impossible, {3}, {3}, 0, at::Reduction::Sum).item<float>()));

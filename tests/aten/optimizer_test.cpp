@@ -35,7 +35,10 @@ void single_adam(State& s, std::size_t i, Tensor g, int step, bool decoupled, bo
   const double lr = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   Tensor &p = s.parameters[i], &m = s.first[i], &v = s.second[i];
   if (weight_decay != 0) {
-    if (decoupled) p.mul_(1 - lr * weight_decay); else g = g.add(p, weight_decay);
+    if (decoupled)
+      p.mul_(1 - lr * weight_decay);
+    else
+      g = g.add(p, weight_decay);
   }
   m.lerp_(g, 1 - beta1);
   v.mul_(beta2).addcmul_(g, g, 1 - beta2);
@@ -59,11 +62,11 @@ TEST(FusedOptimizers, AdamAndAdamW) {
           }
           const Tensors largest = amsgrad ? fused.third : Tensors{};
           if (decoupled) {
-            at::_fused_adamw_(fused.parameters, g, fused.first, fused.second, largest, fused.steps, 0.01, 0.9, 0.999, 0.02,
-                              1e-8, amsgrad, maximize);
+            at::_fused_adamw_(fused.parameters, g, fused.first, fused.second, largest, fused.steps, 0.01, 0.9, 0.999,
+                              0.02, 1e-8, amsgrad, maximize);
           } else {
-            at::_fused_adam_(fused.parameters, g, fused.first, fused.second, largest, fused.steps, 0.01, 0.9, 0.999, 0.02,
-                             1e-8, amsgrad, maximize);
+            at::_fused_adam_(fused.parameters, g, fused.first, fused.second, largest, fused.steps, 0.01, 0.9, 0.999,
+                             0.02, 1e-8, amsgrad, maximize);
           }
         }
         EXPECT_TRUE(same_bits(fused.parameters, single.parameters)) << decoupled << amsgrad << maximize;
@@ -81,7 +84,10 @@ TEST(FusedOptimizers, Sgd) {
     for (std::size_t i = 0; i < g.size(); ++i) {
       Tensor d = g[i].add(single.parameters[i], 0.02);
       Tensor& buffer = single.first[i];
-      if (step == 1) buffer.copy_(d); else buffer.mul_(0.9).add_(d, 1 - 0.1);
+      if (step == 1)
+        buffer.copy_(d);
+      else
+        buffer.mul_(0.9).add_(d, 1 - 0.1);
       single.parameters[i].add_(d.add(buffer, 0.9), -0.05);
     }
     at::_fused_sgd_(fused.parameters, g, fused.first, 0.02, 0.9, 0.05, 0.1, true, false, step == 1);

@@ -99,7 +99,8 @@ TEST(Pointwise, HasTheBitsOfTheKernel) {
   EXPECT_TRUE(same_bits(at::pow(c, 0.3), y));
   EXPECT_TRUE(kernels::power(r, 3.0, out, 1000));
   EXPECT_TRUE(same_bits(at::pow(c, 3), y));
-  EXPECT_FALSE(same_bits(at::pow(c, at::full({1000}, 3.0f)), y)) << "an integer as a number is a product, in a tensor it is not";
+  EXPECT_FALSE(same_bits(at::pow(c, at::full({1000}, 3.0f)), y))
+      << "an integer as a number is a product, in a tensor it is not";
   kernels::lerp(p, q, 0.1f, out, 1000);
   EXPECT_TRUE(same_bits(at::lerp(a, b, 0.1), y));
   for (std::int64_t i = 0; i < 1000; ++i) out[i] = std::fma(0.3f, q[i], p[i]);  // the contract's sentence
@@ -198,8 +199,7 @@ TEST(Pointwise, ZerosAndNaN) {
   EXPECT_TRUE(same_bits(at::relu(x), at::tensor({-0.0f, 0.0f, nan, 0.0f, inf, 0.0f})));
   EXPECT_TRUE(same_bits(at::maximum(x, at::zeros({6})), at::tensor({0.0f, 0.0f, nan, 0.0f, inf, 0.0f})));
   EXPECT_TRUE(same_bits(at::maximum(at::zeros({6}), x), at::maximum(x, at::zeros({6}))));
-  EXPECT_TRUE(
-      same_bits(at::minimum(at::neg(at::zeros({6})), x), at::tensor({0.0f, 0.0f, nan, -inf, 0.0f, -1e-45f})));
+  EXPECT_TRUE(same_bits(at::minimum(at::neg(at::zeros({6})), x), at::tensor({0.0f, 0.0f, nan, -inf, 0.0f, -1e-45f})));
   EXPECT_TRUE(same_bits(at::clamp(x, -1, 1), at::tensor({-0.0f, 0.0f, nan, -1.0f, 1.0f, -1e-45f})));
   const Tensor nans = at::full({37}, nan);
   EXPECT_TRUE(same_bits(at::hardtanh_backward(nans.isnan().to(at::kFloat), nans, -1, 1), at::ones({37})));
@@ -224,7 +224,7 @@ TEST(Pointwise, TypesPromoteOrAreRefused) {
   EXPECT_TRUE(same_bits(at::pow(i, f), at::pow(f, f)));
   EXPECT_TRUE(same_bits(at::pow(i, 1.3), at::pow(f, 1.3)));
   Tensor small = at::ones({1});
-  expect_throws([&] { small.lerp_(at::ones({5}), 0.1); }, "can not write");
+  expect_throws([&] { small.lerp_(at::ones({5}), 0.1); }, "cannot write");
 }
 
 // What the contract has no formula for says so, and names a way out.
@@ -236,8 +236,6 @@ TEST(Pointwise, FunctionsWithoutAFormulaAreRefused) {
     expect_throws(call, "use a certified operator (isobit ops --search ");
     expect_throws(call, "or run this part outside isobit");
   };
-  refused("aten::lgamma", [&] { at::lgamma(x); });
-  refused("aten::lgamma_", [&] { x.clone().lgamma_(); });
   refused("aten::mvlgamma", [&] { at::mvlgamma(x, 1); });
   refused("aten::digamma", [&] { at::digamma(x); });
   refused("aten::igamma", [&] { at::igamma(x, x); });

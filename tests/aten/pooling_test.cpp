@@ -29,9 +29,7 @@ TEST(Pooling, ValuesGradientsThreadsStridesAndStockBack) {
        [](const Tensors& t) {
          return at::avg_pool2d(t[0], {4, 3}, 3, 1, true, true);
        }},
-      {"average, divisor",
-       {x},
-       [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 3, 0, false, true, 5); }},
+      {"average, divisor", {x}, [](const Tensors& t) { return at::avg_pool2d(t[0], 3, 3, 0, false, true, 5); }},
       {"adaptive 1",
        {x},
        [](const Tensors& t) {

@@ -120,19 +120,20 @@ TEST(Random, IntegersFromOneKeyOfTheGenerator) {
 TEST(Random, IntegersWithoutBoundsFillTheType) {
   const aten::OperatorSwitch on;
   at::manual_seed(7);
-  EXPECT_EQ(at::empty({}, at::kLong).random_().item<std::int64_t>(),
-            static_cast<std::int64_t>([] {
+  EXPECT_EQ(at::empty({}, at::kLong).random_().item<std::int64_t>(), static_cast<std::int64_t>([] {
               std::int64_t whole = 0;
               kernels::fill_integers(next_key(7), 0, 0, std::uint64_t{1} << 63, &whole, 1);
               return whole;
             }()));
   at::manual_seed(8);
-  for (const auto& [type, highest] : {std::pair(at::kBool, 1.0), {at::kByte, 255.0}, {at::kChar, 127.0}, {at::kShort, 32767.0}}) {
+  for (const auto& [type, highest] :
+       {std::pair(at::kBool, 1.0), {at::kByte, 255.0}, {at::kChar, 127.0}, {at::kShort, 32767.0}}) {
     const Tensor drawn = at::empty({200000}, type).random_().to(at::kLong);
     EXPECT_EQ(drawn.min().item<double>(), 0) << type;
     EXPECT_EQ(drawn.max().item<double>(), highest) << type;
   }
-  const Tensor lowest = at::empty({1000}, at::kLong).random_(std::numeric_limits<std::int64_t>::min(), std::optional<std::int64_t>());
+  const Tensor lowest =
+      at::empty({1000}, at::kLong).random_(std::numeric_limits<std::int64_t>::min(), std::optional<std::int64_t>());
   EXPECT_LT(lowest.min().item<std::int64_t>(), 0);
   EXPECT_GT(lowest.max().item<std::int64_t>(), 0);
 }

@@ -21,11 +21,13 @@ struct Net {
 
 // input, h0, c0, weights of every layer and direction.
 Tensors inputs_of(const Net& net, const Tensor& x, std::int64_t batch) {
-  const Tensor h = at::randn({net.directions(), batch, net.state()}), c = at::randn({net.directions(), batch, net.hidden});
+  const Tensor h = at::randn({net.directions(), batch, net.state()}),
+               c = at::randn({net.directions(), batch, net.hidden});
   Tensors all{x, h, c};
   for (std::int64_t d = 0; d < net.directions(); ++d) {
     const bool first = d < (net.bidirectional ? 2 : 1);
-    const std::int64_t width = gates_of(net.kind) * net.hidden, in = first ? net.input : net.state() * (net.bidirectional ? 2 : 1);
+    const std::int64_t width = gates_of(net.kind) * net.hidden,
+                       in = first ? net.input : net.state() * (net.bidirectional ? 2 : 1);
     all.push_back(at::randn({width, in}).mul(0.3));
     all.push_back(at::randn({width, net.state()}).mul(0.3));
     if (net.biases) all.push_back(at::randn({width})), all.push_back(at::randn({width}));
@@ -45,24 +47,25 @@ Tensor run_net(const Net& net, const Tensors& t, const Tensor& batch_sizes = {})
   const bool packed = batch_sizes.defined();
   const auto both = [&](const auto& result) { return join({std::get<0>(result), std::get<1>(result)}); };
   if (net.kind == Kind::lstm) {
-    const auto [y, h, c] = packed ? at::lstm(t[0], batch_sizes, {t[1], t[2]}, params, net.biases, net.layers, net.dropout, true,
-                                             net.bidirectional)
+    const auto [y, h, c] = packed ? at::lstm(t[0], batch_sizes, {t[1], t[2]}, params, net.biases, net.layers,
+                                             net.dropout, true, net.bidirectional)
                                   : at::lstm(t[0], {t[1], t[2]}, params, net.biases, net.layers, net.dropout, true,
                                              net.bidirectional, net.batch_first);
     return join({y, h, c});
   }
-#define ISOBIT_CALL(name)                                                                                                  \
-  return both(packed ? at::name(t[0], batch_sizes, t[1], params, net.biases, net.layers, net.dropout, true,                \
-                                net.bidirectional)                                                                         \
-                     : at::name(t[0], t[1], params, net.biases, net.layers, net.dropout, true, net.bidirectional,          \
-                                net.batch_first))
+#define ISOBIT_CALL(name)                                                                                              \
+  return both(                                                                                                         \
+      packed ? at::name(t[0], batch_sizes, t[1], params, net.biases, net.layers, net.dropout, true, net.bidirectional) \
+             : at::name(t[0], t[1], params, net.biases, net.layers, net.dropout, true, net.bidirectional,              \
+                        net.batch_first))
   if (net.kind == Kind::gru) ISOBIT_CALL(gru);
   if (net.kind == Kind::rnn_tanh) ISOBIT_CALL(rnn_tanh);
   ISOBIT_CALL(rnn_relu);
 #undef ISOBIT_CALL
 }
 
-Case case_of(const std::string& name, const Net& net, const Tensor& x, std::int64_t batch, const Tensor& batch_sizes = {}) {
+Case case_of(const std::string& name, const Net& net, const Tensor& x, std::int64_t batch,
+             const Tensor& batch_sizes = {}) {
   return {name, inputs_of(net, x, batch), [=](const Tensors& t) { return run_net(net, t, batch_sizes); }, 2e-5};
 }
 
@@ -72,7 +75,8 @@ TEST(Recurrent, ValuesGradientsThreadsStridesAndStockBack) {
     SCOPED_TRACE(static_cast<int>(kind));
     const Case cases[] = {
         case_of("one layer", {.kind = kind}, at::randn({6, 3, 5}), 3),
-        case_of("batch first, no biases", {.kind = kind, .biases = false, .batch_first = true}, at::randn({3, 6, 5}), 3),
+        case_of("batch first, no biases", {.kind = kind, .biases = false, .batch_first = true}, at::randn({3, 6, 5}),
+                3),
         case_of("two layers, both directions", {.kind = kind, .hidden = 33, .layers = 2, .bidirectional = true},
                 at::randn({4, 17, 5}), 17),
         case_of("packed", {.kind = kind, .layers = 2, .bidirectional = true}, at::randn({9, 5}), 4,
@@ -89,7 +93,8 @@ TEST(Recurrent, ProjectionsGiveValuesGradientsThreadsAndStrides) {
   const Tensor batch_sizes = at::tensor(std::vector<std::int64_t>{4, 3, 1, 1});
   const Case cases[] = {
       case_of("one layer", {.projected = 3}, at::randn({6, 3, 5}), 3),
-      case_of("batch first, no biases", {.biases = false, .batch_first = true, .projected = 1}, at::randn({3, 6, 5}), 3),
+      case_of("batch first, no biases", {.biases = false, .batch_first = true, .projected = 1}, at::randn({3, 6, 5}),
+              3),
       case_of("two layers, both directions", {.hidden = 33, .layers = 2, .bidirectional = true, .projected = 17},
               at::randn({4, 17, 5}), 17),
       case_of("packed", {.layers = 2, .bidirectional = true, .projected = 4}, at::randn({9, 5}), 4, batch_sizes),
@@ -145,31 +150,32 @@ TEST(Recurrent, ProjectedLayersHaveTheBitsOfCellsAndProducts) {
                          Net{.layers = 2, .biases = false, .projected = 6}}) {
     const Tensors inputs = inputs_of(net, at::randn({5, 6, 5}), 6);
     const Case whole{"", inputs, [&](const Tensors& t) { return run_net(net, t); }};
-    const Case by_hand{"", inputs, [&](const Tensors& t) {
-                         const std::int64_t each = net.biases ? 5 : 3, directions = net.bidirectional ? 2 : 1;
-                         Tensor x = t[0];
-                         Tensors last_h, last_c;
-                         for (std::int64_t place = 0; place < net.directions(); place += directions) {
-                           Tensors sides;
-                           for (std::int64_t d = 0; d < directions; ++d) {
-                             const auto w = t.begin() + 3 + (place + d) * each;
-                             const auto bias = [&](int i) {
-                               return net.biases ? std::optional<Tensor>(w[i]) : std::optional<Tensor>();
-                             };
-                             Tensor h = t[1][place + d], c = t[2][place + d];
-                             Tensors steps = x.unbind(0), outputs(steps.size());
-                             for (std::size_t taken = 0; taken < steps.size(); ++taken) {
-                               const std::size_t time = d == 1 ? steps.size() - 1 - taken : taken;
-                               const auto [whole_h, next_c] = at::lstm_cell(steps[time], {h, c}, w[0], w[1], bias(2), bias(3));
-                               outputs[time] = h = at::linear(whole_h, w[each - 1]);
-                               c = next_c;
-                             }
-                             sides.push_back(at::stack(outputs)), last_h.push_back(h), last_c.push_back(c);
-                           }
-                           x = at::cat(sides, 2);
-                         }
-                         return at::cat({x.flatten(), at::stack(last_h).flatten(), at::stack(last_c).flatten()});
-                       }};
+    const Case by_hand{
+        "", inputs, [&](const Tensors& t) {
+          const std::int64_t each = net.biases ? 5 : 3, directions = net.bidirectional ? 2 : 1;
+          Tensor x = t[0];
+          Tensors last_h, last_c;
+          for (std::int64_t place = 0; place < net.directions(); place += directions) {
+            Tensors sides;
+            for (std::int64_t d = 0; d < directions; ++d) {
+              const auto w = t.begin() + 3 + (place + d) * each;
+              const auto bias = [&](int i) {
+                return net.biases ? std::optional<Tensor>(w[i]) : std::optional<Tensor>();
+              };
+              Tensor h = t[1][place + d], c = t[2][place + d];
+              Tensors steps = x.unbind(0), outputs(steps.size());
+              for (std::size_t taken = 0; taken < steps.size(); ++taken) {
+                const std::size_t time = d == 1 ? steps.size() - 1 - taken : taken;
+                const auto [whole_h, next_c] = at::lstm_cell(steps[time], {h, c}, w[0], w[1], bias(2), bias(3));
+                outputs[time] = h = at::linear(whole_h, w[each - 1]);
+                c = next_c;
+              }
+              sides.push_back(at::stack(outputs)), last_h.push_back(h), last_c.push_back(c);
+            }
+            x = at::cat(sides, 2);
+          }
+          return at::cat({x.flatten(), at::stack(last_h).flatten(), at::stack(last_c).flatten()});
+        }};
     const aten::OperatorSwitch on;
     const Tensors expected = evaluate(by_hand, inputs, at::kFloat);
     EXPECT_EQ(expected.size(), inputs.size() + 1);
@@ -202,7 +208,8 @@ TEST(Recurrent, DropoutStandsBetweenTheLayers) {
   Tensor x = t[0];
   for (std::int64_t layer = 0; layer < 3; ++layer) {
     const Tensors w(t.begin() + 3 + 4 * layer, t.begin() + 7 + 4 * layer);
-    x = std::get<0>(at::lstm(x, {t[1].narrow(0, layer, 1), t[2].narrow(0, layer, 1)}, w, true, 1, 0.0, true, false, false));
+    x = std::get<0>(
+        at::lstm(x, {t[1].narrow(0, layer, 1), t[2].narrow(0, layer, 1)}, w, true, 1, 0.0, true, false, false));
     if (layer < 2) x = at::dropout(x, 0.4, true);
   }
   EXPECT_TRUE(same_bits(whole, x.flatten()));
@@ -231,7 +238,7 @@ TEST(Recurrent, Refuses) {
   projected.push_back(at::ones({3, 7}));  // h has 7, not 3
   expect_throws([&] { run_net(net, projected); }, "projection");
   projected.push_back(at::ones({3, 7}));
-  expect_throws([&] { run_net(net, projected); }, "weights expected");
+  expect_throws([&] { run_net(net, projected); }, "weight tensors expected");
   Tensors wide = t;
   wide[0] = t[0].to(at::kDouble);
   expect_throws([&] { run_net(net, wide); }, "Double");

@@ -35,9 +35,7 @@ TEST(Reduce, ValuesGradientsThreadsStridesAndStockBack) {
       {"vector norm", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0]); }},
       {"vector norm of order 1", {x}, [](const Tensors& t) { return at::linalg_vector_norm(t[0], 1, 1); }},
       {"var", {x}, [](const Tensors& t) { return at::var(t[0]); }},
-      {"var 1, correction 0",
-       {x},
-       [](const Tensors& t) { return at::var(t[0], at::IntArrayRef({1}), 0, true); }},
+      {"var 1, correction 0", {x}, [](const Tensors& t) { return at::var(t[0], at::IntArrayRef({1}), 0, true); }},
       {"std 0, 2",
        {x},
        [](const Tensors& t) {
@@ -102,10 +100,8 @@ TEST(Reduce, OutGivesTheSame) {
   EXPECT_TRUE(same_bits(at::amin_out(e, x, {1}), at::amin(x, {1})));
   EXPECT_TRUE(same_bits(at::linalg_vector_norm_out(f, x), at::linalg_vector_norm(x)));
   Tensor g = out(), h = out();
-  EXPECT_TRUE(
-      same_bits(at::var_out(g, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true)));
-  EXPECT_TRUE(same_bits(at::std_out(h, x, at::IntArrayRef({1}), true),
-                        at::var(x, at::IntArrayRef({1}), true).sqrt()));
+  EXPECT_TRUE(same_bits(at::var_out(g, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true)));
+  EXPECT_TRUE(same_bits(at::std_out(h, x, at::IntArrayRef({1}), true), at::var(x, at::IntArrayRef({1}), true).sqrt()));
   EXPECT_TRUE(same_bits(at::argmax_out(i, x, 1), at::argmax(x, 1)));
   at::max_out(v, j, x, 1);
   EXPECT_TRUE(same_bits(v, std::get<0>(at::max(x, 1))));

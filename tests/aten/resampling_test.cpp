@@ -11,33 +11,129 @@ TEST(Resampling, ValuesGradientsThreadsStridesAndStockBack) {
   const Tensor line = at::randn({3, 4, 11}), image = at::randn({2, 5, 7, 18}), body = at::randn({2, 3, 4, 5, 9});
   const Case cases[] = {
       {"nearest of a line", {line}, [](const Tensors& t) { return at::upsample_nearest1d(t[0], {23}); }},
-      {"nearest doubled", {image}, [](const Tensors& t) { return at::upsample_nearest2d(t[0], {14, 36}); }},
-      {"nearest by a scale", {image}, [](const Tensors& t) { return at::upsample_nearest2d(t[0], {9, 24}, 1.3, 1.37); }},
-      {"nearest, smaller", {body}, [](const Tensors& t) { return at::upsample_nearest3d(t[0], {3, 5, 4}); }},
+      {"nearest doubled",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_nearest2d(t[0], {14, 36});
+       }},
+      {"nearest by a scale",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_nearest2d(t[0], {9, 24}, 1.3, 1.37);
+       }},
+      {"nearest, smaller",
+       {body},
+       [](const Tensors& t) {
+         return at::upsample_nearest3d(t[0], {3, 5, 4});
+       }},
       {"nearest exact", {line}, [](const Tensors& t) { return at::_upsample_nearest_exact1d(t[0], {7}); }},
-      {"nearest exact image", {image}, [](const Tensors& t) { return at::_upsample_nearest_exact2d(t[0], {12, 7}); }},
-      {"nearest exact body", {body}, [](const Tensors& t) { return at::_upsample_nearest_exact3d(t[0], {5, 9, 11}); }},
+      {"nearest exact image",
+       {image},
+       [](const Tensors& t) {
+         return at::_upsample_nearest_exact2d(t[0], {12, 7});
+       }},
+      {"nearest exact body",
+       {body},
+       [](const Tensors& t) {
+         return at::_upsample_nearest_exact3d(t[0], {5, 9, 11});
+       }},
       {"linear", {line}, [](const Tensors& t) { return at::upsample_linear1d(t[0], {30}, false); }},
       {"linear, aligned", {line}, [](const Tensors& t) { return at::upsample_linear1d(t[0], {30}, true); }},
-      {"bilinear doubled", {image}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {14, 36}, false, 2.0, 2.0); }},
-      {"bilinear, aligned", {image}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {15, 33}, true); }},
-      {"bilinear, smaller", {image}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {3, 5}, false); }},
-      {"bilinear to one", {image}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {1, 1}, true); }},
-      {"bilinear, same size", {image}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {7, 18}, false); }},
-      {"trilinear", {body}, [](const Tensors& t) { return at::upsample_trilinear3d(t[0], {7, 6, 17}, false); }},
-      {"trilinear, aligned", {body}, [](const Tensors& t) { return at::upsample_trilinear3d(t[0], {7, 6, 17}, true); }},
-      {"bicubic", {image}, [](const Tensors& t) { return at::upsample_bicubic2d(t[0], {13, 29}, false); }},
-      {"bicubic, aligned", {image}, [](const Tensors& t) { return at::upsample_bicubic2d(t[0], {5, 40}, true); }},
-      {"antialiased", {image}, [](const Tensors& t) { return at::_upsample_bilinear2d_aa(t[0], {3, 7}, false); }},
-      {"antialiased cubic", {image}, [](const Tensors& t) { return at::_upsample_bicubic2d_aa(t[0], {4, 25}, false); }},
-      {"no images", {at::randn({0, 3, 4, 4})}, [](const Tensors& t) { return at::upsample_bilinear2d(t[0], {8, 8}, false); }},
-      {"reflection of a line", {line}, [](const Tensors& t) { return at::reflection_pad1d(t[0], {5, 10}); }},
-      {"reflection", {image}, [](const Tensors& t) { return at::reflection_pad2d(t[0], {3, 17, 6, 1}); }},
-      {"reflection of a body", {body}, [](const Tensors& t) { return at::reflection_pad3d(t[0], {1, 2, 4, 0, 3, 3}); }},
-      {"replication of a line", {line[0]}, [](const Tensors& t) { return at::replication_pad1d(t[0], {0, 14}); }},
-      {"replication", {image}, [](const Tensors& t) { return at::replication_pad2d(t[0], {3, 1, 20, 1}); }},
-      {"replication of a body", {body}, [](const Tensors& t) { return at::replication_pad3d(t[0], {1, 2, 4, 0, 3, 3}); }},
-      {"circular", {image}, [](const Tensors& t) { return at::_pad_circular(t[0], {3, 2, 1, 4}); }},
+      {"bilinear doubled",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {14, 36}, false, 2.0, 2.0);
+       }},
+      {"bilinear, aligned",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {15, 33}, true);
+       }},
+      {"bilinear, smaller",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {3, 5}, false);
+       }},
+      {"bilinear to one",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {1, 1}, true);
+       }},
+      {"bilinear, same size",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {7, 18}, false);
+       }},
+      {"trilinear",
+       {body},
+       [](const Tensors& t) {
+         return at::upsample_trilinear3d(t[0], {7, 6, 17}, false);
+       }},
+      {"trilinear, aligned",
+       {body},
+       [](const Tensors& t) {
+         return at::upsample_trilinear3d(t[0], {7, 6, 17}, true);
+       }},
+      {"bicubic",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bicubic2d(t[0], {13, 29}, false);
+       }},
+      {"bicubic, aligned",
+       {image},
+       [](const Tensors& t) {
+         return at::upsample_bicubic2d(t[0], {5, 40}, true);
+       }},
+      {"antialiased",
+       {image},
+       [](const Tensors& t) {
+         return at::_upsample_bilinear2d_aa(t[0], {3, 7}, false);
+       }},
+      {"antialiased cubic",
+       {image},
+       [](const Tensors& t) {
+         return at::_upsample_bicubic2d_aa(t[0], {4, 25}, false);
+       }},
+      {"no images",
+       {at::randn({0, 3, 4, 4})},
+       [](const Tensors& t) {
+         return at::upsample_bilinear2d(t[0], {8, 8}, false);
+       }},
+      {"reflection of a line",
+       {line},
+       [](const Tensors& t) {
+         return at::reflection_pad1d(t[0], {5, 10});
+       }},
+      {"reflection",
+       {image},
+       [](const Tensors& t) {
+         return at::reflection_pad2d(t[0], {3, 17, 6, 1});
+       }},
+      {"reflection of a body",
+       {body},
+       [](const Tensors& t) {
+         return at::reflection_pad3d(t[0], {1, 2, 4, 0, 3, 3});
+       }},
+      {"replication of a line",
+       {line[0]},
+       [](const Tensors& t) {
+         return at::replication_pad1d(t[0], {0, 14});
+       }},
+      {"replication",
+       {image},
+       [](const Tensors& t) {
+         return at::replication_pad2d(t[0], {3, 1, 20, 1});
+       }},
+      {"replication of a body",
+       {body},
+       [](const Tensors& t) {
+         return at::replication_pad3d(t[0], {1, 2, 4, 0, 3, 3});
+       }},
+      {"circular",
+       {image},
+       [](const Tensors& t) {
+         return at::_pad_circular(t[0], {3, 2, 1, 4});
+       }},
   };
   for (const Case& c : cases) check(c);
 }

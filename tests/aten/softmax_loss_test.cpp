@@ -41,8 +41,7 @@ Case cross_entropy(const std::string& name, const Tensor& target, std::int64_t r
                    double smoothing) {
   const Tensor x = at::randn({30, 10}), w = at::rand({10}).add(0.5);
   return {name, {x}, [=](const Tensors& t) {
-            const std::optional<Tensor> weight =
-                weights ? std::optional<Tensor>(w.to(t[0].options())) : std::nullopt;
+            const std::optional<Tensor> weight = weights ? std::optional<Tensor>(w.to(t[0].options())) : std::nullopt;
             return at::cross_entropy_loss(t[0], target.to(t[0].device()), weight, reduction, -100, smoothing);
           }};
 }
@@ -65,7 +64,9 @@ TEST(CrossEntropy, ValuesGradientsThreadsStridesAndStockBack) {
        [](const Tensors& t) { return at::cross_entropy_loss(t[0], t[1]); }},
       {"one row",
        {at::randn({10})},
-       [](const Tensors& t) { return at::cross_entropy_loss(t[0], at::scalar_tensor(3, t[0].options().dtype(at::kLong))); }},
+       [](const Tensors& t) {
+         return at::cross_entropy_loss(t[0], at::scalar_tensor(3, t[0].options().dtype(at::kLong)));
+       }},
   };
   for (const Case& c : cases) check(c);
 }
@@ -73,9 +74,9 @@ TEST(CrossEntropy, ValuesGradientsThreadsStridesAndStockBack) {
 TEST(MeanSquaredError, ValuesGradientsThreadsStridesAndStockBack) {
   at::manual_seed(63);
   for (const std::int64_t reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum}) {
-    check({"mse " + std::to_string(reduction),
-           {at::randn({30, 7}), at::randn({30, 7})},
-           [=](const Tensors& t) { return at::mse_loss(t[0], t[1], reduction); }});
+    check({"mse " + std::to_string(reduction), {at::randn({30, 7}), at::randn({30, 7})}, [=](const Tensors& t) {
+             return at::mse_loss(t[0], t[1], reduction);
+           }});
   }
 }
 

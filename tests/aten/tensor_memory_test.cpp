@@ -82,7 +82,8 @@ TEST(TensorArena, ASecondStepFindsThePagesOfTheFirst) {
   const auto step = [&] {
     const long before = page_faults();
     std::vector<Filled> blocks;
-    for (const int mib : {33, 16, 33, 5, 1, 16}) blocks.push_back(filled(arena, static_cast<std::size_t>(mib * kMiB), 1));
+    for (const int mib : {33, 16, 33, 5, 1, 16})
+      blocks.push_back(filled(arena, static_cast<std::size_t>(mib * kMiB), 1));
     std::reverse(blocks.begin() + 2, blocks.end());
     for (const Filled& block : blocks) arena.give(block.values);
     return page_faults() - before;
@@ -97,7 +98,8 @@ TEST(TensorArena, WaitingPagesGoWhereTheyWouldRaiseThePeak) {
   TensorArena arena;
   std::vector<void*> blocks;
   for (int i = 0; i < 64; ++i) blocks.push_back(arena.take(4 * kMiB));
-  for (int i = 0; i < 64; i += 2) arena.give(blocks[static_cast<std::size_t>(i)]);  // holes of 4 MiB: too small for what comes
+  for (int i = 0; i < 64; i += 2)
+    arena.give(blocks[static_cast<std::size_t>(i)]);  // holes of 4 MiB: too small for what comes
   EXPECT_GE(arena.use().waiting, 32 * 4 * kMiB);
   void* large = arena.take(200 * kMiB);
   const TensorMemoryUse use = arena.use();
@@ -172,10 +174,11 @@ TEST(KeptTensorMemory, AChildOfForkAllocatesWhileOthersDid) {
   int failed = 0;
   for (int i = 0; i < 20; ++i) {
     failed += in_child([&] {
-      const at::Tensor own = at::empty({1 << 18}, at::kLong);  // operators with threads of their own would hang in a child
-      std::copy_n(kept.data_ptr<std::int64_t>(), kept.numel(), own.data_ptr<std::int64_t>());
-      return own.data_ptr<std::int64_t>()[kept.numel() - 1] == 5 && tensor_memory_use().in_use > 0 ? 0 : 1;
-    }) != 0;
+                const at::Tensor own =
+                    at::empty({1 << 18}, at::kLong);  // operators with threads of their own would hang in a child
+                std::copy_n(kept.data_ptr<std::int64_t>(), kept.numel(), own.data_ptr<std::int64_t>());
+                return own.data_ptr<std::int64_t>()[kept.numel() - 1] == 5 && tensor_memory_use().in_use > 0 ? 0 : 1;
+              }) != 0;
   }
   stop = true;
   other.join();
@@ -185,19 +188,19 @@ TEST(KeptTensorMemory, AChildOfForkAllocatesWhileOthersDid) {
 #if !defined(__SANITIZE_THREAD__)  // which needs more address space than the limit leaves
 TEST(KeptTensorMemory, WithoutAddressSpaceStockAllocatesAndReports) {
   EXPECT_EQ(0, in_child([] {
-    rlimit limit{};
-    limit.rlim_cur = limit.rlim_max = rlim_t{8} << 30;  // less than the arena asks for
-    if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
-    TensorArena arena;
-    if (arena.take(kMiB) != nullptr) return 2;
-    const OperatorSwitch on;
-    try {
-      at::empty({std::int64_t{1} << 40});
-    } catch (const c10::Error& error) {
-      return std::string(error.what()).find("allocate memory") != std::string::npos ? 0 : 3;
-    }
-    return 4;
-  }));
+              rlimit limit{};
+              limit.rlim_cur = limit.rlim_max = rlim_t{8} << 30;  // less than the arena asks for
+              if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+              TensorArena arena;
+              if (arena.take(kMiB) != nullptr) return 2;
+              const OperatorSwitch on;
+              try {
+                at::empty({std::int64_t{1} << 40});
+              } catch (const c10::Error& error) {
+                return std::string(error.what()).find("allocate memory") != std::string::npos ? 0 : 3;
+              }
+              return 4;
+            }));
 }
 #endif
 #endif

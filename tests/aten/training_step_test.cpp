@@ -85,8 +85,7 @@ const std::map<std::string, Model> kModels = {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name, const Tensors& parameters) {
   using namespace torch::optim;
   if (name == "sgd") {
-    return std::make_unique<SGD>(parameters,
-                                 SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(1e-3));
+    return std::make_unique<SGD>(parameters, SGDOptions(0.02).momentum(0.9).nesterov(true).weight_decay(1e-3));
   }
   if (name == "adam") return std::make_unique<Adam>(parameters, AdamOptions(1e-3).weight_decay(1e-3));
   return std::make_unique<AdamW>(parameters, AdamWOptions(1e-3));

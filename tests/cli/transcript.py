@@ -17,6 +17,7 @@ and two blanks or more stand for two or more.
 On PATH are isobit and make-run (make_run.cpp). Usage: transcript.py ISOBIT MAKE_RUN FILE
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -38,7 +39,7 @@ class Step:
 
 def read_steps(path):
     steps = []
-    for number, line in enumerate(open(path, encoding="utf-8").read().splitlines(), 1):
+    for number, line in enumerate(pathlib.Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("$ "):
             steps.append(Step(number, line[2:]))
         elif line.startswith("? "):
@@ -66,7 +67,7 @@ def to_pattern(lines):
 
 def run(step, folder, environment):
     done = subprocess.run(["bash", "-c", step.command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                          capture_output=True, check=False)
     output = done.stdout.decode() + done.stderr.decode()
     if output and not output.endswith("\n"):
         output += "\n"

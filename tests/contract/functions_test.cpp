@@ -79,8 +79,7 @@ class ErrorMeter {
   mpfr_t x_, y_, difference_;
 };
 
-double worst_of(const Function& f, std::uint64_t first, std::uint64_t last, std::uint64_t stride,
-                float* where) {
+double worst_of(const Function& f, std::uint64_t first, std::uint64_t last, std::uint64_t stride, float* where) {
   ErrorMeter meter;
   double worst = 0.0;
   for (std::uint64_t pattern = first; pattern < last; pattern += stride) {

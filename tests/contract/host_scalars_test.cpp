@@ -74,7 +74,7 @@ TEST(PowerRounded, Edges) {
   EXPECT_EQ(power_rounded(0.0, 0), 1.0);
   EXPECT_EQ(power_rounded(0.0, 3), 0.0);
   EXPECT_EQ(power_rounded(0.5, 1074), 0x1p-1074);
-  EXPECT_EQ(power_rounded(0.5, 1075), 0.0);  // the tie below the smallest goes to even
+  EXPECT_EQ(power_rounded(0.5, 1075), 0.0);                         // the tie below the smallest goes to even
   EXPECT_EQ(power_rounded(0.75, 2590), power_by_mpfr(0.75, 2590));  // subnormal
   EXPECT_EQ(power_rounded(2.0, 1023), 0x1p1023);
   EXPECT_TRUE(std::isinf(power_rounded(2.0, 1024)));

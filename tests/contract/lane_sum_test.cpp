@@ -52,8 +52,7 @@ float tree_by_definition(const Floats& leaves, std::size_t first, std::size_t n)
 
 float sum_by_definition(const Floats& a, const Floats* b = nullptr) {
   Floats leaves;
-  for (std::size_t begin = 0; begin < a.size(); begin += 512)
-    leaves.push_back(leaf_by_definition(a, b, begin));
+  for (std::size_t begin = 0; begin < a.size(); begin += 512) leaves.push_back(leaf_by_definition(a, b, begin));
   return tree_by_definition(leaves, 0, leaves.size()) + 0.0f;
 }
 
@@ -69,13 +68,11 @@ float lane_dot(const Floats& a, const Floats& b) {
   return sum.result();
 }
 
-const std::size_t kSizes[] = {0,   1,   2,   31,   32,   33,   63,   64,   511,
-                              512, 513, 543, 1024, 1025, 1537, 2048, 2561, 10007};
+const std::size_t kSizes[] = {0, 1, 2, 31, 32, 33, 63, 64, 511, 512, 513, 543, 1024, 1025, 1537, 2048, 2561, 10007};
 
 TEST(LaneSum, FollowsTheDefinition) {
   for (const std::size_t n : kSizes) {
-    const Floats a = random_floats(n, static_cast<unsigned>(n)),
-                 b = random_floats(n, static_cast<unsigned>(n) + 1);
+    const Floats a = random_floats(n, static_cast<unsigned>(n)), b = random_floats(n, static_cast<unsigned>(n) + 1);
     EXPECT_EQ(bits(lane_sum(a)), bits(sum_by_definition(a))) << n << " elements";
     EXPECT_EQ(bits(lane_dot(a, b)), bits(sum_by_definition(a, &b))) << n << " products";
   }

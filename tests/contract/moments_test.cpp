@@ -24,8 +24,7 @@ Floats normal_floats(std::size_t n, float mean, float deviation, unsigned seed) 
 }
 
 Moments moments_of(const Floats& x) {
-  return moments(static_cast<std::int64_t>(x.size()),
-                 [&](std::int64_t i) { return x[static_cast<std::size_t>(i)]; });
+  return moments(static_cast<std::int64_t>(x.size()), [&](std::int64_t i) { return x[static_cast<std::size_t>(i)]; });
 }
 
 // The contract's sentences with the tree as a recursion.

@@ -78,7 +78,8 @@ TEST(OrderPlan, SmallOrdersAreUniform) {
       for (std::uint64_t p = 0; p < n; ++p) by_position[p * n + samples[p]] += 1;
       by_pair[samples[0] * n + samples[1]] += 1;
     }
-    const auto chi_square = [](const std::vector<double>& counts, double expected, std::uint64_t step, std::uint64_t n) {
+    const auto chi_square = [](const std::vector<double>& counts, double expected, std::uint64_t step,
+                               std::uint64_t n) {
       double sum = 0;
       for (std::uint64_t i = 0; i < counts.size(); ++i) {
         if (step != 0 && i % (n + 1) == 0) continue;  // pairs of equal samples do not occur
@@ -112,7 +113,8 @@ TEST(OrderPlan, GoldenVectors) {
   using V = std::vector<std::uint64_t>;
   EXPECT_EQ(first(0, 0, 10), (V{2, 5, 9, 3}));
   EXPECT_EQ(first(1, 2, 60000), (V{56015, 26708, 11591, 34883}));
-  EXPECT_EQ(first(0x123456789abcdef0ull, 1ull << 40, (1ull << 40) + 3), (V{919426678696, 318470843251, 1035686643979, 454300044395}));
+  EXPECT_EQ(first(0x123456789abcdef0ull, 1ull << 40, (1ull << 40) + 3),
+            (V{919426678696, 318470843251, 1035686643979, 454300044395}));
 }
 
 }  // namespace

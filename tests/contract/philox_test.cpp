@@ -23,8 +23,7 @@ TEST(Philox, KnownAnswers) {
        {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (const Vector& v : vectors) {
-    const PhiloxBlock block =
-        philox4x32_10(v.counter[0], v.counter[1], v.counter[2], v.counter[3], v.key[0], v.key[1]);
+    const PhiloxBlock block = philox4x32_10(v.counter[0], v.counter[1], v.counter[2], v.counter[3], v.key[0], v.key[1]);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(block.word[i], v.answer[i]);
   }
 }
@@ -32,8 +31,8 @@ TEST(Philox, KnownAnswers) {
 TEST(Philox, WordsAreThoseOfTheirBlock) {
   const std::uint64_t key = 0xa4093822299f31d0ull, element = (7ull << 34) + 14;
   const PhiloxBlock block =
-      philox4x32_10(static_cast<std::uint32_t>(element / 4), static_cast<std::uint32_t>(element / 4 >> 32), 0,
-                    0, 0x299f31d0u, 0xa4093822u);
+      philox4x32_10(static_cast<std::uint32_t>(element / 4), static_cast<std::uint32_t>(element / 4 >> 32), 0, 0,
+                    0x299f31d0u, 0xa4093822u);
   EXPECT_EQ(random_word(key, element), block.word[2]);
 }
 

@@ -72,7 +72,8 @@ Pair draw(std::uint64_t i) {
     }
     case 2:  // what networks raise to powers; integers among the exponents
       return {float_of(as_int(uniform(block.word[0], 0.0f, 30.0f)) | sign),
-              block.word[2] % 2 == 0 ? uniform(block.word[1], -8.0f, 8.0f) : std::round(uniform(block.word[1], -20.0f, 20.0f))};
+              block.word[2] % 2 == 0 ? uniform(block.word[1], -8.0f, 8.0f)
+                                     : std::round(uniform(block.word[1], -20.0f, 20.0f))};
     default:  // any two patterns
       return {float_of(block.word[0]), float_of(block.word[1])};
   }
@@ -108,8 +109,22 @@ TEST(Power, ALesserFormulaWouldBeSeen) {
 
 // Everything that is neither a number nor a zero must agree with C to the sign, the rest within the bound.
 TEST(Power, HasTheSpecialValuesOfC) {
-  const float values[] = {0.0f,     1.0f,     2.0f,     3.0f,     0.5f,          1.5f,        0x1p-149f,      0x1.fffffcp-127f,
-                          0x1p24f,  16777213.0f, 0x1p23f + 1, 0x1p25f, 0x1.fffffep127f, kInf,   0x1.fffffep-1f, 0x1.000002p0f};
+  const float values[] = {0.0f,
+                          1.0f,
+                          2.0f,
+                          3.0f,
+                          0.5f,
+                          1.5f,
+                          0x1p-149f,
+                          0x1.fffffcp-127f,
+                          0x1p24f,
+                          16777213.0f,
+                          0x1p23f + 1,
+                          0x1p25f,
+                          0x1.fffffep127f,
+                          kInf,
+                          0x1.fffffep-1f,
+                          0x1.000002p0f};
   PowerError meter;
   for (const float a : values) {
     for (const float b : values) {

@@ -14,7 +14,8 @@ namespace {
 struct Pairs {
   std::mt19937 engine{7};
   float any() {
-    constexpr std::uint32_t kSpecial[] = {0u, 1u, 0x7fffffu, 0x800000u, 0x7f7fffffu, 0x7f800000u, 0x7fc00000u, 0x3f800000u};
+    constexpr std::uint32_t kSpecial[] = {0u,          1u,          0x7fffffu,   0x800000u,
+                                          0x7f7fffffu, 0x7f800000u, 0x7fc00000u, 0x3f800000u};
     const std::uint32_t sign = engine() & 0x80000000u;
     return float_of(engine() % 8 == 0 ? kSpecial[engine() % 8] | sign : static_cast<std::uint32_t>(engine()));
   }
@@ -35,8 +36,10 @@ TEST(Remainder, IsTheLibrarysFmod) {
   Pairs pairs;
   for (int i = 0; i < 2'000'000; ++i) {
     const float a = pairs.any(), b = pairs.near(a);
-    ASSERT_TRUE(same(exact_fmod(a, b), std::fmod(a, b))) << std::hexfloat << a << " by " << b << ": " << exact_fmod(a, b);
-    ASSERT_TRUE(same(exact_fmod(b, a), std::fmod(b, a))) << std::hexfloat << b << " by " << a << ": " << exact_fmod(b, a);
+    ASSERT_TRUE(same(exact_fmod(a, b), std::fmod(a, b)))
+        << std::hexfloat << a << " by " << b << ": " << exact_fmod(a, b);
+    ASSERT_TRUE(same(exact_fmod(b, a), std::fmod(b, a)))
+        << std::hexfloat << b << " by " << a << ": " << exact_fmod(b, a);
   }
 }
 
@@ -49,7 +52,8 @@ TEST(Remainder, NextIsTheLibrarysNextAfter) {
 }
 
 TEST(Remainder, NaNIsCanonical) {
-  for (const float x : {exact_fmod(1.0f, 0.0f), exact_fmod(std::numeric_limits<float>::infinity(), 2.0f), next_after(-kNan, 1.0f)}) {
+  for (const float x :
+       {exact_fmod(1.0f, 0.0f), exact_fmod(std::numeric_limits<float>::infinity(), 2.0f), next_after(-kNan, 1.0f)}) {
     EXPECT_EQ(bits_of(x), 0x7fc00000u);
   }
 }

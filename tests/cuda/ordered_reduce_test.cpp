@@ -45,8 +45,8 @@ struct UpwardFold : WarpTeam {
 template <class Team>
 ISOBIT_KERNEL void leaf_kernel(const float* x, int count, float* out) {
   const std::int64_t first = block_index() * count;
-  const float leaf = leaf_value(SumOp{{x}}, SumOp::Context{}, Team(), 0, count,
-                                [&](std::int64_t element) { return first + element; });
+  const float leaf =
+      leaf_value(SumOp{{x}}, SumOp::Context{}, Team(), 0, count, [&](std::int64_t element) { return first + element; });
   if (thread_index() == 0) out[block_index()] = leaf + 0.0f;
 }
 

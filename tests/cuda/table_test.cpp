@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/emulation.h"
+#include "kernels/cuda/emulation/emulation.h"
 #include "kernels/cuda/table.h"
 
 namespace isobit::kernels::emulated {
@@ -17,7 +17,7 @@ void expect_own_slots(const DeviceBackend& device) {
     const TableSlots host = slots_of(table_of(isa));
     for (std::size_t i = 0; i < slots.size(); ++i) {
       EXPECT_EQ(std::count(host.begin(), host.end(), slots[i]), 0)
-          << device.name << ": slot " << i << " is that of " << name(isa);
+          << device.name << ": slot " << kKernelSlotNames[i] << " is that of " << name(isa);
     }
   }
 }

@@ -238,8 +238,9 @@ Results incidences() {
 }
 
 const std::map<std::string, std::function<Results()>> kFamilies = {
-    {"products", products},     {"convolutions", convolutions}, {"reductions", reductions},
-    {"batch_norms", batch_norms}, {"softmaxes", softmaxes},     {"losses", losses},
+    {"products", products},     {"convolutions", convolutions},
+    {"reductions", reductions}, {"batch_norms", batch_norms},
+    {"softmaxes", softmaxes},   {"losses", losses},
     {"integers", integers},     {"scans", scans},
     {"row_scans", row_scans},   {"sorts", sorts},
     {"incidences", incidences}};
@@ -327,9 +328,9 @@ TEST(WaitsInTheSources, TheseShowWhenLeftOut) {
   struct Named {
     const char *family, *file, *word;
   };
-  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},  // the copies of a stage
-                              {"products", "tile_product.h", "barrier()"},    // the other threads' copies
-                              {"batch_norms", "leaf.h", "barrier()"},         // lanes of one leaf in several warps
+  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},     // the copies of a stage
+                              {"products", "tile_product.h", "barrier()"},       // the other threads' copies
+                              {"batch_norms", "leaf.h", "barrier()"},            // lanes of one leaf in several warps
                               {"reductions", "ordered_reduce.h", "barrier()"}};  // parts of a tree
   const auto written = written_sites();
   for (const Named& named : kNamed) {

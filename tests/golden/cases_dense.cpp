@@ -72,17 +72,44 @@ void add_dense_cases(std::vector<Case>& cases) {
   add_conv("conv2d.lenet_first",
            {.n = 3, .ci = 1, .h = 28, .w = 28, .co = 6, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2});
   add_conv("conv2d.lenet_second", {.n = 2, .ci = 6, .h = 14, .w = 14, .co = 16, .kh = 5, .kw = 5});
-  add_conv("conv2d.padded",
-           {.n = 2, .ci = 20, .h = 9, .w = 11, .co = 33, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1});
+  add_conv("conv2d.padded", {.n = 2, .ci = 20, .h = 9, .w = 11, .co = 33, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1});
   add_conv("conv2d.leaves", {.n = 2, .ci = 70, .h = 7, .w = 6, .co = 24, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1});
-  add_conv("conv2d.strided", {.n = 2, .ci = 16, .h = 13, .w = 10, .co = 17, .kh = 3, .kw = 3, .stride_h = 2,
-                              .stride_w = 2, .pad_h = 1, .pad_w = 1});
+  add_conv("conv2d.strided", {.n = 2,
+                              .ci = 16,
+                              .h = 13,
+                              .w = 10,
+                              .co = 17,
+                              .kh = 3,
+                              .kw = 3,
+                              .stride_h = 2,
+                              .stride_w = 2,
+                              .pad_h = 1,
+                              .pad_w = 1});
   add_conv("conv2d.pointwise_strided",
            {.n = 2, .ci = 19, .h = 9, .w = 8, .co = 23, .kh = 1, .kw = 1, .stride_h = 2, .stride_w = 2});
-  add_conv("conv2d.stem", {.n = 1, .ci = 3, .h = 31, .w = 29, .co = 16, .kh = 7, .kw = 7, .stride_h = 2,
-                           .stride_w = 2, .pad_h = 3, .pad_w = 3});
-  add_conv("conv2d.dilated_groups", {.n = 2, .ci = 8, .h = 12, .w = 15, .co = 12, .kh = 3, .kw = 2, .pad_h = 2,
-                                     .pad_w = 1, .dilation_h = 2, .dilation_w = 3, .groups = 4});
+  add_conv("conv2d.stem", {.n = 1,
+                           .ci = 3,
+                           .h = 31,
+                           .w = 29,
+                           .co = 16,
+                           .kh = 7,
+                           .kw = 7,
+                           .stride_h = 2,
+                           .stride_w = 2,
+                           .pad_h = 3,
+                           .pad_w = 3});
+  add_conv("conv2d.dilated_groups", {.n = 2,
+                                     .ci = 8,
+                                     .h = 12,
+                                     .w = 15,
+                                     .co = 12,
+                                     .kh = 3,
+                                     .kw = 2,
+                                     .pad_h = 2,
+                                     .pad_w = 1,
+                                     .dilation_h = 2,
+                                     .dilation_w = 3,
+                                     .groups = 4});
 }
 
 }  // namespace isobit::golden

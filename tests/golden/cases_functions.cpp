@@ -1,3 +1,5 @@
+#include <array>
+
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
 #include "kernels/elementwise.h"
@@ -98,38 +100,63 @@ Fingerprint general_powers() {
   return digest.result();
 }
 
+using kernels::ExactBinary;
+using kernels::ExactUnary;
+
 // The second operand is a column, then a number.
-Fingerprint exact_binaries() {
-  using kernels::ExactBinary;
+Digest& add_exact(Digest& digest, ExactBinary op) {
   constexpr std::int64_t kColumns = 3, kRows = kCount;
   const Floats a = arguments(81), b = arguments(91);
   const kernels::ElementShape shape{2, {kRows, kColumns}};
+  const kernels::Operand matrix{a.data(), 0.0f, {kColumns, 1}};
   Floats y(a.size());
+  kernels::exact_binary(op, shape, matrix, {b.data(), 0.0f, {1, 0}}, y.data());
+  digest.add(y);
+  kernels::exact_binary(op, shape, matrix, {nullptr, 0.1f, {}}, y.data());
+  return digest.add(y);
+}
+Digest& add_exact(Digest& digest, ExactUnary op) {
+  const Floats x = arguments(81);
+  Floats y(x.size());
+  kernels::exact_unary(op, {1, {static_cast<std::int64_t>(x.size())}}, {x.data(), 0.0f, {1}}, y.data());
+  return digest.add(y);
+}
+template <class Op>
+Fingerprint exact(Op op) {
   Digest digest;
-  for (const auto op : {ExactBinary::add, ExactBinary::subtract, ExactBinary::multiply, ExactBinary::divide}) {
-    const kernels::Operand matrix{a.data(), 0.0f, {kColumns, 1}};
-    kernels::exact_binary(op, shape, matrix, {b.data(), 0.0f, {1, 0}}, y.data());
-    digest.add(y);
-    kernels::exact_binary(op, shape, matrix, {nullptr, 0.1f, {}}, y.data());
-    digest.add(y);
-  }
-  return digest.result();
+  return add_exact(digest, op).result();
 }
 
+// The first four, and the first eight with threshold, which no later one can join; and one of each.
+Fingerprint exact_binaries() {
+  Digest digest;
+  for (const auto op : {ExactBinary::add, ExactBinary::subtract, ExactBinary::multiply, ExactBinary::divide})
+    add_exact(digest, op);
+  return digest.result();
+}
 Fingerprint exact_unaries() {
-  using kernels::ExactUnary;
-  const Floats x = arguments(81);
-  const auto n = static_cast<std::int64_t>(x.size());
-  const kernels::Operand operand{x.data(), 0.0f, {1}};
-  Floats y(x.size());
   Digest digest;
   for (const auto op : {ExactUnary::negate, ExactUnary::absolute, ExactUnary::floor, ExactUnary::ceil,
                         ExactUnary::trunc, ExactUnary::sign, ExactUnary::round, ExactUnary::frac}) {
-    kernels::exact_unary(op, {1, {n}}, operand, y.data());
-    digest.add(y);
+    add_exact(digest, op);
   }
-  kernels::threshold({1, {n}}, operand, 0.5f, -2.0f, y.data());
+  const Floats x = arguments(81);
+  Floats y(x.size());
+  kernels::threshold({1, {static_cast<std::int64_t>(x.size())}}, {x.data(), 0.0f, {1}}, 0.5f, -2.0f, y.data());
   return digest.add(y).result();
+}
+
+Fingerprint fills() {
+  Digest digest;
+  for (const std::int64_t n : {1, 37, 20011}) {
+    for (const float value :
+         {0.1f, -0.0f, 0x1p-149f, contract::float_of(0xff800000u), contract::float_of(0xffc12345u)}) {
+      Floats y(static_cast<std::size_t>(n));
+      kernels::fill(value, y.data(), n);
+      digest.add(y);
+    }
+  }
+  return digest.result();
 }
 
 Fingerprint softmax(const kernels::SoftmaxShape& s, bool wild) {
@@ -144,6 +171,31 @@ Fingerprint softmax(const kernels::SoftmaxShape& s, bool wild) {
   digest.add(dx);
   kernels::log_softmax_backward(s, dy.data(), log_y.data(), dx.data());
   return digest.add(dx).result();
+}
+
+// Ranges that divide 2^64 and that do not; 0 stands for 2^64.
+Fingerprint random_integers() {
+  Digest digest;
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{7}, (std::int64_t{1} << 34) + 3}) {
+    for (const std::uint64_t range :
+         {std::uint64_t{1}, std::uint64_t{10}, (std::uint64_t{1} << 33) + 5, std::uint64_t{0}}) {
+      std::vector<std::int64_t> out(kCount);
+      kernels::fill_integers(116, first, -3, range, out.data(), kCount);
+      digest.add(out);
+    }
+  }
+  return digest.result();
+}
+
+Fingerprint random_permutations() {
+  Digest digest;
+  for (const auto& [first, count, n] :
+       {std::array<std::int64_t, 3>{0, 1, 1}, {0, 1000, 1000}, {77, 2049, 1500}, {1ll << 39, (1ll << 40) + 1, 1500}}) {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(n));
+    kernels::fill_permutation(117, first, count, out.data(), n);
+    digest.add(out);
+  }
+  return digest.result();
 }
 
 Fingerprint random_fills() {
@@ -166,44 +218,30 @@ Fingerprint random_fills() {
 }  // namespace
 
 void add_function_cases(std::vector<Case>& cases) {
-  static constexpr struct {
-    const char* name;
-    Unary op;
-  } kUnary[] = {{"exp", Unary::exp},         {"expm1", Unary::expm1},     {"log", Unary::log},
-                {"log1p", Unary::log1p},     {"tanh", Unary::tanh},       {"sigmoid", Unary::sigmoid},
-                {"erf", Unary::erf},         {"sin", Unary::sin},         {"cos", Unary::cos},
-                {"sinpi", Unary::sinpi},     {"cospi", Unary::cospi},     {"relu", Unary::relu},
-                {"rsqrt", Unary::rsqrt},     {"silu", Unary::silu},       {"gelu", Unary::gelu},
-                {"square", Unary::square},   {"reciprocal", Unary::reciprocal},
-                {"gelu_tanh", Unary::gelu_tanh}};
-  static constexpr struct {
-    const char* name;
-    Binary op;
-  } kBinary[] = {{"maximum", Binary::maximum},
-                 {"minimum", Binary::minimum},
-                 {"relu_backward", Binary::relu_backward},
-                 {"sigmoid_backward", Binary::sigmoid_backward},
-                 {"tanh_backward", Binary::tanh_backward},
-                 {"silu_backward", Binary::silu_backward},
-                 {"gelu_backward", Binary::gelu_backward},
-                 {"gelu_tanh_backward", Binary::gelu_tanh_backward}};
-  for (const auto& entry : kUnary) {
-    cases.push_back({std::string("unary.") + entry.name, [op = entry.op] { return unary(op); }});
-  }
-  for (const auto& entry : kBinary) {
-    cases.push_back({std::string("binary.") + entry.name, [op = entry.op] { return binary(op); }});
-  }
+  for (const Unary op : kernels::kAllUnary)
+    cases.push_back({"unary." + std::string(name(op)), [=] { return unary(op); }});
+  for (const Binary op : kernels::kAllBinary)
+    cases.push_back({"binary." + std::string(name(op)), [=] { return binary(op); }});
   cases.push_back({"pointwise.scaled", [] { return scaled(); }});
   cases.push_back({"pointwise.bounded", [] { return bounded(); }});
   cases.push_back({"pointwise.powers", [] { return powers(); }});
   cases.push_back({"pointwise.general_powers", [] { return general_powers(); }});
   cases.push_back({"elementwise.binary", [] { return exact_binaries(); }});
   cases.push_back({"elementwise.unary", [] { return exact_unaries(); }});
+  for (const ExactBinary op : kernels::kAllExactBinary) {
+    cases.push_back({"elementwise." + std::string(name(op)), [=] { return exact(op); }});
+  }
+  for (const ExactUnary op : kernels::kAllExactUnary) {
+    cases.push_back({"elementwise." + std::string(name(op)), [=] { return exact(op); }});
+  }
+  cases.push_back({"elementwise.fill", fills});
   cases.push_back({"softmax.rows", [] { return softmax({37, 10, 1}, false); }});
   cases.push_back({"softmax.leaves", [] { return softmax({3, 1500, 1}, false); }});
   cases.push_back({"softmax.inner", [] { return softmax({3, 41, 19}, false); }});
   cases.push_back({"softmax.wild", [] { return softmax({50, 33, 1}, true); }});
   cases.push_back({"random.fills", [] { return random_fills(); }});
+  cases.push_back({"random.integers", random_integers});
+  cases.push_back({"random.permutations", random_permutations});
 }
 
 }  // namespace isobit::golden

@@ -1,3 +1,8 @@
+#include <array>
+#include <span>
+#include <string>
+#include <type_traits>
+
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
 #include "kernels/activation.h"
@@ -21,28 +26,26 @@ Fingerprint group_norm(const GroupShape& shape) {
   const Floats bias = uniform(84, shape.c);
   const auto rows = static_cast<std::size_t>(shape.rows()), channels = static_cast<std::size_t>(shape.c);
   Floats y(x.size()), dx(x.size()), mean(rows), invstd(rows), dweight(channels), dbias(channels);
-  kernels::group_norm({.shape = shape, .x = x.data(), .weight = weight.data(), .bias = bias.data(), .y = y.data(),
-                       .mean = mean.data(), .invstd = invstd.data()});
-  kernels::group_norm_backward({.shape = shape, .x = x.data(), .dy = dy.data(), .weight = weight.data(),
-                                .mean = mean.data(), .invstd = invstd.data(), .dx = dx.data(),
-                                .dweight = dweight.data(), .dbias = dbias.data()});
+  kernels::group_norm({.shape = shape,
+                       .x = x.data(),
+                       .weight = weight.data(),
+                       .bias = bias.data(),
+                       .y = y.data(),
+                       .mean = mean.data(),
+                       .invstd = invstd.data()});
+  kernels::group_norm_backward({.shape = shape,
+                                .x = x.data(),
+                                .dy = dy.data(),
+                                .weight = weight.data(),
+                                .mean = mean.data(),
+                                .invstd = invstd.data(),
+                                .dx = dx.data(),
+                                .dweight = dweight.data(),
+                                .dbias = dbias.data()});
   return Digest().add(y).add(mean).add(invstd).add(dx).add(dweight).add(dbias).result();
 }
 
 constexpr std::int64_t kCount = 5003;
-
-template <class Op>
-Fingerprint each_operator(int count, void (*compute)(Op, const Parameters&, float*)) {
-  Digest digest;
-  for (const Parameters& p : {Parameters{1.0f, 1.0f, 1.0f}, Parameters{0.3f, 20.0f, 0.7f}}) {
-    for (int op = 0; op < count; ++op) {
-      Floats y(kCount);
-      compute(Op(op), p, y.data());
-      digest.add(y);
-    }
-  }
-  return digest.result();
-}
 
 // Values of ordinary size, so that every branch is taken, and some hostile ones.
 Floats mixed(std::uint64_t key) {
@@ -50,6 +53,33 @@ Floats mixed(std::uint64_t key) {
   const Floats wild = hostile(key + 1, kCount, true);
   for (std::size_t i = 0; i < x.size(); i += 5) x[i] = wild[i];
   return x;
+}
+
+// Of all the given operators, one after the other, for both sets of parameters.
+template <class Op>
+Fingerprint activation(std::span<const Op> operators) {
+  const Floats x = mixed(96), u = mixed(97), v = mixed(98), w = mixed(99);
+  Digest digest;
+  for (const Parameters& p : {Parameters{1.0f, 1.0f, 1.0f}, Parameters{0.3f, 20.0f, 0.7f}}) {
+    for (const Op op : operators) {
+      Floats y(kCount);
+      if constexpr (std::is_same_v<Op, UnaryWith>) kernels::unary_with(op, p, x.data(), y.data(), kCount);
+      if constexpr (std::is_same_v<Op, BinaryWith>) kernels::binary_with(op, p, u.data(), v.data(), y.data(), kCount);
+      if constexpr (std::is_same_v<Op, TernaryWith>)
+        kernels::ternary_with(op, p, u.data(), v.data(), w.data(), y.data(), kCount);
+      digest.add(y);
+    }
+  }
+  return digest.result();
+}
+// One value of the first `first` operators, which no later one can join, and one of each.
+template <class Op, std::size_t count>
+void add_activations(std::vector<Case>& cases, const char* together, std::size_t first,
+                     const std::array<Op, count>& all) {
+  cases.push_back({together, [=, &all] { return activation<Op>(std::span(all).first(first)); }});
+  for (const Op& op : all) {
+    cases.push_back({"activation." + std::string(name(op)), [&op] { return activation<Op>(std::span(&op, 1)); }});
+  }
 }
 
 Fingerprint indexed(std::int64_t rows, std::int64_t source_rows, std::int64_t inner, float alpha) {
@@ -84,21 +114,9 @@ void add_network_cases(std::vector<Case>& cases) {
   cases.push_back({"group_norm.layers", [] { return group_norm({67, 700, 1, 1}); }});
   cases.push_back({"group_norm.many_rows", [] { return group_norm({1100, 33, 1, 1}); }});
   cases.push_back({"group_norm.groups", [] { return group_norm({5, 12, 130, 3}); }});
-  cases.push_back({"activation.unary", [] {
-                     return each_operator<UnaryWith>(8, [](UnaryWith op, const Parameters& p, float* y) {
-                       kernels::unary_with(op, p, mixed(96).data(), y, kCount);
-                     });
-                   }});
-  cases.push_back({"activation.binary", [] {
-                     return each_operator<BinaryWith>(14, [](BinaryWith op, const Parameters& p, float* y) {
-                       kernels::binary_with(op, p, mixed(97).data(), mixed(98).data(), y, kCount);
-                     });
-                   }});
-  cases.push_back({"activation.ternary", [] {
-                     return each_operator<TernaryWith>(4, [](TernaryWith op, const Parameters& p, float* y) {
-                       kernels::ternary_with(op, p, mixed(97).data(), mixed(98).data(), mixed(99).data(), y, kCount);
-                     });
-                   }});
+  add_activations(cases, "activation.unary", 8, kernels::kAllUnaryWith);
+  add_activations(cases, "activation.binary", 14, kernels::kAllBinaryWith);
+  add_activations(cases, "activation.ternary", 4, kernels::kAllTernaryWith);
   cases.push_back({"indexed_add.sum", [] { return indexed(3, 2500, 17, 1.0f); }});
   cases.push_back({"indexed_add.alpha", [] { return indexed(200, 900, 5, -0.3f); }});
   cases.push_back({"cumulative.sum", [] { return cumulative(Cumulative::sum); }});

@@ -12,8 +12,8 @@ using kernels::ChannelShape;
 using kernels::Fingerprint;
 using kernels::NllShape;
 using kernels::Pool2dShape;
-using kernels::Reduction;
 using kernels::ReduceShape;
+using kernels::Reduction;
 
 // [a, b, c] contiguous, reduced over the middle or over both ends.
 ReduceShape reduce_shape(std::int64_t a, std::int64_t b, std::int64_t c, bool middle) {
@@ -56,9 +56,15 @@ Fingerprint batch_norm(const ChannelShape& shape, bool training) {
   kernels::batch_moments(shape, x.data(), mean.data(), m2.data());
   Digest digest;
   digest.add(mean).add(m2);
-  kernels::BatchNormForward forward{.shape = shape, .x = x.data(), .weight = weight.data(), .bias = bias.data(),
-                                    .running_mean = running_mean.data(), .running_variance = running_variance.data(),
-                                    .y = y.data(), .saved_mean = mean.data(), .saved_invstd = invstd.data()};
+  kernels::BatchNormForward forward{.shape = shape,
+                                    .x = x.data(),
+                                    .weight = weight.data(),
+                                    .bias = bias.data(),
+                                    .running_mean = running_mean.data(),
+                                    .running_variance = running_variance.data(),
+                                    .y = y.data(),
+                                    .saved_mean = mean.data(),
+                                    .saved_invstd = invstd.data()};
   if (training) {
     kernels::batch_norm_training(forward);
   } else {
@@ -66,10 +72,24 @@ Fingerprint batch_norm(const ChannelShape& shape, bool training) {
     mean = running_mean;
     kernels::invstd_of(running_variance.data(), forward.eps, invstd.data(), shape.c);
   }
-  kernels::batch_norm_backward({.shape = shape, .training = training, .x = x.data(), .dy = dy.data(),
-                                .weight = weight.data(), .mean = mean.data(), .invstd = invstd.data(),
-                                .dx = dx.data(), .dweight = dweight.data(), .dbias = dbias.data()});
-  return digest.add(y).add(mean).add(invstd).add(running_mean).add(running_variance).add(dx).add(dweight).add(dbias)
+  kernels::batch_norm_backward({.shape = shape,
+                                .training = training,
+                                .x = x.data(),
+                                .dy = dy.data(),
+                                .weight = weight.data(),
+                                .mean = mean.data(),
+                                .invstd = invstd.data(),
+                                .dx = dx.data(),
+                                .dweight = dweight.data(),
+                                .dbias = dbias.data()});
+  return digest.add(y)
+      .add(mean)
+      .add(invstd)
+      .add(running_mean)
+      .add(running_variance)
+      .add(dx)
+      .add(dweight)
+      .add(dbias)
       .result();
 }
 
@@ -97,7 +117,7 @@ Fingerprint max_pool(const Pool2dShape& s) {
   return Digest().add(y).add(index).add(dx).result();
 }
 
-Fingerprint average_pool(const Pool2dShape& s, bool adaptive, bool include_pad) {
+Fingerprint average_pool(const Pool2dShape& s, bool adaptive, bool include_pad, std::int64_t divisor = 0) {
   const Floats x = uniform(53, s.planes * s.h * s.w);
   const auto count = static_cast<std::size_t>(s.planes * s.out_h * s.out_w);
   const Floats dy = uniform(54, static_cast<std::int64_t>(count));
@@ -106,8 +126,8 @@ Fingerprint average_pool(const Pool2dShape& s, bool adaptive, bool include_pad) 
     kernels::adaptive_average_pool2d(s, x.data(), y.data());
     kernels::adaptive_average_pool2d_backward(s, dy.data(), dx.data());
   } else {
-    kernels::average_pool2d(s, include_pad, 0, x.data(), y.data());
-    kernels::average_pool2d_backward(s, include_pad, 0, dy.data(), dx.data());
+    kernels::average_pool2d(s, include_pad, divisor, x.data(), y.data());
+    kernels::average_pool2d_backward(s, include_pad, divisor, dy.data(), dx.data());
   }
   return Digest().add(y).add(dx).result();
 }
@@ -130,18 +150,39 @@ void add_reduce_cases(std::vector<Case>& cases) {
   cases.push_back({"nll.mean_weighted", [] { return nll(Reduction::mean, true); }});
   cases.push_back({"nll.sum_weighted", [] { return nll(Reduction::sum, true); }});
   cases.push_back({"nll.none", [] { return nll(Reduction::none, true); }});
-  const Pool2dShape half{.planes = 6, .h = 24, .w = 22, .out_h = 12, .out_w = 11, .kh = 2, .kw = 2, .stride_h = 2,
-                         .stride_w = 2};
-  const Pool2dShape stem{.planes = 5, .h = 13, .w = 15, .out_h = 7, .out_w = 8, .kh = 3, .kw = 3, .stride_h = 2,
-                         .stride_w = 2, .pad_h = 1, .pad_w = 1};
-  const Pool2dShape odd{.planes = 3, .h = 12, .w = 17, .out_h = 8, .out_w = 6, .kh = 3, .kw = 4, .stride_h = 1,
-                        .stride_w = 2, .pad_h = 1, .pad_w = 2, .dilation_h = 3, .dilation_w = 3};
+  const Pool2dShape half{
+      .planes = 6, .h = 24, .w = 22, .out_h = 12, .out_w = 11, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2};
+  const Pool2dShape stem{.planes = 5,
+                         .h = 13,
+                         .w = 15,
+                         .out_h = 7,
+                         .out_w = 8,
+                         .kh = 3,
+                         .kw = 3,
+                         .stride_h = 2,
+                         .stride_w = 2,
+                         .pad_h = 1,
+                         .pad_w = 1};
+  const Pool2dShape odd{.planes = 3,
+                        .h = 12,
+                        .w = 17,
+                        .out_h = 8,
+                        .out_w = 6,
+                        .kh = 3,
+                        .kw = 4,
+                        .stride_h = 1,
+                        .stride_w = 2,
+                        .pad_h = 1,
+                        .pad_w = 2,
+                        .dilation_h = 3,
+                        .dilation_w = 3};
   cases.push_back({"max_pool.half", [=] { return max_pool(half); }});
   cases.push_back({"max_pool.stem", [=] { return max_pool(stem); }});
   cases.push_back({"max_pool.dilated", [=] { return max_pool(odd); }});
   cases.push_back({"average_pool.half", [=] { return average_pool(half, false, true); }});
   cases.push_back({"average_pool.padded", [=] { return average_pool(stem, false, true); }});
   cases.push_back({"average_pool.inside", [=] { return average_pool(stem, false, false); }});
+  cases.push_back({"average_pool.fixed_divisor", [=] { return average_pool(stem, false, true, 7); }});
   cases.push_back({"average_pool.adaptive", [=] { return average_pool(stem, true, false); }});
 }
 

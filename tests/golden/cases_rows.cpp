@@ -1,6 +1,7 @@
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
 #include "kernels/indexed.h"
+#include "kernels/place_rows.h"
 #include "kernels/random.h"
 #include "kernels/scan.h"
 #include "kernels/sort.h"
@@ -86,6 +87,23 @@ Fingerprint indexed(IndexReduction op) {
   return digest.result();
 }
 
+// Elements of every size; rows of a source taken twice, rows of the destination left alone.
+Fingerprint placed(std::int64_t size) {
+  const std::vector<std::int64_t> to{6, 0, 3}, from{1, 4, 1};
+  Digest digest;
+  for (const std::int64_t inner : {1, 5, 301}) {
+    const auto bytes = [&](std::uint64_t key, std::int64_t rows) {
+      const std::vector<std::int64_t> values = integers(key, 3 * rows * inner * size, 256);
+      return std::vector<std::uint8_t>(values.begin(), values.end());
+    };
+    const std::vector<std::uint8_t> source = bytes(141, 5);
+    std::vector<std::uint8_t> destination = bytes(142, 7);
+    kernels::place_rows({3, 7, 5, inner, size, 3, to.data(), from.data()}, source.data(), destination.data());
+    digest.add(destination);
+  }
+  return digest.result();
+}
+
 Fingerprint coins() {
   const Floats p = uniform(139, 5000, 0.0f, 1.0f);
   Floats out(p.size());
@@ -103,9 +121,13 @@ void add_row_cases(std::vector<Case>& cases) {
   cases.push_back({"scan.extremum", extrema});
   const char* const names[] = {"sum", "mean", "product", "maximum", "minimum"};
   for (int op = 0; op < 5; ++op) {
-    cases.push_back({std::string("indexed_reduce.") + names[op], [=] { return indexed(static_cast<IndexReduction>(op)); }});
+    cases.push_back(
+        {std::string("indexed_reduce.") + names[op], [=] { return indexed(static_cast<IndexReduction>(op)); }});
   }
   cases.push_back({"random.bernoulli_each", coins});
+  for (const std::int64_t size : {1, 2, 4, 8, 16}) {
+    cases.push_back({"place_rows.bytes_" + std::to_string(size), [=] { return placed(size); }});
+  }
 }
 
 }  // namespace isobit::golden

@@ -36,12 +36,53 @@ Fingerprint exact_sum(int grains, bool any_exponent) {
   kernels::ExactAccumulator accumulator(kCount);
   for (int g = 0; g < grains; ++g) {
     const auto key = static_cast<std::uint64_t>(71 + g);
-    const bool finite = accumulator.add((any_exponent ? hostile(key, kCount) : uniform(key, kCount, -1e-3f, 1e-3f)).data());
+    const bool finite =
+        accumulator.add((any_exponent ? hostile(key, kCount) : uniform(key, kCount, -1e-3f, 1e-3f)).data());
     if (!finite) return {};
   }
   Floats sums(kCount);
   accumulator.result(sums.data());
   return Digest().add(sums).result();
+}
+
+// What two workers accumulated, the second with larger exponents than the first; then cleared and used again.
+Fingerprint merged_sums() {
+  kernels::ExactAccumulator one(kCount), other(kCount);
+  const auto add = [](kernels::ExactAccumulator& to, const Floats& x) { return to.add(x.data()); };
+  if (!add(one, uniform(79, kCount, -0x1p-60f, 0x1p-60f)) || !add(other, hostile(80, kCount))) return {};
+  one.add(other);
+  Floats sums(kCount), again(kCount);
+  one.result(sums.data());
+  one.clear();
+  const bool refused = !add(one, hostile(80, kCount, true));
+  if (!add(one, uniform(81, kCount))) return {};
+  one.result(again.data());
+  return Digest().add(sums).add(again).add(std::vector<std::int64_t>{refused}).result();
+}
+
+// Fingerprints of fingerprints: tensors cut in three, their parts merged, the sums closed as each dtype.
+Fingerprint shards() {
+  Floats x = hostile(82, kCount, true);
+  for (std::size_t i = 3; i < x.size(); i += 97) x[i] = contract::float_of(0xffc12345u);
+  std::vector<std::int64_t> wide(x.size());
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    wide[i] = static_cast<std::int64_t>(std::uint64_t{contract::random_word(83, 2 * i)} << 32 |
+                                        contract::random_word(83, 2 * i + 1));
+  }
+  const std::vector<std::int64_t> small = integers(84, kCount, 256);
+  const std::vector<std::uint8_t> bytes(small.begin(), small.end());
+  const std::int64_t shape[] = {kCount, 1};
+  std::vector<std::int64_t> words;
+  const auto add = [&](const auto& values, const char* dtype) {
+    Fingerprint sums;
+    for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 1001}, {1001, 1008}, {1008, kCount}}) {
+      sums = kernels::merge(sums, kernels::element_sums(values.data() + begin, begin, end - begin));
+    }
+    const Fingerprint closed = kernels::close_tensor(sums, dtype, shape, 2);
+    words.push_back(static_cast<std::int64_t>(closed.high)), words.push_back(static_cast<std::int64_t>(closed.low));
+  };
+  add(x, "float32"), add(wide, "int64"), add(bytes, "uint8"), add(bytes, "bool");
+  return Digest().add(words).result();
 }
 
 Fingerprint order_plan(std::uint64_t seed, std::uint64_t epoch, std::uint64_t n) {
@@ -81,6 +122,8 @@ void add_training_cases(std::vector<Case>& cases) {
   cases.push_back({"exact_sum.one", [] { return exact_sum(1, true); }});
   cases.push_back({"exact_sum.gradients", [] { return exact_sum(9, false); }});
   cases.push_back({"exact_sum.any_exponent", [] { return exact_sum(7, true); }});
+  cases.push_back({"exact_sum.merged", merged_sums});
+  cases.push_back({"fingerprint.shards", shards});
   cases.push_back({"order_plan.small", [] { return order_plan(1, 2, 10); }});
   cases.push_back({"order_plan.fashion", [] { return order_plan(42, 3, 60000); }});
   cases.push_back({"order_plan.large", [] { return order_plan(7, 1ull << 40, (1ull << 40) + 1); }});

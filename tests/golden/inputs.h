@@ -54,6 +54,9 @@ class Digest {
   Digest& add(const std::vector<std::int64_t>& x) {
     return close(kernels::element_sums(x.data(), 0, static_cast<std::int64_t>(x.size())), "int64", x.size());
   }
+  Digest& add(const std::vector<std::uint8_t>& x) {
+    return close(kernels::element_sums(x.data(), 0, static_cast<std::int64_t>(x.size())), "uint8", x.size());
+  }
   [[nodiscard]] kernels::Fingerprint result() const { return list_.result(); }
 
  private:

@@ -11,6 +11,11 @@ const std::vector<Case>& kernel_cases() {
     add_training_cases(all);
     add_network_cases(all);
     add_row_cases(all);
+    add_wide_cases(all);
+    add_volume_cases(all);
+    add_sampling_cases(all);
+    add_recurrent_cases(all);
+    add_factor_cases(all);
     return all;
   }();
   return cases;

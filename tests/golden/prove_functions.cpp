@@ -44,8 +44,7 @@ void for_blocks(std::uint64_t stride, int workers, Work work) {
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker) {
     threads.emplace_back([=] {
-      for (std::uint64_t b = static_cast<std::uint64_t>(worker) * stride; b < kBlocks;
-           b += stride * workers) {
+      for (std::uint64_t b = static_cast<std::uint64_t>(worker) * stride; b < kBlocks; b += stride * workers) {
         work(b, worker);
       }
     });
@@ -67,8 +66,7 @@ std::string fingerprint_of_all(const Elementary& f, int workers) {
     Worker& w = state[static_cast<std::size_t>(worker)];
     fill_patterns(block, w.x);
     kernels::unary(f.op, w.x.data(), w.y.data(), kBlock);
-    w.sums =
-        merge(w.sums, kernels::element_sums(w.y.data(), static_cast<std::int64_t>(block * kBlock), kBlock));
+    w.sums = merge(w.sums, kernels::element_sums(w.y.data(), static_cast<std::int64_t>(block * kBlock), kBlock));
   });
   kernels::Fingerprint all;
   for (const Worker& w : state) all = merge(all, w.sums);
@@ -143,39 +141,17 @@ double exact_error(const Elementary& f, float x) {
   mpfr_set_flt(y, x, MPFR_RNDN);
   using kernels::Unary;
   switch (f.op) {
-    case Unary::exp:
-      mpfr_exp(y, y, MPFR_RNDN);
-      break;
-    case Unary::expm1:
-      mpfr_expm1(y, y, MPFR_RNDN);
-      break;
-    case Unary::log:
-      mpfr_log(y, y, MPFR_RNDN);
-      break;
-    case Unary::log1p:
-      mpfr_log1p(y, y, MPFR_RNDN);
-      break;
-    case Unary::tanh:
-      mpfr_tanh(y, y, MPFR_RNDN);
-      break;
-    case Unary::erf:
-      mpfr_erf(y, y, MPFR_RNDN);
-      break;
-    case Unary::sin:
-      mpfr_sin(y, y, MPFR_RNDN);
-      break;
-    case Unary::cos:
-      mpfr_cos(y, y, MPFR_RNDN);
-      break;
-    case Unary::sinpi:
-      mpfr_sinpi(y, y, MPFR_RNDN);
-      break;
-    case Unary::cospi:
-      mpfr_cospi(y, y, MPFR_RNDN);
-      break;
-    case Unary::rsqrt:
-      mpfr_rec_sqrt(y, y, MPFR_RNDN);
-      break;
+    case Unary::exp: mpfr_exp(y, y, MPFR_RNDN); break;
+    case Unary::expm1: mpfr_expm1(y, y, MPFR_RNDN); break;
+    case Unary::log: mpfr_log(y, y, MPFR_RNDN); break;
+    case Unary::log1p: mpfr_log1p(y, y, MPFR_RNDN); break;
+    case Unary::tanh: mpfr_tanh(y, y, MPFR_RNDN); break;
+    case Unary::erf: mpfr_erf(y, y, MPFR_RNDN); break;
+    case Unary::sin: mpfr_sin(y, y, MPFR_RNDN); break;
+    case Unary::cos: mpfr_cos(y, y, MPFR_RNDN); break;
+    case Unary::sinpi: mpfr_sinpi(y, y, MPFR_RNDN); break;
+    case Unary::cospi: mpfr_cospi(y, y, MPFR_RNDN); break;
+    case Unary::rsqrt: mpfr_rec_sqrt(y, y, MPFR_RNDN); break;
     default:  // sigmoid
       mpfr_neg(y, y, MPFR_RNDN);
       mpfr_exp(y, y, MPFR_RNDN);
@@ -206,8 +182,7 @@ bool fingerprints_match(const Elementary& f, const Options& options, const std::
     const std::string isa_name(kernels::name(isa));
     if (found != golden) {
       match = false;
-      std::fprintf(stderr, "%s under %s: %s, golden %s\n", f.name, isa_name.c_str(), found.c_str(),
-                   golden.c_str());
+      std::fprintf(stderr, "%s under %s: %s, golden %s\n", f.name, isa_name.c_str(), found.c_str(), golden.c_str());
     }
     isas += ' ';
     isas += isa_name;
@@ -216,20 +191,18 @@ bool fingerprints_match(const Elementary& f, const Options& options, const std::
 }
 
 // Prints one line and says whether the function is proven.
-bool prove(const Elementary& f, const Options& options, const std::map<std::string, std::string>& golden,
-           int workers) {
+bool prove(const Elementary& f, const Options& options, const std::map<std::string, std::string>& golden, int workers) {
   const auto start = std::chrono::steady_clock::now();
   const auto found = golden.find(f.name);
   std::string isas;
-  bool proven =
-      fingerprints_match(f, options, found == golden.end() ? "(none)" : found->second, workers, isas);
+  bool proven = fingerprints_match(f, options, found == golden.end() ? "(none)" : found->second, workers, isas);
   for (const kernels::Isa isa : kernels::available_isas()) {
     if (!is_slow(isa)) continue;
     const std::uint64_t differences = differences_of(isa, f, workers);
     if (differences == 0) continue;
     proven = false;
-    std::fprintf(stderr, "%s under %s differs in %llu elements\n", f.name,
-                 std::string(kernels::name(isa)).c_str(), static_cast<unsigned long long>(differences));
+    std::fprintf(stderr, "%s under %s differs in %llu elements\n", f.name, std::string(kernels::name(isa)).c_str(),
+                 static_cast<unsigned long long>(differences));
   }
   float where = 0.0f;
   const double worst = largest_error(f, workers, &where);
@@ -239,15 +212,14 @@ bool prove(const Elementary& f, const Options& options, const std::map<std::stri
     std::fprintf(stderr, "%s(%a): %.6f ulp, by MPFR %.6f\n", f.name, where, worst, confirmed);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%-8s %s  max %.4f ulp at %a; same bits:%s; %.0f s\n", f.name, proven ? "proven" : "FAILED",
-              worst, where, isas.c_str(), seconds);
+  std::printf("%-8s %s  max %.4f ulp at %a; same bits:%s; %.0f s\n", f.name, proven ? "proven" : "FAILED", worst, where,
+              isas.c_str(), seconds);
   std::fflush(stdout);
   return proven;
 }
 
 void write_golden(int workers) {
-  std::printf(
-      "# Fingerprints of the results for all 2^32 inputs, and for a sample (scripts/prove-functions).\n");
+  std::printf("# Fingerprints of the results for all 2^32 inputs, and for a sample (scripts/prove-functions).\n");
   for (const Elementary& f : kElementary) {
     std::printf("%s %s\n", f.name, fingerprint_of_all(f, workers).c_str());
     std::printf("%s.sample %s\n", f.name, to_hex(fingerprint_of_sample(f.op)).c_str());

@@ -19,9 +19,6 @@ using Floats = std::vector<float>;
 
 // Sizes around the registers' widths.
 constexpr std::int64_t kSizes[] = {0, 1, 7, 8, 17, 33, 257, 8191, 20011};
-constexpr int kUnary = static_cast<int>(UnaryWith::log_sigmoid) + 1;
-constexpr int kBinary = static_cast<int>(BinaryWith::xlogy) + 1;
-constexpr int kTernary = static_cast<int>(TernaryWith::binary_cross_entropy_backward) + 1;
 constexpr Parameters kParameters[] = {{1.0f, 1.0f, 1.0f}, {1.7580993f, 1.0507010f, 1.0f}, {0.3f, 20.0f, 0.7f}};
 
 using Operator = std::function<void(const float* a, const float* b, const float* c, float* y, std::int64_t n)>;
@@ -57,9 +54,9 @@ void expect_bits(const Operator& compute, const std::string& what) {
 TEST(Activation, EveryImplementationGivesTheReferencesBits) {
   for (const Parameters& p : kParameters) {
     const std::string with = ", a = " + std::to_string(p.a);
-    for (int i = 0; i < kUnary; ++i) expect_bits(of(UnaryWith(i), p), "unary " + std::to_string(i) + with);
-    for (int i = 0; i < kBinary; ++i) expect_bits(of(BinaryWith(i), p), "binary " + std::to_string(i) + with);
-    for (int i = 0; i < kTernary; ++i) expect_bits(of(TernaryWith(i), p), "ternary " + std::to_string(i) + with);
+    for (const UnaryWith op : kAllUnaryWith) expect_bits(of(op, p), std::string(name(op)) + with);
+    for (const BinaryWith op : kAllBinaryWith) expect_bits(of(op, p), std::string(name(op)) + with);
+    for (const TernaryWith op : kAllTernaryWith) expect_bits(of(op, p), std::string(name(op)) + with);
   }
 }
 
@@ -68,7 +65,8 @@ TEST(Activation, EveryImplementationGivesTheReferencesBits) {
 using Exact = std::function<double(double, double, double)>;
 double difference(const Operator& compute, const Exact& exact, bool probability = false) {
   constexpr std::int64_t kCount = 20000;
-  Floats a = normal_floats(kCount, 5, 0.0f, 2.0f), b = normal_floats(kCount, 6, 0.0f, 2.0f), c = normal_floats(kCount, 7);
+  Floats a = normal_floats(kCount, 5, 0.0f, 2.0f), b = normal_floats(kCount, 6, 0.0f, 2.0f),
+         c = normal_floats(kCount, 7);
   if (probability) {
     for (float& v : b) v = 0.1f + 0.8f / (1.0f + v * v);
   }
@@ -99,7 +97,7 @@ double elu_of(double x) { return x > 0 ? x * 1.05f : std::expm1(x * 0.5) * 1.75;
 TEST(Activation, UnaryAgreesWithBinary64) {
   const IsaScope scope(Isa::reference);
   const auto near = [](UnaryWith op, Parameters p, std::function<double(double)> f) {
-    EXPECT_LE(difference(of(op, p), [f](double a, double, double) { return f(a); }), kBound) << static_cast<int>(op);
+    EXPECT_LE(difference(of(op, p), [f](double a, double, double) { return f(a); }), kBound) << name(op);
   };
   near(UnaryWith::elu, kElu, elu_of);
   near(UnaryWith::mish, {}, mish_of);
@@ -115,15 +113,18 @@ TEST(Activation, UnaryAgreesWithBinary64) {
 TEST(Activation, GradientsAgreeWithBinary64) {
   const IsaScope scope(Isa::reference);
   const auto near = [](BinaryWith op, Parameters p, std::function<double(double, double)> f, double bound = kBound) {
-    EXPECT_LE(difference(of(op, p), [f](double a, double b, double) { return f(a, b); }), bound) << static_cast<int>(op);
+    EXPECT_LE(difference(of(op, p), [f](double a, double b, double) { return f(a, b); }), bound) << name(op);
   };
-  near(BinaryWith::elu_backward, kElu, [](double d, double x) { return d * (x > 0 ? 1.05f : 0.875 * std::exp(x / 2)); });
-  near(BinaryWith::elu_backward_of_result, kElu, [](double d, double y) { return d * (y > 0 ? 1.05f : 0.5 * (y + 1.75)); });
+  near(BinaryWith::elu_backward, kElu,
+       [](double d, double x) { return d * (x > 0 ? 1.05f : 0.875 * std::exp(x / 2)); });
+  near(BinaryWith::elu_backward_of_result, kElu,
+       [](double d, double y) { return d * (y > 0 ? 1.05f : 0.5 * (y + 1.75)); });
   near(BinaryWith::mish_backward, {}, [](double d, double x) { return d * slope(mish_of, x); });
   near(BinaryWith::softplus_backward, {2.0f, 20.0f, 0}, [](double d, double x) { return d * logistic(2 * x); });
   near(BinaryWith::hardsigmoid_backward, {}, [](double d, double x) { return std::fabs(x) < 3 ? d / 6 : 0; });
-  near(BinaryWith::hardswish_backward, {},
-       [](double d, double x) { return x <= -3 ? 0 : x < 3 ? d * (x / 3 + 0.5) : d; });
+  near(BinaryWith::hardswish_backward, {}, [](double d, double x) {
+    return x <= -3 ? 0 : x < 3 ? d * (x / 3 + 0.5) : d;
+  });
   near(BinaryWith::shrink_backward, kHalf, [](double d, double x) { return std::fabs(x) > 0.5 ? d : 0; });
   near(BinaryWith::log_sigmoid_backward, {}, [](double d, double x) { return d * logistic(-x); });
   near(BinaryWith::prelu_slope_backward, {}, [](double d, double x) { return x > 0 ? 0 : x * d; });
@@ -138,26 +139,35 @@ double huber_of(double d) { return std::fabs(d) <= 0.5 ? d * d / 2 : 0.5 * (std:
 
 TEST(Activation, LossesAgreeWithBinary64) {
   const IsaScope scope(Isa::reference);
-  EXPECT_LE(difference(of(BinaryWith::smooth_l1, kHalf), [](double x, double t, double) { return smooth(x - t); }), kBound);
-  EXPECT_LE(difference(of(BinaryWith::huber, kHalf), [](double x, double t, double) { return huber_of(x - t); }), kBound);
+  EXPECT_LE(difference(of(BinaryWith::smooth_l1, kHalf), [](double x, double t, double) { return smooth(x - t); }),
+            kBound);
+  EXPECT_LE(difference(of(BinaryWith::huber, kHalf), [](double x, double t, double) { return huber_of(x - t); }),
+            kBound);
   const auto entropy = [](double t, double x) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); };
   // (x, t) are the kernel's arguments; x is the probability.
   const Operator flipped = [](auto a, auto b, auto, auto y, auto n) {
     binary_with(BinaryWith::binary_cross_entropy, {}, b, a, y, n);
   };
-  EXPECT_LE(difference(flipped, [&](double t, double x, double) { return entropy(t, x); }, true), kBound);
-  EXPECT_LE(difference(of(BinaryWith::xlogy, {}), [](double a, double b, double) { return a * std::log(b); }, true), kBound);
-  EXPECT_LE(difference(of(TernaryWith::smooth_l1_backward, kHalf),
-                       [](double d, double x, double t) { return d * 0.25 * std::max(-1.0, std::min(1.0, 2 * (x - t))); }),
+  EXPECT_LE(difference(
+                flipped, [&](double t, double x, double) { return entropy(t, x); }, true),
             kBound);
+  EXPECT_LE(difference(
+                of(BinaryWith::xlogy, {}), [](double a, double b, double) { return a * std::log(b); }, true),
+            kBound);
+  EXPECT_LE(
+      difference(of(TernaryWith::smooth_l1_backward, kHalf),
+                 [](double d, double x, double t) { return d * 0.25 * std::max(-1.0, std::min(1.0, 2 * (x - t))); }),
+      kBound);
   EXPECT_LE(difference(of(TernaryWith::huber_backward, kHalf),
                        [](double d, double x, double t) { return d * 0.25 * std::max(-0.5, std::min(0.5, x - t)); }),
             kBound);
-  EXPECT_LE(difference(of(TernaryWith::binary_cross_entropy_backward, kHalf),
-                       [](double d, double x, double t) { return d * 0.25 * (x - t) / (x * (1 - x)); }, true),
+  EXPECT_LE(difference(
+                of(TernaryWith::binary_cross_entropy_backward, kHalf),
+                [](double d, double x, double t) { return d * 0.25 * (x - t) / (x * (1 - x)); }, true),
             2 * kBound);
-  EXPECT_LE(difference(of(TernaryWith::prelu_backward, {}), [](double d, double x, double w) { return x > 0 ? d : w * d; }),
-            kBound);
+  EXPECT_LE(
+      difference(of(TernaryWith::prelu_backward, {}), [](double d, double x, double w) { return x > 0 ? d : w * d; }),
+      kBound);
 }
 
 TEST(Activation, EdgesAreTorchs) {
@@ -173,9 +183,9 @@ TEST(Activation, EdgesAreTorchs) {
   EXPECT_TRUE(same(binary(BinaryWith::binary_cross_entropy, 1.0f, 0.0f), 100.0f));
   EXPECT_TRUE(same(binary(BinaryWith::smooth_l1, kInfinity, 0.0f), kInfinity));
   float x = kNan, y = 7;
-  for (int i = 0; i < kUnary; ++i) {
-    unary_with(UnaryWith(i), kOne, &x, &y, 1);
-    EXPECT_TRUE(std::isnan(y)) << i;
+  for (const UnaryWith op : kAllUnaryWith) {
+    unary_with(op, kOne, &x, &y, 1);
+    EXPECT_TRUE(std::isnan(y)) << name(op);
   }
 }
 

@@ -25,8 +25,7 @@ struct Problem {
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(count()); }
   [[nodiscard]] std::size_t channels() const { return static_cast<std::size_t>(shape.c); }
   [[nodiscard]] std::string text() const {
-    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " +
-           std::to_string(shape.inner) + "]";
+    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " + std::to_string(shape.inner) + "]";
   }
 };
 
@@ -45,8 +44,7 @@ void append(Floats& to, const Floats& what) { to.insert(to.end(), what.begin(), 
 
 // y, saved mean, saved invstd, running mean, running variance.
 Floats forward(const Problem& p, bool training) {
-  Floats y(p.size(), 7), mean(p.channels(), 7), invstd(p.channels(), 7), rm = p.running_mean,
-                                                                         rv = p.running_variance;
+  Floats y(p.size(), 7), mean(p.channels(), 7), invstd(p.channels(), 7), rm = p.running_mean, rv = p.running_variance;
   BatchNormForward f;
   f.shape = p.shape;
   f.x = p.x.data();
@@ -107,8 +105,7 @@ TEST(BatchNorm, EveryImplementationGivesTheReferencesBits) {
         p.affine = !plain;
         for (const bool training : {true, false}) {
           p.tracked = !plain || !training;
-          const std::string what =
-              p.text() + (training ? " training" : " inference") + (plain ? " plain" : "");
+          const std::string what = p.text() + (training ? " training" : " inference") + (plain ? " plain" : "");
           expect_reference_bits([&] { return forward(p, training); }, "forward " + what);
           expect_reference_bits([&] { return backward_of_own_statistics(p, training); }, "backward " + what);
         }
@@ -190,8 +187,7 @@ Exact in_float64(const Problem& p) {
 
 // Values are of order 1 (x: mean 1.5, deviation 2), sums of order sqrt(elements).
 TEST(BatchNorm, AgreesWithFloat64) {
-  for (const ChannelShape& shape :
-       {ChannelShape{8, 3, 49}, ChannelShape{16, 5, 196}, ChannelShape{3000, 7, 1}}) {
+  for (const ChannelShape& shape : {ChannelShape{8, 3, 49}, ChannelShape{16, 5, 196}, ChannelShape{3000, 7, 1}}) {
     const Problem p = problem(shape, 40);
     const Exact e = in_float64(p);
     const Floats f = forward(p, true), b = backward_of_own_statistics(p, true);

@@ -5,16 +5,16 @@
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
 #ifdef ISOBIT_EMULATED_CUDA
-#include "cuda/emulation.h"
+#include "kernels/cuda/emulation/emulation.h"
 #endif
 
 namespace isobit::kernels {
 
 // Found by argument, so outside the unnamed namespace.
 static std::ostream& operator<<(std::ostream& out, const Conv2dShape& s) {
-  return out << s.n << "x" << s.ci << "x" << s.h << "x" << s.w << " -> " << s.co << ", kernel " << s.kh << "x"
-             << s.kw << ", stride " << s.stride_h << "," << s.stride_w << ", pad " << s.pad_h << ","
-             << s.pad_w << ", dilation " << s.dilation_h << "," << s.dilation_w << ", groups " << s.groups;
+  return out << s.n << "x" << s.ci << "x" << s.h << "x" << s.w << " -> " << s.co << ", kernel " << s.kh << "x" << s.kw
+             << ", stride " << s.stride_h << "," << s.stride_w << ", pad " << s.pad_h << "," << s.pad_w << ", dilation "
+             << s.dilation_h << "," << s.dilation_w << ", groups " << s.groups;
 }
 
 namespace {
@@ -73,8 +73,7 @@ void expect_same_on_host(const Conv2dShape& s, const Tensors& t, const Results& 
     const ThreadCountScope scope(threads);
     for (Isa isa : available_isas()) {
       const Results found = compute(s, t, isa);
-      ASSERT_EQ(first_difference(expected.y, found.y), -1)
-          << s << ": forward, " << name(isa) << ", " << threads;
+      ASSERT_EQ(first_difference(expected.y, found.y), -1) << s << ": forward, " << name(isa) << ", " << threads;
       ASSERT_EQ(first_difference(expected.without_bias, found.without_bias), -1)
           << s << ": forward without bias, " << name(isa) << ", " << threads;
       ASSERT_EQ(first_difference(expected.dx, found.dx), -1)
@@ -93,8 +92,7 @@ void expect_same_everywhere(const Conv2dShape& s, bool special = false) {
 }
 
 Conv2dShape square(std::int64_t n, std::int64_t ci, std::int64_t size, std::int64_t co, std::int64_t kernel,
-                   std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1,
-                   std::int64_t groups = 1) {
+                   std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1, std::int64_t groups = 1) {
   return {n, ci, size, size, co, kernel, kernel, stride, stride, pad, pad, dilation, dilation, groups};
 }
 
@@ -261,12 +259,13 @@ TEST(Conv2d, PaddingMeetsInfiniteWeights) {
 // conv(x, padding p) = conv(pad(x, p)).
 // Batches that make images the lanes, and channels enough for weight gradients by tap: padding is skipped there.
 TEST(Conv2d, LargeBatchesSkipPaddingWithTheSameBits) {
-  for (const Conv2dShape& s : {
-           square(64, 4, 4, 16, 3, 1, 1), square(57, 60, 3, 17, 3, 1, 1), square(64, 45, 5, 6, 3, 2, 1),
-           square(57, 3, 6, 5, 5, 1, 2), square(64, 8, 6, 30, 3, 1, 2, 2), square(57, 12, 5, 8, 3, 1, 1, 1, 2),
-           square(64, 3, 5, 4, 4, 1, 2), square(57, 3, 3, 4, 3, 1, 3), square(64, 2, 7, 3, 2, 3, 1),
-           square(29, 50, 4, 20, 3, 1, 1), square(300, 3, 4, 3, 3, 1, 1), square(64, 130, 2, 15, 3, 1, 1),
-           Conv2dShape{57, 43, 3, 18, 5, 3, 5, 1, 2, 1, 2, 1, 1, 1}, Conv2dShape{64, 5, 9, 2, 3, 2, 3, 2, 1, 1, 1, 2, 1, 1}}) {
+  for (const Conv2dShape& s :
+       {square(64, 4, 4, 16, 3, 1, 1), square(57, 60, 3, 17, 3, 1, 1), square(64, 45, 5, 6, 3, 2, 1),
+        square(57, 3, 6, 5, 5, 1, 2), square(64, 8, 6, 30, 3, 1, 2, 2), square(57, 12, 5, 8, 3, 1, 1, 1, 2),
+        square(64, 3, 5, 4, 4, 1, 2), square(57, 3, 3, 4, 3, 1, 3), square(64, 2, 7, 3, 2, 3, 1),
+        square(29, 50, 4, 20, 3, 1, 1), square(300, 3, 4, 3, 3, 1, 1), square(64, 130, 2, 15, 3, 1, 1),
+        Conv2dShape{57, 43, 3, 18, 5, 3, 5, 1, 2, 1, 2, 1, 1, 1},
+        Conv2dShape{64, 5, 9, 2, 3, 2, 3, 2, 1, 1, 1, 2, 1, 1}}) {
     for (const bool special : {false, true}) {
       const Tensors t(s, special);
       expect_same_on_host(s, t, compute(s, t, Isa::reference));
@@ -283,7 +282,8 @@ TEST(Conv2d, SkippedPaddingWouldHaveMetInfinity) {
       (in_weight ? t.weight[7] : t.dy[t.dy.size() - 16]) = value;
       const Results expected = compute(s, t, Isa::reference);
       // A corner of the first output has the first weights' product with padding, and the last images' dy.
-      EXPECT_TRUE(in_weight ? std::isnan(expected.without_bias[12]) : std::isnan(expected.dweight[(s.co - 1) * 48 * 9]));
+      EXPECT_TRUE(in_weight ? std::isnan(expected.without_bias[12])
+                            : std::isnan(expected.dweight[(s.co - 1) * 48 * 9]));
       expect_same_on_host(s, t, expected);
     }
   }

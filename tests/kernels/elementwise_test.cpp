@@ -17,9 +17,10 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Every case of every operator: NaN, zeros, infinities, subnormals, halves, the ends of the range, integers about
 // 2^23 and beyond, and wide values between them.
 Floats values(std::int64_t n, unsigned seed) {
-  constexpr float kSpecial[] = {0.0f,   -0.0f,      kNan,      kInfinity, -kInfinity, 0x1p-149f, -0x1p-149f, 0x1p-126f,
-                                -0.5f,  0.5f,       1.5f,      -2.5f,     3.5f,       1.0f,      -1.0f,      0.49999997f,
-                                -0.75f, 8388607.5f, 8388609.f, 0x1p24f,   0x1p31f,    -0x1p63f,  3.4e38f,    -3.4e38f};
+  constexpr float kSpecial[] = {0.0f,       -0.0f,     kNan,    kInfinity,   -kInfinity, 0x1p-149f,
+                                -0x1p-149f, 0x1p-126f, -0.5f,   0.5f,        1.5f,       -2.5f,
+                                3.5f,       1.0f,      -1.0f,   0.49999997f, -0.75f,     8388607.5f,
+                                8388609.f,  0x1p24f,   0x1p31f, -0x1p63f,    3.4e38f,    -3.4e38f};
   Floats all = hostile_floats(n, seed, true);
   std::mt19937 engine(seed + 9);
   for (float& x : all) {
@@ -98,15 +99,15 @@ const std::vector<View>& views() {
                                Sizes{3, 0, 5}, Sizes{7, 11, 13}, Sizes{1, 17, 1, 5}}) {
       v.push_back({sizes, contiguous(sizes), contiguous(sizes)});
     }
-    v.push_back({{40, 33}, {33, 1}, {1, 40}});                             // transposed
-    v.push_back({{40, 33}, {33, 1}, {0, 1}});                              // a row for all
-    v.push_back({{40, 33}, {1, 0}, {33, 1}});                              // a column for all
-    v.push_back({{4, 6, 5, 7}, {210, 35, 7, 1}, {0, 1, 0, 0}});            // a value per channel
-    v.push_back({{4, 6, 5, 7}, {210, 1, 42, 6}, {210, 35, 7, 1}});         // channels last
-    v.push_back({{5, 9, 11}, {99, -11, 1}, {-200, 22, -2}});               // backwards, with gaps
-    v.push_back({{29, 31}, {0, 0}, {0, 3}});                               // one element for all
-    v.push_back({{6, 1, 50}, {50, 999, 1}, {50, -7, 1}});                  // strides of single elements mean nothing
-    v.push_back({{2, 2, 2, 1, 2, 2, 1, 2, 2, 1, 2, 1, 1, 2, 2, 2},         // as many dimensions as there may be
+    v.push_back({{40, 33}, {33, 1}, {1, 40}});                      // transposed
+    v.push_back({{40, 33}, {33, 1}, {0, 1}});                       // a row for all
+    v.push_back({{40, 33}, {1, 0}, {33, 1}});                       // a column for all
+    v.push_back({{4, 6, 5, 7}, {210, 35, 7, 1}, {0, 1, 0, 0}});     // a value per channel
+    v.push_back({{4, 6, 5, 7}, {210, 1, 42, 6}, {210, 35, 7, 1}});  // channels last
+    v.push_back({{5, 9, 11}, {99, -11, 1}, {-200, 22, -2}});        // backwards, with gaps
+    v.push_back({{29, 31}, {0, 0}, {0, 3}});                        // one element for all
+    v.push_back({{6, 1, 50}, {50, 999, 1}, {50, -7, 1}});           // strides of single elements mean nothing
+    v.push_back({{2, 2, 2, 1, 2, 2, 1, 2, 2, 1, 2, 1, 1, 2, 2, 2},  // as many dimensions as there may be
                  {1, 2, 4, 8, 8, 16, 0, 32, 64, 0, 128, 0, 0, 256, 512, 1024},
                  {0, 1, 0, 3, 2, 0, 5, 4, 0, 1, 8, 1, 1, 0, 16, 0}});
     return v;
@@ -114,37 +115,38 @@ const std::vector<View>& views() {
   return all;
 }
 
-template <class Op>
-struct Named {
-  Op op;
-  const char* name;
-  std::function<float(float, float)> formula;
-};
-
-const Named<ExactBinary> kBinaries[] = {
-    {ExactBinary::add, "add", [](float a, float b) { return a + b; }},
-    {ExactBinary::subtract, "subtract", [](float a, float b) { return a - b; }},
-    {ExactBinary::multiply, "multiply", [](float a, float b) { return a * b; }},
-    {ExactBinary::divide, "divide", [](float a, float b) { return a / b; }},
-};
+// Written in another way than the list.
+using Formula = std::function<float(float, float)>;
+Formula formula_of(ExactBinary op) {
+  switch (op) {
+    case ExactBinary::add: return std::plus<float>();
+    case ExactBinary::subtract: return std::minus<float>();
+    case ExactBinary::multiply: return std::multiplies<float>();
+    case ExactBinary::divide: return std::divides<float>();
+  }
+  return {};
+}
 
 float sign_of(float x) {
   if (std::isnan(x) || x == 0.0f) return 0.0f;  // as torch's CPU operator
   return std::signbit(x) ? -1.0f : 1.0f;
 }
 
-const Named<ExactUnary> kUnaries[] = {
-    {ExactUnary::negate, "negate", [](float x, float) { return std::copysign(x, std::signbit(x) ? 1.0f : -1.0f); }},
-    {ExactUnary::absolute, "absolute", [](float x, float) { return std::abs(x); }},
-    {ExactUnary::sign, "sign", [](float x, float) { return sign_of(x); }},
-    {ExactUnary::floor, "floor", [](float x, float) { return std::floor(x); }},
-    {ExactUnary::ceil, "ceil", [](float x, float) { return std::ceil(x); }},
-    {ExactUnary::trunc, "trunc", [](float x, float) { return std::trunc(x); }},
-    {ExactUnary::round, "round", [](float x, float) { return std::nearbyint(x); }},
-    {ExactUnary::frac, "frac", [](float x, float) { return x - std::trunc(x); }},
-};
+Formula formula_of(ExactUnary op) {
+  switch (op) {
+    case ExactUnary::negate: return [](float x, float) { return std::copysign(x, std::signbit(x) ? 1.0f : -1.0f); };
+    case ExactUnary::absolute: return [](float x, float) { return std::abs(x); };
+    case ExactUnary::sign: return [](float x, float) { return sign_of(x); };
+    case ExactUnary::floor: return [](float x, float) { return std::floor(x); };
+    case ExactUnary::ceil: return [](float x, float) { return std::ceil(x); };
+    case ExactUnary::trunc: return [](float x, float) { return std::trunc(x); };
+    case ExactUnary::round: return [](float x, float) { return std::nearbyint(x); };
+    case ExactUnary::frac: return [](float x, float) { return x - std::trunc(x); };
+  }
+  return {};
+}
 
-Floats mapped(const std::function<float(float, float)>& formula, const Floats& a, const Floats& b) {
+Floats mapped(const Formula& formula, const Floats& a, const Floats& b) {
   Floats y(a.size());
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = formula(a[i], b[i]);
   return y;
@@ -167,10 +169,10 @@ TEST(Elementwise, BinaryOperatorsOverViews) {
     const View& view = views()[v];
     const Array a = array(view.sizes, view.a, 1), b = array(view.sizes, view.b, 2);
     const Floats as = gathered(view.sizes, a.operand()), bs = gathered(view.sizes, b.operand());
-    for (const auto& [op, name, formula] : kBinaries) {
-      expect_results(mapped(formula, as, bs), std::string(name) + ", view " + std::to_string(v), [&](float* y) {
-        exact_binary(op, shape_of(view.sizes), a.operand(), b.operand(), y);
-      });
+    for (const ExactBinary op : kAllExactBinary) {
+      const Formula formula = formula_of(op);
+      expect_results(mapped(formula, as, bs), std::string(name(op)) + ", view " + std::to_string(v),
+                     [&](float* y) { exact_binary(op, shape_of(view.sizes), a.operand(), b.operand(), y); });
     }
   }
 }
@@ -182,14 +184,13 @@ TEST(Elementwise, AScalarOnEitherSide) {
   for (const float scalar : {3.0f, 0.1f, -0.0f, 0x1p-140f, kInfinity, kNan, -7e30f}) {
     const Operand one{nullptr, scalar, {}};
     const Floats ones(as.size(), scalar);
-    for (const auto& [op, name, formula] : kBinaries) {
-      const std::string what = std::string(name) + " with " + std::to_string(scalar);
-      expect_results(mapped(formula, as, ones), what, [&](float* y) {
-        exact_binary(op, shape_of(view.sizes), a.operand(), one, y);
-      });
-      expect_results(mapped(formula, ones, as), what + " first", [&](float* y) {
-        exact_binary(op, shape_of(view.sizes), one, a.operand(), y);
-      });
+    for (const ExactBinary op : kAllExactBinary) {
+      const Formula formula = formula_of(op);
+      const std::string what = std::string(name(op)) + " with " + std::to_string(scalar);
+      expect_results(mapped(formula, as, ones), what,
+                     [&](float* y) { exact_binary(op, shape_of(view.sizes), a.operand(), one, y); });
+      expect_results(mapped(formula, ones, as), what + " first",
+                     [&](float* y) { exact_binary(op, shape_of(view.sizes), one, a.operand(), y); });
     }
   }
 }
@@ -206,15 +207,15 @@ TEST(Elementwise, UnaryOperatorsOverViews) {
     const View& view = views()[v];
     const Array x = array(view.sizes, view.a, 4);
     const Floats xs = gathered(view.sizes, x.operand());
-    for (const auto& [op, name, formula] : kUnaries) {
-      expect_results(mapped(formula, xs, xs), std::string(name) + ", view " + std::to_string(v),
+    for (const ExactUnary op : kAllExactUnary) {
+      const Formula formula = formula_of(op);
+      expect_results(mapped(formula, xs, xs), std::string(name(op)) + ", view " + std::to_string(v),
                      [&](float* y) { exact_unary(op, shape_of(view.sizes), x.operand(), y); });
     }
     for (const auto& [limit, value] : {std::pair{0.0f, -3.0f}, {1.5f, -0.0f}, {-kInfinity, 2.0f}, {kNan, 1.0f}}) {
       const auto formula = [limit = limit, value = value](float a, float) { return a <= limit ? value : a; };
-      expect_results(mapped(formula, xs, xs), "threshold " + std::to_string(limit), [&](float* y) {
-        threshold(shape_of(view.sizes), x.operand(), limit, value, y);
-      });
+      expect_results(mapped(formula, xs, xs), "threshold " + std::to_string(limit),
+                     [&](float* y) { threshold(shape_of(view.sizes), x.operand(), limit, value, y); });
     }
   }
 }
@@ -222,8 +223,7 @@ TEST(Elementwise, UnaryOperatorsOverViews) {
 TEST(Elementwise, InPlace) {
   const Sizes sizes{6, 7, 8};
   const Array a = array(sizes, contiguous(sizes), 5), b = array(sizes, {1, 0, 6}, 6);
-  const Floats expected =
-      mapped([](float x, float y) { return x / y; }, a.memory, gathered(sizes, b.operand()));
+  const Floats expected = mapped([](float x, float y) { return x / y; }, a.memory, gathered(sizes, b.operand()));
   for_each_implementation([&](const std::string& where) {
     Array x = a;
     exact_binary(ExactBinary::divide, shape_of(sizes), x.operand(), b.operand(), x.memory.data());

@@ -104,9 +104,9 @@ TEST(Fingerprint, OrderShapeAndTypeMatter) {
   EXPECT_NE(closed(x), closed(swapped));
   const std::int64_t six[] = {6}, two_three[] = {2, 3}, three_two[] = {3, 2}, padded[] = {6, 1};
   const std::vector<Fingerprint> all = {
-      close_tensor(sums(x), "float32", six, 1),     close_tensor(sums(x), "float32", two_three, 2),
+      close_tensor(sums(x), "float32", six, 1),       close_tensor(sums(x), "float32", two_three, 2),
       close_tensor(sums(x), "float32", three_two, 2), close_tensor(sums(x), "float32", padded, 2),
-      close_tensor(sums(x), "int64", six, 1),       close_tensor(sums(x), "float32", six, 0)};
+      close_tensor(sums(x), "int64", six, 1),         close_tensor(sums(x), "float32", six, 0)};
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_NE(all[i], all[j]) << i << " " << j;
   }

@@ -19,7 +19,8 @@ TEST(GridSample, EveryImplementationGivesTheReferencesBits) {
     for (const GridFilter filter : {GridFilter::linear, GridFilter::nearest, GridFilter::cubic}) {
       if (rank == 3 && filter == GridFilter::cubic) continue;
       for (const GridPadding padding : {GridPadding::zeros, GridPadding::border, GridPadding::reflection}) {
-        for (const auto& [channels, out] : {std::pair<std::int64_t, std::int64_t>{3, 700}, {1, 1}, {1030, 17}, {2, 0}, {0, 5}}) {
+        for (const auto& [channels, out] :
+             {std::pair<std::int64_t, std::int64_t>{3, 700}, {1, 1}, {1030, 17}, {2, 0}, {0, 5}}) {
           GridShape s;
           s.rank = rank, s.batch = 2, s.channels = channels, s.out = out, s.filter = filter, s.padding = padding;
           s.align_corners = ++seed % 2 == 0;
@@ -27,7 +28,8 @@ TEST(GridSample, EveryImplementationGivesTheReferencesBits) {
           const std::vector<float> x = hostile_floats(2 * channels * s.plane(), seed, seed % 3 == 0);
           const std::vector<float> dy = hostile_floats(2 * channels * out, seed + 1, false);
           std::vector<float> grid = normal_floats(2 * out * rank, seed + 2);
-          for (std::size_t i = 0; i < grid.size(); i += 97) grid[i] = hostile_floats(1, seed + static_cast<unsigned>(i), true)[0];
+          for (std::size_t i = 0; i < grid.size(); i += 97)
+            grid[i] = hostile_floats(1, seed + static_cast<unsigned>(i), true)[0];
           expect_reference_bits(
               [&] {
                 std::vector<float> all(dy.size() + x.size() + grid.size(), 7.0f);
@@ -52,7 +54,8 @@ GridShape line(std::int64_t channels, std::int64_t out) {
 
 TEST(GridSample, OutputsAreAddedInTheirOrder) {
   const GridShape s = line(1, 3);
-  const std::vector<float> grid{-1, 0, -1, 0, -1, 0}, ascending{1.0f, 0x1p-24f, 0x1p-24f}, descending{0x1p-24f, 0x1p-24f, 1.0f};
+  const std::vector<float> grid{-1, 0, -1, 0, -1, 0}, ascending{1.0f, 0x1p-24f, 0x1p-24f},
+      descending{0x1p-24f, 0x1p-24f, 1.0f};
   for_each_implementation([&](const std::string& where) {
     float dx[2] = {7, 7};
     grid_sample_input_gradient(s, grid.data(), ascending.data(), dx);
@@ -67,8 +70,8 @@ TEST(GridSample, OutputsAreAddedInTheirOrder) {
 TEST(GridSample, ChannelsAreTheOrderedDot) {
   const GridShape s = line(1024, 1);
   std::vector<float> x(2048, 0.0f), dy(1024, 1.0f);
-  x[1] = 1.0f;                                                        // channel 0, the right element
-  for (std::size_t c = 512; c < 1024; ++c) x[2 * c + 1] = 0x1p-25f;   // the second leaf
+  x[1] = 1.0f;                                                       // channel 0, the right element
+  for (std::size_t c = 512; c < 1024; ++c) x[2 * c + 1] = 0x1p-25f;  // the second leaf
   const std::vector<float> grid{0, 0};
   for_each_implementation([&](const std::string& where) {
     float dgrid[2];

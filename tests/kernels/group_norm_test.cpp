@@ -22,8 +22,8 @@ struct Problem {
 
   [[nodiscard]] std::size_t size() const { return x.size(); }
   [[nodiscard]] std::string text() const {
-    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " + std::to_string(shape.inner) + "] in " +
-           std::to_string(shape.groups);
+    return "[" + std::to_string(shape.n) + ", " + std::to_string(shape.c) + ", " + std::to_string(shape.inner) +
+           "] in " + std::to_string(shape.groups);
   }
 };
 
@@ -43,13 +43,24 @@ struct Results {
 
 Results run(const Problem& p) {
   const auto rows = static_cast<std::size_t>(p.shape.rows()), channels = static_cast<std::size_t>(p.shape.c);
-  Results r{Floats(p.size(), 7), Floats(rows, 7), Floats(rows, 7), Floats(p.size(), 7), Floats(channels, 7),
-            Floats(channels, 7)};
+  Results r{Floats(p.size(), 7), Floats(rows, 7),     Floats(rows, 7),
+            Floats(p.size(), 7), Floats(channels, 7), Floats(channels, 7)};
   const float* const weight = p.affine ? p.weight.data() : nullptr;
-  group_norm({.shape = p.shape, .x = p.x.data(), .weight = weight, .bias = p.affine ? p.bias.data() : nullptr,
-              .y = r.y.data(), .mean = r.mean.data(), .invstd = r.invstd.data()});
-  group_norm_backward({.shape = p.shape, .x = p.x.data(), .dy = p.dy.data(), .weight = weight, .mean = r.mean.data(),
-                       .invstd = r.invstd.data(), .dx = r.dx.data(), .dweight = p.affine ? r.dweight.data() : nullptr,
+  group_norm({.shape = p.shape,
+              .x = p.x.data(),
+              .weight = weight,
+              .bias = p.affine ? p.bias.data() : nullptr,
+              .y = r.y.data(),
+              .mean = r.mean.data(),
+              .invstd = r.invstd.data()});
+  group_norm_backward({.shape = p.shape,
+                       .x = p.x.data(),
+                       .dy = p.dy.data(),
+                       .weight = weight,
+                       .mean = r.mean.data(),
+                       .invstd = r.invstd.data(),
+                       .dx = r.dx.data(),
+                       .dweight = p.affine ? r.dweight.data() : nullptr,
                        .dbias = p.affine ? r.dbias.data() : nullptr});
   return r;
 }
@@ -63,9 +74,9 @@ Floats joined(const Results& r) {
 }
 
 const std::vector<GroupShape> kShapes = {
-    {0, 3, 1, 1},   {2, 0, 1, 1},    {3, 4, 0, 2},    {1, 1, 1, 1},   {5, 7, 1, 1},   {3, 16, 1, 1},  {2, 31, 1, 1},
-    {4, 512, 1, 1}, {3, 513, 1, 1},  {2, 1500, 1, 1}, {530, 9, 1, 1}, {67, 33, 1, 1}, {3, 12, 1, 4},  {5, 6, 7, 1},
-    {5, 6, 7, 2},   {2, 6, 7, 6},    {3, 8, 49, 4},   {2, 4, 300, 2}, {1, 2, 1024, 1}, {40, 4, 15, 2}, {2, 33, 17, 11}};
+    {0, 3, 1, 1},   {2, 0, 1, 1},   {3, 4, 0, 2},    {1, 1, 1, 1},   {5, 7, 1, 1},    {3, 16, 1, 1},  {2, 31, 1, 1},
+    {4, 512, 1, 1}, {3, 513, 1, 1}, {2, 1500, 1, 1}, {530, 9, 1, 1}, {67, 33, 1, 1},  {3, 12, 1, 4},  {5, 6, 7, 1},
+    {5, 6, 7, 2},   {2, 6, 7, 6},   {3, 8, 49, 4},   {2, 4, 300, 2}, {1, 2, 1024, 1}, {40, 4, 15, 2}, {2, 33, 17, 11}};
 
 TEST(GroupNorm, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;

@@ -159,14 +159,18 @@ Floats reduced(IndexReduction op, const Problem& p, bool include_self) {
 }
 
 TEST(IndexedReduce, EveryImplementationGivesTheReferencesBits) {
-  for (const auto& [rows, sources] : {std::pair<std::int64_t, std::int64_t>{1, 0}, {5, 1}, {7, 40}, {3, 3000}, {600, 900}}) {
+  for (const auto& [rows, sources] :
+       {std::pair<std::int64_t, std::int64_t>{1, 0}, {5, 1}, {7, 40}, {3, 3000}, {600, 900}}) {
     for (const bool hostile : {false, true}) {
       const Problem p = problem(1, rows, sources, 1, 1.0f, hostile);
       for (int op = 0; op < 5; ++op) {
         for (const bool include_self : {false, true}) {
           const auto compute = [&] { return reduced(static_cast<IndexReduction>(op), p, include_self); };
-          const std::string what = "reduction " + std::to_string(op) + ", " + std::to_string(sources) + " to " + std::to_string(rows);
-          EXPECT_TRUE(same_bits(by_reference(compute), plainly_reduced(static_cast<IndexReduction>(op), p, include_self))) << what;
+          const std::string what =
+              "reduction " + std::to_string(op) + ", " + std::to_string(sources) + " to " + std::to_string(rows);
+          EXPECT_TRUE(
+              same_bits(by_reference(compute), plainly_reduced(static_cast<IndexReduction>(op), p, include_self)))
+              << what;
           expect_reference_bits(compute, what);
         }
       }
@@ -179,16 +183,22 @@ TEST(IndexedReduce, AWrongOrderIsSeen) {
   EXPECT_FALSE(same_bits(reduced(IndexReduction::sum, p, true), plainly_reduced(IndexReduction::sum, p, true, 256)));
 }
 
-Floats scanned(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const Floats& x, bool in_place) {
+Floats scanned(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const Floats& x,
+               bool in_place) {
   Floats y = in_place ? x : Floats(x.size(), 7);
   cumulative(op, outer, size, inner, in_place ? y.data() : x.data(), y.data());
   return y;
 }
 
 TEST(Cumulative, EveryImplementationGivesTheChainsBits) {
-  for (const auto& [outer, size, inner] :
-       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1}, {3, 0, 2}, {1, 1000, 1}, {9, 31, 1}, {5, 33, 1},
-        {2, 40, 17}, {3, 7, 300}, {300, 5, 1}}) {
+  for (const auto& [outer, size, inner] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 1},
+                                           {3, 0, 2},
+                                           {1, 1000, 1},
+                                           {9, 31, 1},
+                                           {5, 33, 1},
+                                           {2, 40, 17},
+                                           {3, 7, 300},
+                                           {300, 5, 1}}) {
     for (const bool hostile : {false, true}) {
       const auto seed = static_cast<unsigned>(size + inner);
       const std::int64_t n = outer * size * inner;

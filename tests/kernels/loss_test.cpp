@@ -86,8 +86,7 @@ TEST(Nll, AgreesWithFloat64) {
     const double term = -w * p.x[i * 10 + static_cast<std::size_t>(p.target[i])];
     sum += term, total += w, magnitude += std::fabs(term);
   }
-  const double bound =
-      (16 + 5 + 3 + 2) * 0x1p-24;  // lanes, fold, tree, the term's own rounding and the division
+  const double bound = (16 + 5 + 3 + 2) * 0x1p-24;  // lanes, fold, tree, the term's own rounding and the division
   p.shape.reduction = Reduction::sum;
   EXPECT_NEAR(forward(p)[0], sum, bound * magnitude);
   EXPECT_NEAR(forward(p)[1], total, bound * total);

@@ -5,7 +5,7 @@
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
 #ifdef ISOBIT_EMULATED_CUDA
-#include "cuda/emulation.h"
+#include "kernels/cuda/emulation/emulation.h"
 #endif
 
 namespace isobit::kernels {
@@ -20,8 +20,7 @@ struct Operand {
   Floats memory;
   MatmulOperand view;
 
-  Operand(std::int64_t batch, std::int64_t rows, std::int64_t columns, Layout layout, unsigned seed,
-          bool special) {
+  Operand(std::int64_t batch, std::int64_t rows, std::int64_t columns, Layout layout, unsigned seed, bool special) {
     const std::int64_t step = layout == Layout::strided ? 3 : 1;
     memory = hostile(std::max<std::int64_t>(1, batch * rows * columns * step), seed, special);
     view.data = memory.data();
@@ -106,8 +105,7 @@ void expect_same_everywhere(const Case& c) {
       const Floats found = product(c, in, isa);
       const std::int64_t i = first_difference(expected, found);
       ASSERT_EQ(i, -1) << c << ": " << name(isa) << ", " << threads << " threads: element " << i << " is "
-                       << found[static_cast<std::size_t>(i)] << ", reference "
-                       << expected[static_cast<std::size_t>(i)];
+                       << found[static_cast<std::size_t>(i)] << ", reference " << expected[static_cast<std::size_t>(i)];
     }
   }
 }
@@ -131,13 +129,8 @@ TEST(Matmul, ReferenceAgreesWithBinary64) {
     const Floats a = ordinary(4 * k, 1), b = ordinary(4 * k, 2);
     Floats c(16);
     const IsaScope scope(Isa::reference);
-    matmul({.m = 4,
-            .n = 4,
-            .k = k,
-            .a = {a.data(), 0, k, 1},
-            .b = {b.data(), 0, 1, k},
-            .c = c.data(),
-            .c_row_stride = 4});
+    matmul(
+        {.m = 4, .n = 4, .k = k, .a = {a.data(), 0, k, 1}, .b = {b.data(), 0, 1, k}, .c = c.data(), .c_row_stride = 4});
     for (std::int64_t i = 0; i < 16; ++i) {
       double exact = 0, magnitude = 0;
       for (std::int64_t t = 0; t < k; ++t) {
@@ -146,8 +139,7 @@ TEST(Matmul, ReferenceAgreesWithBinary64) {
         exact += term;
         magnitude += std::abs(term);
       }
-      const double steps =
-          static_cast<double>(std::min<std::int64_t>(k, 512)) + std::ceil(std::log2(k / 512.0 + 1));
+      const double steps = static_cast<double>(std::min<std::int64_t>(k, 512)) + std::ceil(std::log2(k / 512.0 + 1));
       EXPECT_NEAR(c[static_cast<std::size_t>(i)], exact, steps * 0x1p-24 * magnitude + 1e-40) << "k " << k;
     }
   }
@@ -181,8 +173,14 @@ TEST(Matmul, FewRowsMayAddToTheirOwnPlace) {
     const auto added = [&](Isa isa) {
       const IsaScope scope(isa);
       Floats c = start;
-      matmul({.m = 2, .n = n, .k = 600, .a = {a.data(), 0, 600, 1}, .b = {b.data(), 0, 1, 600}, .addend = {c.data(), 0, n, 1},
-              .c = c.data(), .c_row_stride = n});
+      matmul({.m = 2,
+              .n = n,
+              .k = 600,
+              .a = {a.data(), 0, 600, 1},
+              .b = {b.data(), 0, 1, 600},
+              .addend = {c.data(), 0, n, 1},
+              .c = c.data(),
+              .c_row_stride = n});
       return c;
     };
     const Floats expected = added(Isa::reference);
@@ -195,8 +193,7 @@ TEST(Matmul, LayoutsAgreeOnEveryInstructionSet) {
     for (Layout b : {Layout::plain, Layout::transposed, Layout::strided, Layout::reversed, Layout::broadcast})
       for (auto [m, n, k] : {std::tuple{1, 37, 600}, {37, 1, 600}, {9, 35, 600}, {50, 50, 50}, {4, 130, 70}})
         for (bool transposed : {false, true})
-          expect_same_everywhere(
-              {.batch = 3, .m = m, .n = n, .k = k, .a = a, .b = b, .transposed_output = transposed});
+          expect_same_everywhere({.batch = 3, .m = m, .n = n, .k = k, .a = a, .b = b, .transposed_output = transposed});
 }
 
 TEST(Matmul, NanAndInfinityAgreeOnEveryInstructionSet) {

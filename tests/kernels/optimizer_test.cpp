@@ -76,7 +76,16 @@ TEST(Optimizer, EveryIsaAndThreadCountAgree) {
 }
 
 // The formulas of torch.optim in binary64, with errors that can be planted.
-enum class Mistake { none, no_dampening, buffer_from_zero, plain_nesterov, momentum, eps_inside, no_correction, coupled };
+enum class Mistake {
+  none,
+  no_dampening,
+  buffer_from_zero,
+  plain_nesterov,
+  momentum,
+  eps_inside,
+  no_correction,
+  coupled
+};
 
 void sgd_in_double(const SgdOptions& o, bool first, Mistake mistake, double& p, double g, double& buffer) {
   g += o.weight_decay * p;
@@ -92,8 +101,10 @@ void sgd_in_double(const SgdOptions& o, bool first, Mistake mistake, double& p, 
 
 void adam_in_double(const AdamOptions& o, int step, Mistake mistake, double& p, double g, double& m, double& v) {
   const bool decoupled = mistake == Mistake::coupled ? !o.decoupled : o.decoupled;
-  if (decoupled) p *= 1 - o.lr * o.weight_decay;
-  else g += o.weight_decay * p;
+  if (decoupled)
+    p *= 1 - o.lr * o.weight_decay;
+  else
+    g += o.weight_decay * p;
   const double beta1 = mistake == Mistake::momentum ? o.beta1 - 0.01 : o.beta1;
   m = beta1 * m + (1 - beta1) * g;
   v = o.beta2 * v + (1 - o.beta2) * g * g;
@@ -108,7 +119,9 @@ constexpr int kSteps = 20;
 // Parameters stay below 4: each step rounds by at most 2^-23, and its update carries less error than that.
 constexpr double kBound = kSteps * 0x1p-22;
 
-Floats gradient_of_step(int step) { return testing::normal_floats(kCount, 100 + static_cast<unsigned>(step), 0.0f, 0.5f); }
+Floats gradient_of_step(int step) {
+  return testing::normal_floats(kCount, 100 + static_cast<unsigned>(step), 0.0f, 0.5f);
+}
 
 double largest_difference(const Floats& got, const Doubles& expected) {
   double largest = 0;
@@ -162,7 +175,8 @@ TEST(Optimizer, PlantedMistakesExceedTheBound) {
 TEST(Optimizer, AdamIsTheCompositionOfItsOperators) {
   const std::int64_t n = 3001;
   for (const bool decoupled : {false, true}) {
-    const AdamOptions o{.lr = 2e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1, .decoupled = decoupled};
+    const AdamOptions o{
+        .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .weight_decay = 0.1, .decoupled = decoupled};
     Floats p = testing::hostile_floats(n, 1, false), m(p.size()), v(p.size());
     Floats q = p, mean(p.size()), square(p.size()), root(p.size());
     for (int step = 1; step <= 3; ++step) {
@@ -201,8 +215,10 @@ TEST(Optimizer, SgdIsTheCompositionOfItsOperators) {
         for (float& x : momentum) x *= static_cast<float>(o.momentum);
         add_scaled(momentum.data(), g.data(), static_cast<float>(1 - o.dampening), momentum.data(), n);
         if (step == 0) momentum = g;
-        if (o.nesterov) add_scaled(g.data(), momentum.data(), static_cast<float>(o.momentum), g.data(), n);
-        else g = momentum;
+        if (o.nesterov)
+          add_scaled(g.data(), momentum.data(), static_cast<float>(o.momentum), g.data(), n);
+        else
+          g = momentum;
       }
       add_scaled(q.data(), g.data(), static_cast<float>(-o.lr), q.data(), n);
     }

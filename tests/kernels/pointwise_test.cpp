@@ -14,19 +14,11 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr std::int64_t kSizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 257, 8191, 33333};
-constexpr Unary kUnaries[] = {Unary::exp,       Unary::expm1,  Unary::log,       Unary::log1p, Unary::tanh,
-                              Unary::sigmoid,   Unary::erf,    Unary::sin,       Unary::cos,   Unary::sinpi,
-                              Unary::cospi,     Unary::relu,   Unary::rsqrt,     Unary::silu,  Unary::gelu,
-                              Unary::gelu_tanh, Unary::square, Unary::reciprocal, Unary::sqrt};
-constexpr Binary kBinaries[] = {Binary::maximum,          Binary::minimum,           Binary::relu_backward,
-                                Binary::sigmoid_backward, Binary::tanh_backward,     Binary::silu_backward,
-                                Binary::gelu_backward,    Binary::gelu_tanh_backward};
 
 Floats values(std::int64_t n, unsigned seed) { return hostile_floats(n, seed, true); }
 
 // compute(a, b, c, y, n) under every implementation, out of place and over its first input.
-using Operator =
-    std::function<void(const float* a, const float* b, const float* c, float* y, std::int64_t n)>;
+using Operator = std::function<void(const float* a, const float* b, const float* c, float* y, std::int64_t n)>;
 void expect_reference_bits_for_all_sizes(const Operator& compute, const std::string& what) {
   for (const std::int64_t n : kSizes) {
     const Floats a = values(n, 1), b = values(n, 2), c = values(n, 3);
@@ -47,18 +39,18 @@ void expect_reference_bits_for_all_sizes(const Operator& compute, const std::str
 }
 
 TEST(Pointwise, UnaryBits) {
-  for (const Unary op : kUnaries) {
+  for (const Unary op : kAllUnary) {
     expect_reference_bits_for_all_sizes(
         [op](const float* a, const float*, const float*, float* y, std::int64_t n) { unary(op, a, y, n); },
-        "unary " + std::to_string(static_cast<int>(op)));
+        "unary " + std::string(name(op)));
   }
 }
 
 TEST(Pointwise, BinaryBits) {
-  for (const Binary op : kBinaries) {
-    expect_reference_bits_for_all_sizes([op](const float* a, const float* b, const float*, float* y,
-                                             std::int64_t n) { binary(op, a, b, y, n); },
-                                        "binary " + std::to_string(static_cast<int>(op)));
+  for (const Binary op : kAllBinary) {
+    expect_reference_bits_for_all_sizes(
+        [op](const float* a, const float* b, const float*, float* y, std::int64_t n) { binary(op, a, b, y, n); },
+        "binary " + std::string(name(op)));
   }
 }
 
@@ -70,19 +62,16 @@ TEST(Pointwise, OperatorsWithScalarsBits) {
       {"lerp near a", [](auto a, auto b, auto, auto y, auto n) { lerp(a, b, 0.1f, y, n); }},
       {"lerp near b", [](auto a, auto b, auto, auto y, auto n) { lerp(a, b, 0.9f, y, n); }},
       {"clamp", [](auto a, auto, auto, auto y, auto n) { clamp(a, -0.5f, 2.0f, y, n); }},
-      {"clamp below", [](auto a, auto, auto, auto y,
-                         auto n) { clamp(a, -std::numeric_limits<float>::infinity(), 2.0f, y, n); }},
-      {"hardtanh_backward",
-       [](auto a, auto b, auto, auto y, auto n) { hardtanh_backward(a, b, -1.0f, 1.0f, y, n); }},
+      {"clamp below",
+       [](auto a, auto, auto, auto y, auto n) { clamp(a, -std::numeric_limits<float>::infinity(), 2.0f, y, n); }},
+      {"hardtanh_backward", [](auto a, auto b, auto, auto y, auto n) { hardtanh_backward(a, b, -1.0f, 1.0f, y, n); }},
       {"leaky_relu", [](auto a, auto, auto, auto y, auto n) { leaky_relu(a, 0.01f, y, n); }},
-      {"leaky_relu_backward",
-       [](auto a, auto b, auto, auto y, auto n) { leaky_relu_backward(a, b, 0.01f, y, n); }},
+      {"leaky_relu_backward", [](auto a, auto b, auto, auto y, auto n) { leaky_relu_backward(a, b, 0.01f, y, n); }},
   };
   for (const auto& [what, compute] : operators) expect_reference_bits_for_all_sizes(compute, what);
   for (const double p : {0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 7.0, 31.5, 32.0, -0.5, -1.0, -2.0, -3.5}) {
-    expect_reference_bits_for_all_sizes(
-        [p](auto a, auto, auto, auto y, auto n) { EXPECT_TRUE(power(a, p, y, n)); },
-        "power " + std::to_string(p));
+    expect_reference_bits_for_all_sizes([p](auto a, auto, auto, auto y, auto n) { EXPECT_TRUE(power(a, p, y, n)); },
+                                        "power " + std::to_string(p));
   }
 }
 
@@ -120,22 +109,17 @@ constexpr double kBound = 4.0;
 TEST(Pointwise, ReferenceAgreesWithBinary64) {
   const IsaScope scope(Isa::reference);
   EXPECT_LE(largest_difference(of(Unary::silu), [](double x, double) { return x * logistic(x); }), kBound);
-  EXPECT_LE(largest_difference(of(Unary::gelu), [](double x, double) { return x * normal_cumulative(x); }),
-            kBound);
-  EXPECT_LE(largest_difference(of(Unary::gelu_tanh), [](double x, double) { return gelu_tanh_of(x); }),
-            kBound);
-  EXPECT_LE(
-      largest_difference(of(Binary::sigmoid_backward), [](double d, double y) { return d * y * (1 - y); }),
-      2 * kBound);
+  EXPECT_LE(largest_difference(of(Unary::gelu), [](double x, double) { return x * normal_cumulative(x); }), kBound);
+  EXPECT_LE(largest_difference(of(Unary::gelu_tanh), [](double x, double) { return gelu_tanh_of(x); }), kBound);
+  EXPECT_LE(largest_difference(of(Binary::sigmoid_backward), [](double d, double y) { return d * y * (1 - y); }),
+            2 * kBound);
   EXPECT_LE(largest_difference(of(Binary::tanh_backward), [](double d, double y) { return d * (1 - y * y); }),
             2 * kBound);
-  EXPECT_LE(
-      largest_difference(of(Binary::silu_backward),
-                         [](double d, double x) { return d * logistic(x) * (1 + x * (1 - logistic(x))); }),
-      kBound);
-  EXPECT_LE(largest_difference(
-                of(Binary::gelu_backward),
-                [](double d, double x) { return d * (normal_cumulative(x) + x * normal_density(x)); }),
+  EXPECT_LE(largest_difference(of(Binary::silu_backward),
+                               [](double d, double x) { return d * logistic(x) * (1 + x * (1 - logistic(x))); }),
+            kBound);
+  EXPECT_LE(largest_difference(of(Binary::gelu_backward),
+                               [](double d, double x) { return d * (normal_cumulative(x) + x * normal_density(x)); }),
             kBound);
   EXPECT_LE(largest_difference(of(Binary::gelu_tanh_backward),
                                [](double d, double x) {
@@ -156,12 +140,11 @@ TEST(Pointwise, ReferenceAgreesWithBinary64) {
 
 TEST(Pointwise,
      AWrongFormulaIsSeen) {  // silu's gradient without the fma's x, gelu's with the density doubled
-  EXPECT_GT(largest_difference(of(Binary::silu_backward), [](double d, double x) { return d * logistic(x); }),
-            1e3);
-  EXPECT_GT(largest_difference(
-                of(Binary::gelu_backward),
-                [](double d, double x) { return d * (normal_cumulative(x) + x * 2 * normal_density(x)); }),
-            1e3);
+  EXPECT_GT(largest_difference(of(Binary::silu_backward), [](double d, double x) { return d * logistic(x); }), 1e3);
+  EXPECT_GT(
+      largest_difference(of(Binary::gelu_backward),
+                         [](double d, double x) { return d * (normal_cumulative(x) + x * 2 * normal_density(x)); }),
+      1e3);
 }
 
 float one(const Operator& compute, float a, float b = 0.0f) {
@@ -195,8 +178,10 @@ TEST(Pointwise, ZerosAndNaNs) {
 }
 
 TEST(Pointwise, GeneralPowersBits) {
-  expect_reference_bits_for_all_sizes([](auto a, auto b, auto, auto y, auto n) { general_power(a, b, y, n); }, "powers");
-  expect_reference_bits_for_all_sizes([](auto a, auto, auto, auto y, auto n) { general_power(a, -1.7f, y, n); }, "power -1.7");
+  expect_reference_bits_for_all_sizes([](auto a, auto b, auto, auto y, auto n) { general_power(a, b, y, n); },
+                                      "powers");
+  expect_reference_bits_for_all_sizes([](auto a, auto, auto, auto y, auto n) { general_power(a, -1.7f, y, n); },
+                                      "power -1.7");
 }
 
 TEST(Pointwise, OtherPowersAreDeclined) {

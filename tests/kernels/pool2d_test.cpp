@@ -21,16 +21,16 @@ std::size_t out_size(const Pool2dShape& s) { return static_cast<std::size_t>(s.p
 
 std::string text(const Pool2dShape& s) {
   std::string text;
-  for (const std::int64_t v : {s.planes, s.h, s.w, s.out_h, s.out_w, s.kh, s.kw, s.stride_h, s.stride_w,
-                               s.pad_h, s.pad_w, s.dilation_h, s.dilation_w}) {
+  for (const std::int64_t v : {s.planes, s.h, s.w, s.out_h, s.out_w, s.kh, s.kw, s.stride_h, s.stride_w, s.pad_h,
+                               s.pad_w, s.dilation_h, s.dilation_w}) {
     text += std::to_string(v) + " ";
   }
   return text;
 }
 
 // As torch sizes outputs, with ceil_mode: a last window must start inside the image or its left padding.
-std::int64_t out_of(std::int64_t size, std::int64_t k, std::int64_t stride, std::int64_t pad,
-                    std::int64_t dilation, bool ceil_mode) {
+std::int64_t out_of(std::int64_t size, std::int64_t k, std::int64_t stride, std::int64_t pad, std::int64_t dilation,
+                    bool ceil_mode) {
   const std::int64_t room = size + 2 * pad - dilation * (k - 1) - 1;
   if (room < 0) return 0;
   std::int64_t out = (ceil_mode ? (room + stride - 1) / stride : room / stride) + 1;
@@ -55,9 +55,8 @@ std::vector<Pool2dShape> shapes(bool dilated) {
     if (v.dilation > 1 && !dilated) continue;
     for (const std::int64_t side : {1, 2, 5, 7, 10, 14, 28, 33, 64}) {
       for (const bool ceil_mode : {false, true}) {
-        Pool2dShape s{
-            side < 20 ? 5 : 2, side,      side + (side % 3), 0, 0, v.k, v.k, v.stride, v.stride, v.pad, v.pad,
-            v.dilation,        v.dilation};
+        Pool2dShape s{side < 20 ? 5 : 2, side,      side + (side % 3), 0, 0, v.k, v.k, v.stride, v.stride, v.pad, v.pad,
+                      v.dilation,        v.dilation};
         s.out_h = out_of(s.h, v.k, v.stride, v.pad, v.dilation, ceil_mode);
         s.out_w = out_of(s.w, v.k, v.stride, v.pad, v.dilation, ceil_mode);
         all.push_back(s);

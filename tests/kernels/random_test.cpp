@@ -17,8 +17,7 @@ using Floats = std::vector<float>;
 constexpr std::uint64_t kKey = 0x0123456789abcdefull;
 constexpr std::int64_t kSizes[] = {0, 1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 1000, 33333};
 // Cuts inside a block, at a chunk, and where the block number's low word carries into the high one.
-constexpr std::int64_t kFirsts[] = {
-    0, 1, 2, 3, 6, 61, (std::int64_t{1} << 34) - 50, (std::int64_t{1} << 40) + 7};
+constexpr std::int64_t kFirsts[] = {0, 1, 2, 3, 6, 61, (std::int64_t{1} << 34) - 50, (std::int64_t{1} << 40) + 7};
 
 template <class Fill>
 void expect_reference_bits_for_all_cuts(const std::string& what, Fill fill) {
@@ -47,18 +46,16 @@ TEST(Random, NormalBits) {
 
 TEST(Random, BernoulliBits) {
   for (const double p : {0.0, 1e-9, 0.1, 0.5, 0.999999999, 1.0}) {
-    expect_reference_bits_for_all_cuts("bernoulli " + std::to_string(p), [p](auto first, float* out, auto n) {
-      fill_bernoulli(kKey, first, p, out, n);
-    });
+    expect_reference_bits_for_all_cuts("bernoulli " + std::to_string(p),
+                                       [p](auto first, float* out, auto n) { fill_bernoulli(kKey, first, p, out, n); });
   }
 }
 
 TEST(Random, BernoulliBitsOfEachElementsOwnProbability) {
   Floats p = normal_floats(33333, 5, 0.5f, 0.3f);
   p[0] = 0.0f, p[1] = 1.0f, p[2] = NAN, p[63] = -0.0f, p[64] = 0x1p-149f;
-  expect_reference_bits_for_all_cuts("bernoulli of each", [&](auto first, float* out, auto n) {
-    fill_bernoulli_each(kKey, first, p.data(), out, n);
-  });
+  expect_reference_bits_for_all_cuts(
+      "bernoulli of each", [&](auto first, float* out, auto n) { fill_bernoulli_each(kKey, first, p.data(), out, n); });
   Floats each(33333), one(33333), constant(33333, 0.3f);
   fill_bernoulli_each(kKey, 7, constant.data(), each.data(), 33333);
   fill_bernoulli(kKey, 7, static_cast<double>(0.3f), one.data(), 33333);
@@ -68,9 +65,9 @@ TEST(Random, BernoulliBitsOfEachElementsOwnProbability) {
 TEST(Random, DropoutBits) {
   const Floats x = hostile_floats(33333, 4, true);
   for (const double keep : {0.0, 0.5, 0.9, 1.0}) {
-    expect_reference_bits_for_all_cuts(
-        "dropout " + std::to_string(keep),
-        [&](auto first, float* out, auto n) { dropout(kKey, first, keep, x.data(), out, n); });
+    expect_reference_bits_for_all_cuts("dropout " + std::to_string(keep), [&](auto first, float* out, auto n) {
+      dropout(kKey, first, keep, x.data(), out, n);
+    });
     expect_reference_bits_for_all_cuts("dropout in place", [&](auto first, float* out, auto n) {
       for (std::int64_t i = 0; i < n; ++i) out[i] = x[static_cast<std::size_t>(i)];
       dropout(kKey, first, keep, out, out, n);
@@ -99,8 +96,7 @@ TEST(Random, IsWhatTheContractSays) {
     const auto block = contract::random_block(kKey, static_cast<std::uint64_t>(e / 4));
     const std::uint32_t w = block.word[e % 4];
     EXPECT_EQ(uniform[e], std::fma(static_cast<float>(w >> 8) * 0x1p-24f, 3.0f, 2.0f));
-    const double u1 = ((block.word[e % 4 & 2] >> 8) + 1.0) * 0x1p-24,
-                 u2 = (block.word[e % 4 | 1] >> 8) * 0x1p-24;
+    const double u1 = ((block.word[e % 4 & 2] >> 8) + 1.0) * 0x1p-24, u2 = (block.word[e % 4 | 1] >> 8) * 0x1p-24;
     const double angle = 2.0 * M_PI * u2;
     const double z = std::sqrt(-2.0 * std::log(u1)) * (e % 2 ? std::sin(angle) : std::cos(angle));
     EXPECT_NEAR(normal[e], z, 2e-6);
@@ -127,7 +123,8 @@ TEST(Random, IntegersAreWhatTheContractSays) {
         const ThreadCountScope scope(threads);
         fill_integers(kKey, 0, low, range, whole.data(), 20001);
         fill_integers(kKey, 333, low, range, part.data(), 700);
-        for (std::int64_t e = 0; e < 20001; ++e) ASSERT_EQ(whole[e], integer_of(kKey, e, low, range)) << e << ' ' << range;
+        for (std::int64_t e = 0; e < 20001; ++e)
+          ASSERT_EQ(whole[e], integer_of(kKey, e, low, range)) << e << ' ' << range;
         for (std::int64_t e = 0; e < 700; ++e) ASSERT_EQ(part[e], whole[e + 333]) << e;
       }
     }
@@ -157,7 +154,8 @@ TEST(Random, PermutationsAreTheOrderOfEpochZero) {
       const ThreadCountScope scope(threads);
       std::vector<std::int64_t> whole(static_cast<std::size_t>(count));
       fill_permutation(kKey, 0, count, whole.data(), count);
-      for (std::int64_t p = 0; p < count; ++p) ASSERT_EQ(whole[p], static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(p))));
+      for (std::int64_t p = 0; p < count; ++p)
+        ASSERT_EQ(whole[p], static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(p))));
       std::sort(whole.begin(), whole.end());
       for (std::int64_t p = 0; p < count; ++p) ASSERT_EQ(whole[p], p);
     }

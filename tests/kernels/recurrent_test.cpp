@@ -16,7 +16,8 @@ namespace {
 using namespace isobit::kernels::testing;
 using Floats = std::vector<float>;
 
-constexpr RecurrentCell kCells[] = {RecurrentCell::lstm, RecurrentCell::gru, RecurrentCell::rnn_tanh, RecurrentCell::rnn_relu};
+constexpr RecurrentCell kCells[] = {RecurrentCell::lstm, RecurrentCell::gru, RecurrentCell::rnn_tanh,
+                                    RecurrentCell::rnn_relu};
 
 struct Problem {
   RecurrentCell cell;
@@ -29,14 +30,17 @@ struct Problem {
     return {cell, static_cast<std::int64_t>(rows.size()), hidden, rows.data(), first.data(), reverse};
   }
   [[nodiscard]] std::string text() const {
-    std::string text = "cell " + std::to_string(static_cast<int>(cell)) + ", hidden " + std::to_string(hidden) + ", rows";
+    std::string text =
+        "cell " + std::to_string(static_cast<int>(cell)) + ", hidden " + std::to_string(hidden) + ", rows";
     for (const std::int64_t count : rows) text += " " + std::to_string(count);
     return text + (reverse ? ", reverse" : "");
   }
 };
 
-Problem problem(RecurrentCell cell, std::int64_t hidden, std::vector<std::int64_t> rows, unsigned seed, bool hostile = false) {
-  Problem p{cell, hidden, std::move(rows), {0}, seed % 2 == 0, seed % 3 != 0, seed % 4 < 2, {}, {}, {}, {}, {}, {}, {}, {}};
+Problem problem(RecurrentCell cell, std::int64_t hidden, std::vector<std::int64_t> rows, unsigned seed,
+                bool hostile = false) {
+  Problem p{cell, hidden, std::move(rows), {0}, seed % 2 == 0, seed % 3 != 0, seed % 4 < 2, {}, {}, {}, {}, {}, {},
+            {},   {}};
   for (const std::int64_t count : p.rows) p.first.push_back(p.first.back() + count);
   const std::int64_t width = p.shape().width(), batch = p.shape().batch(), all = p.first.back();
   const auto values = [&](std::int64_t n, float scale) {
@@ -65,20 +69,48 @@ struct Results {
 
 Results run(const Problem& p) {
   const RecurrentShape shape = p.shape();
-  const auto state = static_cast<std::size_t>(shape.batch() * p.hidden), all = static_cast<std::size_t>(p.first.back() * p.hidden);
+  const auto state = static_cast<std::size_t>(shape.batch() * p.hidden),
+             all = static_cast<std::size_t>(p.first.back() * p.hidden);
   const auto width = static_cast<std::size_t>(shape.width());
   const bool lstm = p.cell == RecurrentCell::lstm, gru = p.cell == RecurrentCell::gru;
   Floats gates = p.x, cells(all), tanh_cells(all), hidden_n(all);
-  Results r{Floats(all, 7), p.h0, lstm ? p.c0 : Floats(), Floats(gates.size(), 7), Floats(gru ? gates.size() : 0, 7),
-            Floats(state, 7), Floats(lstm ? state : 0, 7), Floats(width, 7), Floats(p.weight.size(), 7)};
-  recurrent_forward({.shape = shape, .weight = p.weight.data(), .bias = p.bias ? p.b.data() : nullptr, .gates = gates.data(),
-                     .h = r.h.data(), .c = r.c.data(), .y = r.y.data(), .cells = lstm ? cells.data() : nullptr,
-                     .tanh_cells = lstm ? tanh_cells.data() : nullptr, .hidden_n = gru ? hidden_n.data() : nullptr});
-  recurrent_backward({.shape = shape, .weight = p.weight.data(), .gates = gates.data(), .y = r.y.data(), .cells = cells.data(),
-                      .tanh_cells = tanh_cells.data(), .hidden_n = hidden_n.data(), .h0 = p.h0.data(), .c0 = p.c0.data(),
-                      .dy = p.dy.data(), .dh = p.last ? p.dh.data() : nullptr, .dc = p.last ? p.dc.data() : nullptr,
-                      .dgates = r.dgates.data(), .dhidden_gates = r.dhidden.data(), .dh0 = r.dh0.data(), .dc0 = r.dc0.data(),
-                      .dbias = r.dbias.data(), .dweight = r.dweight.data()});
+  Results r{Floats(all, 7),
+            p.h0,
+            lstm ? p.c0 : Floats(),
+            Floats(gates.size(), 7),
+            Floats(gru ? gates.size() : 0, 7),
+            Floats(state, 7),
+            Floats(lstm ? state : 0, 7),
+            Floats(width, 7),
+            Floats(p.weight.size(), 7)};
+  recurrent_forward({.shape = shape,
+                     .weight = p.weight.data(),
+                     .bias = p.bias ? p.b.data() : nullptr,
+                     .gates = gates.data(),
+                     .h = r.h.data(),
+                     .c = r.c.data(),
+                     .y = r.y.data(),
+                     .cells = lstm ? cells.data() : nullptr,
+                     .tanh_cells = lstm ? tanh_cells.data() : nullptr,
+                     .hidden_n = gru ? hidden_n.data() : nullptr});
+  recurrent_backward({.shape = shape,
+                      .weight = p.weight.data(),
+                      .gates = gates.data(),
+                      .y = r.y.data(),
+                      .cells = cells.data(),
+                      .tanh_cells = tanh_cells.data(),
+                      .hidden_n = hidden_n.data(),
+                      .h0 = p.h0.data(),
+                      .c0 = p.c0.data(),
+                      .dy = p.dy.data(),
+                      .dh = p.last ? p.dh.data() : nullptr,
+                      .dc = p.last ? p.dc.data() : nullptr,
+                      .dgates = r.dgates.data(),
+                      .dhidden_gates = r.dhidden.data(),
+                      .dh0 = r.dh0.data(),
+                      .dc0 = r.dc0.data(),
+                      .dbias = r.dbias.data(),
+                      .dweight = r.dweight.data()});
   return r;
 }
 
@@ -119,11 +151,13 @@ Plain plain(const Problem& p) {
   const RecurrentShape s = p.shape();
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const std::int64_t h = p.hidden, width = s.width(), all = p.first.back();
-  Plain out{std::vector<double>(static_cast<std::size_t>(all * h)), std::vector<double>(static_cast<std::size_t>(all * width)),
+  Plain out{std::vector<double>(static_cast<std::size_t>(all * h)),
+            std::vector<double>(static_cast<std::size_t>(all * width)),
             std::vector<double>(static_cast<std::size_t>(width * h))};
   std::vector<double> gates(static_cast<std::size_t>(all * width)), cells(out.y), hidden_n(out.y);
   for (std::int64_t r = 0; r < s.batch(); ++r) {
-    std::vector<double> state(p.h0.begin() + r * h, p.h0.begin() + (r + 1) * h), cell(p.c0.begin() + r * h, p.c0.begin() + (r + 1) * h);
+    std::vector<double> state(p.h0.begin() + r * h, p.h0.begin() + (r + 1) * h),
+        cell(p.c0.begin() + r * h, p.c0.begin() + (r + 1) * h);
     std::vector<std::int64_t> order;
     for (std::int64_t i = 0; i < s.steps; ++i)
       if (r < s.rows[s.time(i)]) order.push_back(s.time(i));

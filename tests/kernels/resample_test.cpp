@@ -41,7 +41,8 @@ Table table(std::int64_t in, std::int64_t out, std::int64_t most, bool steady, u
 TEST(Resample, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
   for (const std::int64_t inner : {1, 2, 15, 16, 33}) {
-    for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 40}, {40, 17}, {7, 0}, {0, 4}, {3, 16}}) {
+    for (const auto& [in, out] :
+         {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 40}, {40, 17}, {7, 0}, {0, 4}, {3, 16}}) {
       for (const bool steady : {true, false}) {
         const Table t = table(in, out, 3, steady, ++seed);
         const std::vector<float> x = hostile_floats(9 * in * inner, seed + 1, seed % 3 == 0);

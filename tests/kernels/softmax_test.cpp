@@ -50,20 +50,15 @@ std::vector<SoftmaxShape> shapes() {
 TEST(Softmax, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
   for (const SoftmaxShape& s : shapes()) {
-    const Floats usual = normal_floats(count(s), ++seed, 0.0f, 4.0f),
-                 tame = hostile_floats(count(s), ++seed, false);
+    const Floats usual = normal_floats(count(s), ++seed, 0.0f, 4.0f), tame = hostile_floats(count(s), ++seed, false);
     const Floats wild = hostile_floats(count(s), ++seed, true), dy = normal_floats(count(s), ++seed);
     for (const Floats* x : {&usual, &tame, &wild}) {
       expect_reference_bits([&] { return forward(softmax, s, *x); }, "softmax " + text(s));
       expect_reference_bits([&] { return forward(log_softmax, s, *x); }, "log_softmax " + text(s));
-      expect_reference_bits([&] { return backward(softmax_backward, s, *x, usual); },
-                            "softmax_backward " + text(s));
-      expect_reference_bits([&] { return backward(softmax_backward, s, dy, *x); },
-                            "softmax_backward y " + text(s));
-      expect_reference_bits([&] { return backward(log_softmax_backward, s, *x, usual); },
-                            "log backward " + text(s));
-      expect_reference_bits([&] { return backward(log_softmax_backward, s, dy, *x); },
-                            "log backward y " + text(s));
+      expect_reference_bits([&] { return backward(softmax_backward, s, *x, usual); }, "softmax_backward " + text(s));
+      expect_reference_bits([&] { return backward(softmax_backward, s, dy, *x); }, "softmax_backward y " + text(s));
+      expect_reference_bits([&] { return backward(log_softmax_backward, s, *x, usual); }, "log backward " + text(s));
+      expect_reference_bits([&] { return backward(log_softmax_backward, s, dy, *x); }, "log backward y " + text(s));
     }
   }
 }

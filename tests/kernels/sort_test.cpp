@@ -1,4 +1,5 @@
-// Sorts of rows: the contract's order written plainly, every implementation, ties and special values, wrong orders seen.
+// Sorts of rows: the contract's order written plainly, every implementation, ties and special values, wrong orders
+// seen.
 #include "kernels/sort.h"
 
 #include <gtest/gtest.h>
@@ -38,12 +39,14 @@ Sorted plainly(bool descending, std::int64_t rows, std::int64_t n, const Floats&
     std::vector<std::int64_t> order;
     const auto at = [&](std::int64_t i) { return x[static_cast<std::size_t>(r * n + i)]; };
     const auto after = [&](float a, float b) {  // a comes after b
-      if (std::isnan(a) || std::isnan(b)) return descending ? std::isnan(b) && !std::isnan(a) : std::isnan(a) && !std::isnan(b);
+      if (std::isnan(a) || std::isnan(b))
+        return descending ? std::isnan(b) && !std::isnan(a) : std::isnan(a) && !std::isnan(b);
       return descending ? a < b : a > b;
     };
     for (std::int64_t i = 0; i < n; ++i) {
       auto place = order.end();
-      while (place != order.begin() && (after(at(place[-1]), at(i)) || (!stable && !after(at(i), at(place[-1]))))) --place;
+      while (place != order.begin() && (after(at(place[-1]), at(i)) || (!stable && !after(at(i), at(place[-1])))))
+        --place;
       order.insert(place, i);
     }
     for (const std::int64_t i : order) s.values.push_back(at(i)), s.places.push_back(i);
@@ -79,8 +82,18 @@ void sweep(std::int64_t rows, std::int64_t n, bool against_plain) {
 }
 
 TEST(SortRows, ShortRowsShareATile) {
-  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{0, 5}, {5, 0}, {1, 1}, {7, 1}, {300, 3}, {257, 8},
-                                {1, 8}, {31, 9}, {5, 100}, {17, 127}, {3, 513}, {2, 1024}}) {
+  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{0, 5},
+                                {5, 0},
+                                {1, 1},
+                                {7, 1},
+                                {300, 3},
+                                {257, 8},
+                                {1, 8},
+                                {31, 9},
+                                {5, 100},
+                                {17, 127},
+                                {3, 513},
+                                {2, 1024}}) {
     sweep(rows, n, true);
   }
 }
@@ -102,7 +115,8 @@ TEST(SortRows, SortedReversedAndEqualRows) {
       for (const bool descending : {false, true}) {
         const auto compute = [&] { return sorted(descending, 1, n, x); };
         const Sorted expected = by_reference(compute);
-        for_each_implementation([&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << where; });
+        for_each_implementation(
+            [&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << where; });
       }
     }
   }

@@ -13,15 +13,14 @@
 #include <vector>
 
 #ifdef ISOBIT_EMULATED_CUDA
-#include "cuda/emulation.h"
+#include "kernels/cuda/emulation/emulation.h"
 #endif
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::testing {
 
-inline std::vector<float> normal_floats(std::int64_t n, unsigned seed, float mean = 0.0f,
-                                        float deviation = 1.0f) {
+inline std::vector<float> normal_floats(std::int64_t n, unsigned seed, float mean = 0.0f, float deviation = 1.0f) {
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal(mean, deviation);
   std::vector<float> values(static_cast<std::size_t>(n));
@@ -57,8 +56,7 @@ inline std::vector<float> hostile_floats(std::int64_t n, unsigned seed, bool non
 }
 
 inline bool same(float a, float b) {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
-         (std::isnan(a) && std::isnan(b));
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 inline bool same(std::int64_t a, std::int64_t b) { return a == b; }
 
@@ -68,14 +66,13 @@ template <class T>
   if (got.size() != expected.size()) return ::testing::AssertionFailure() << "sizes differ";
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (same(got[i], expected[i])) continue;
-    return ::testing::AssertionFailure()
-           << "element " << i << " is " << got[i] << ", expected " << expected[i];
+    return ::testing::AssertionFailure() << "element " << i << " is " << got[i] << ", expected " << expected[i];
   }
   return ::testing::AssertionSuccess();
 }
 
-// Calls check(where) under every implementation of the host but the reference, each with 1, 2, 3 and 8 threads, and under
-// the reference with 3; `where` says which, for messages.
+// Calls check(where) under every implementation of the host but the reference, each with 1, 2, 3 and 8 threads, and
+// under the reference with 3; `where` says which, for messages.
 template <class Check>
 void for_each_host_implementation(Check check) {
   for (const Isa isa : available_isas()) {
@@ -112,18 +109,16 @@ auto by_reference(Compute compute) {
 template <class Compute>
 void expect_reference_bits(Compute compute, const std::string& what) {
   const auto expected = by_reference(compute);
-  for_each_implementation([&](const std::string& where) {
-    EXPECT_TRUE(same_bits(compute(), expected)) << what << "; " << where;
-  });
+  for_each_implementation(
+      [&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << what << "; " << where; });
 }
 
 // The same under the implementations of the host.
 template <class Compute>
 void expect_host_reference_bits(Compute compute, const std::string& what) {
   const auto expected = by_reference(compute);
-  for_each_host_implementation([&](const std::string& where) {
-    EXPECT_TRUE(same_bits(compute(), expected)) << what << "; " << where;
-  });
+  for_each_host_implementation(
+      [&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << what << "; " << where; });
 }
 
 }  // namespace isobit::kernels::testing

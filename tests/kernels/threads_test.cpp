@@ -39,7 +39,8 @@ TEST(ParallelFor, VisitsEveryIndexOnceForEveryThreadCount) {
 TEST(ParallelFor, UsesSeveralThreads) {
   const ThreadCountScope scope(3);
   std::vector<std::thread::id> ids(3);
-  parallel_for(0, 3, 1, [&](std::int64_t b, std::int64_t) { ids[static_cast<std::size_t>(b)] = std::this_thread::get_id(); });
+  parallel_for(0, 3, 1,
+               [&](std::int64_t b, std::int64_t) { ids[static_cast<std::size_t>(b)] = std::this_thread::get_id(); });
   EXPECT_NE(ids[0], ids[1]);
   EXPECT_NE(ids[1], ids[2]);
 }
@@ -56,7 +57,10 @@ TEST(ParallelFor, NestedCallsRunInline) {
 
 TEST(ParallelFor, RethrowsAndStaysUsable) {
   const ThreadCountScope scope(2);
-  EXPECT_THROW(parallel_for(0, 2, 1, [](std::int64_t b, std::int64_t) { if (b == 1) throw std::runtime_error("x"); }),
+  EXPECT_THROW(parallel_for(0, 2, 1,
+                            [](std::int64_t b, std::int64_t) {
+                              if (b == 1) throw std::runtime_error("x");
+                            }),
                std::runtime_error);
   for (int visits : touched(100, 1)) EXPECT_EQ(visits, 1);
 }
@@ -67,8 +71,7 @@ TEST(ParallelFor, ConcurrentCallersAllFinish) {
   std::atomic<std::int64_t> total{0};
   for (int t = 0; t < 4; ++t)
     callers.emplace_back([&] {
-      for (int i = 0; i < 200; ++i)
-        parallel_for(0, 64, 1, [&](std::int64_t b, std::int64_t e) { total += e - b; });
+      for (int i = 0; i < 200; ++i) parallel_for(0, 64, 1, [&](std::int64_t b, std::int64_t e) { total += e - b; });
     });
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(total, 4 * 200 * 64);
@@ -109,7 +112,8 @@ TEST(FloatEnvironment, UndoesFlushToZeroWithinItsScope) {
 TEST(FloatEnvironment, PoolThreadsKeepSubnormals) {
   const ThreadCountScope scope(3);
   std::vector<int> ieee(3, 0);
-  parallel_for(0, 3, 1, [&](std::int64_t b, std::int64_t) { ieee[static_cast<std::size_t>(b)] = float_environment_is_ieee(); });
+  parallel_for(0, 3, 1,
+               [&](std::int64_t b, std::int64_t) { ieee[static_cast<std::size_t>(b)] = float_environment_is_ieee(); });
   EXPECT_EQ(ieee, (std::vector<int>{1, 1, 1}));
 }
 
@@ -123,9 +127,7 @@ TEST(Threads, InlineScopeKeepsItsThreadOutOfThePool) {
   {
     const InlineScope beside;
     EXPECT_EQ(parts(), 1);
-    {
-      const InlineScope nested;
-    }
+    { const InlineScope nested; }
     EXPECT_EQ(parts(), 1);
     int elsewhere = 0;
     std::thread([&] { elsewhere = parts(); }).join();

@@ -20,7 +20,8 @@ using Floats = std::vector<float>;
 
 Floats values(std::int64_t n, std::uint64_t key) {
   Floats x(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(contract::random_word(key, i) >> 8) * 0x1p-24f - 0.5f;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(contract::random_word(key, i) >> 8) * 0x1p-24f - 0.5f;
   return x;
 }
 

@@ -25,23 +25,23 @@ Floats arguments(std::int64_t n, unsigned seed) {
 TEST(WideFunctions, EveryImplementationGivesTheReferencesBits) {
   for (const std::int64_t n : kSizes) {
     const Floats a = arguments(n, 1), b = arguments(n, 2);
-    for (int op = 0; op <= static_cast<int>(WideUnary::entropy); ++op) {
+    for (const WideUnary op : kAllWideUnary) {
       expect_reference_bits(
           [&] {
             Floats y(a);
-            wide_unary(static_cast<WideUnary>(op), y.data(), y.data(), n);
+            wide_unary(op, y.data(), y.data(), n);
             return y;
           },
-          "one argument, function " + std::to_string(op) + ", " + std::to_string(n) + " elements");
+          std::string(name(op)) + ", " + std::to_string(n) + " elements");
     }
-    for (int op = 0; op <= static_cast<int>(WideBinary::logit_backward); ++op) {
+    for (const WideBinary op : kAllWideBinary) {
       expect_reference_bits(
           [&] {
             Floats y(a);
-            wide_binary(static_cast<WideBinary>(op), y.data(), b.data(), y.data(), n);
+            wide_binary(op, y.data(), b.data(), y.data(), n);
             return y;
           },
-          "two arguments, function " + std::to_string(op) + ", " + std::to_string(n) + " elements");
+          std::string(name(op)) + ", " + std::to_string(n) + " elements");
     }
   }
 }
@@ -56,27 +56,28 @@ TEST(WideFunctions, AnyBits) {
     b[i] = std::bit_cast<float>(i % 3 == 0 ? other : (other & 0x83ffffffu) | 0x3c000000u);
   }
   const auto n = static_cast<std::int64_t>(a.size());
-  const auto compare = [&](auto compute, int op) {
+  const auto compare = [&](auto compute, std::string_view function) {
     const Floats expected = by_reference(compute);
-    for_each_host_implementation([&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << where << ", " << op; });
+    for_each_host_implementation(
+        [&](const std::string& where) { EXPECT_TRUE(same_bits(compute(), expected)) << where << ", " << function; });
   };
-  for (int op = 0; op <= static_cast<int>(WideUnary::entropy); ++op) {
+  for (const WideUnary op : kAllWideUnary) {
     compare(
         [&] {
           Floats y(a.size());
-          wide_unary(static_cast<WideUnary>(op), a.data(), y.data(), n);
+          wide_unary(op, a.data(), y.data(), n);
           return y;
         },
-        op);
+        name(op));
   }
-  for (int op = 0; op <= static_cast<int>(WideBinary::logit_backward); ++op) {
+  for (const WideBinary op : kAllWideBinary) {
     compare(
         [&] {
           Floats y(a.size());
-          wide_binary(static_cast<WideBinary>(op), a.data(), b.data(), y.data(), n);
+          wide_binary(op, a.data(), b.data(), y.data(), n);
           return y;
         },
-        op);
+        name(op));
   }
 }
 
@@ -91,7 +92,8 @@ TEST(WideFunctions, RemaindersWhereQuotientsAreClose) {
     if (i % 4 == 1) product = std::nextafter(product, 0.0f);
     if (i % 4 == 2) product = std::nextafter(product, std::numeric_limits<float>::infinity());
     if (i % 97 == 0) product = std::copysign(0.0f, divisor);
-    a.push_back(i % 5 == 0 ? std::bit_cast<float>(static_cast<std::uint32_t>(engine())) : product), b.push_back(divisor);
+    a.push_back(i % 5 == 0 ? std::bit_cast<float>(static_cast<std::uint32_t>(engine())) : product),
+        b.push_back(divisor);
   }
   for (const WideBinary op : {WideBinary::fmod, WideBinary::remainder, WideBinary::floor_divide}) {
     const Floats expected = by_reference([&] {
@@ -102,7 +104,7 @@ TEST(WideFunctions, RemaindersWhereQuotientsAreClose) {
     for_each_host_implementation([&](const std::string& where) {
       Floats y(a.size());
       wide_binary(op, a.data(), b.data(), y.data(), static_cast<std::int64_t>(a.size()));
-      EXPECT_TRUE(same_bits(y, expected)) << where << ", " << static_cast<int>(op);
+      EXPECT_TRUE(same_bits(y, expected)) << where << ", " << name(op);
     });
   }
 }

@@ -10,7 +10,7 @@ SCRIPT = os.path.join(os.environ["ISOBIT_SOURCE_DIR"], "scripts", "bench-operato
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-W", "ignore", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-W", "ignore", SCRIPT, *arguments], capture_output=True, text=True, timeout=300, check=False)
 
 
 class BenchOperators(unittest.TestCase):

@@ -40,7 +40,7 @@ class Data(Case):
             self.assertEqual(epoch("fork"), forked)
             self.assertNotEqual(epoch("fork", 6), forked)
             self.assertEqual(epoch("spawn"), forked)
-        columns = [sum((batch[i] for batch in forked), []) for i in range(7)]
+        columns = [[value for batch in forked for value in batch[i]] for i in range(7)]
         self.assertEqual(sorted(columns[0]), list(range(12)))
         self.assertTrue(all(columns[1]), "the switch is on in a worker")
         self.assertTrue(all(columns[2]), "with the same instruction set")
@@ -51,7 +51,7 @@ class Data(Case):
     def test_workers_without_the_switch(self):
         with isobit.enabled():
             pass
-        self.assertFalse(any(sum((batch[1] for batch in epoch("fork")), [])))
+        self.assertFalse(any(on for batch in epoch("fork") for on in batch[1]))
 
     def test_shuffling_is_the_contracts(self):
         data = TensorDataset(torch.arange(300))

@@ -1,15 +1,13 @@
-"""run.epochs and run.batches: a program killed within an epoch goes on there, with the bits of an unbroken run."""
+"""run.epochs and run.batches: a program killed within an epoch resumes there, with the bits of an unbroken run."""
 
+import hashlib
 import json
-import pathlib
 import shutil
 import signal
 import unittest
 
 import numpy  # noqa: F401  (the forks have it then)
-
-from isobit import _record_files
-from programs import Programs
+from programs import Programs, read_record
 
 SCRIPT = """
 import functools, json, os, random, signal, sys
@@ -120,7 +118,7 @@ class WithinEpochs(Forked):
         status, printed = result
         self.assertEqual(status, 0, printed)
         path, weights = printed.splitlines()[-2:]
-        record = _record_files.read_record(self.folder / path)
+        record = read_record(self.folder / path)
         logs = {name: record[name] for name in ("steps.jsonl", "metrics.jsonl", "evaluations.jsonl")}
         (self.folder / "runs").rename(self.folder / f"runs-{len(list(self.folder.iterdir()))}")
         return logs, weights, printed.splitlines()[0]
@@ -147,7 +145,7 @@ class WithinEpochs(Forked):
         self.compare(workers=2, context="fork")
 
     def test_spawned_workers(self):
-        # Each takes a second to import torch: as few as show it. Stock PyTorch can not send a torch.Generator to them.
+        # Each takes a second to import torch: as few as show it. Stock PyTorch cannot send a torch.Generator to them.
         case = {"workers": 2, "persistent": True, "draws": ("process", "own"), "epochs": 2}
         unbroken = self.finished(self.case(context="fork", **case))
         self.killed("new 0", context="spawn", kill=5, **case)
@@ -235,8 +233,8 @@ class Refused(Forked):
         return f"for epoch in run.epochs(2):\n    for batch in run.batches({loader}):\n" + "\n".join("        " + line for line in body.splitlines())
 
     def test_loaders(self):
-        for loader, text in (("DataLoader(Stream(), 4)", "has an iterable dataset (Stream), whose own state can not be known"),
-                             ("[(torch.ones(1, 6),)]", "is no torch.utils.data.DataLoader, but a list"),
+        for loader, text in (("DataLoader(Stream(), 4)", "has an iterable dataset (Stream), whose own state cannot be known"),
+                             ("[(torch.ones(1, 6),)]", "is not a torch.utils.data.DataLoader but a list"),
                              ("DataLoader(data, 4, sampler=Lazy(data))", "Lazy draws from the process' generators"),
                              ("DataLoader(data, 4, num_workers=2, in_order=False)", "in_order=False"),
                              ("DataLoader(data, batch_size=None, num_workers=2)", "workers and batch_size=None")):
@@ -288,11 +286,11 @@ class Refused(Forked):
         body = self.loop("loader", "loss(batch)\noptimizer.step()" + save)
         killed = -signal.SIGKILL
         for name, (before, after), text in (
-                ("A", ("for epoch in run.epochs(2)", "for run.epoch in range(1, 3)"), "goes on after batch 2 of epoch 2, but run.epoch is 1"),
+                ("A", ("for epoch in run.epochs(2)", "for run.epoch in range(1, 3)"), "resumes after batch 2 of epoch 2, but run.epoch is 1"),
                 ("B", ("run.batches(loader)", "loader"), "a step came before that loop"),
                 ("C", ("run.batches(loader)", "run.batches(DataLoader(data, 3))"), "this is one over 24 samples, batch_size=3"),
-                ("D", ("shuffle=True", "sampler=torch.utils.data.RandomSampler(data, generator=torch.Generator().manual_seed(0 if 'D' in "
-                       "os.environ else 1))"), None),
+                ("D", ("shuffle=True", ("sampler=torch.utils.data.RandomSampler(data, generator=torch.Generator().manual_seed("
+                                        "0 if 'D' in os.environ else 1))")), None),
                 ("E", ("run.load()", "'E' not in os.environ and run.load()"), "did not call run.load() before run.epochs()")):
             text_now = LOOP.replace("BODY", "\n    ".join(body.splitlines()))
             both = text_now.replace(before, f"{after}") if name in "DE" else None
@@ -309,7 +307,8 @@ class Refused(Forked):
                 content["files"]["train.py"] = changed
                 sources.write_text(json.dumps(content))
                 told = json.loads(state.read_text())
-                told["inputs"]["sources.json"] = _record_files.digest(sources.read_bytes())
+                told["inputs"]["sources.json"] = {
+                    "size": sources.stat().st_size, "sha256": hashlib.sha256(sources.read_bytes()).hexdigest()}
                 state.write_text(json.dumps(told))
             status, printed = self.run_text(both or changed, **{name: "1"})
             if text is None:

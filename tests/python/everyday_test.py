@@ -183,7 +183,7 @@ class Everyday(Case):
         first = torch.rand(5), torch.randn(5), torch.randint(10, (5,)), torch.randperm(5)
         torch.set_rng_state(state)
         again = torch.rand(5), torch.randn(5), torch.randint(10, (5,)), torch.randperm(5)
-        for a, b in zip(first, again):
+        for a, b in zip(first, again, strict=True):
             self.assertTrue(torch.equal(a, b))
         with torch.random.fork_rng():
             torch.rand(3)

@@ -36,7 +36,7 @@ class Forms(Case):
 
     def test_products(self):
         a, b = torch.randn(3, 20, 600), torch.randn(3, 600, 7)
-        each = torch.stack([torch.mm(x, y) for x, y in zip(a, b)])
+        each = torch.stack([torch.mm(x, y) for x, y in zip(a, b, strict=True)])
         self.assert_same(torch.bmm(a, b), each, a @ b, torch.einsum("bik,bkj->bij", a, b))
         self.assert_same(torch.dot(a[0, 0], b[0, :, 0]), (a[0, :1] @ b[0, :, :1]).view(()), torch.inner(a[0, 0], b[0, :, 0]),
                          torch.tensordot(a[0, 0], b[0, :, 0], 1))

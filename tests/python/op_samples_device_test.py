@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"]) / "scripts"))
-from op_samples import emulated  # noqa: E402
+from op_samples import emulated
 
 LIBRARY = os.environ["ISOBIT_EMULATED"]
 emulated.install(LIBRARY)
@@ -136,7 +136,7 @@ class Routes(unittest.TestCase):
                     found.square().sum().backward()
                 results.append([found.detach().cpu(), *[x.grad.cpu() for x in inputs if x.grad is not None]])
         self.assertEqual(len(results[0]), len(results[1]))
-        for a, b in zip(*results):
+        for a, b in zip(*results, strict=True):
             self.assertTrue(torch.equal(a, b), (a, b))
 
     def test_cudnn_stays_away(self):

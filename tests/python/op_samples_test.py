@@ -12,7 +12,7 @@ import isobit
 
 sys.path.insert(0, str(pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"]) / "scripts"))
 
-from op_samples import check, comparison, samples  # noqa: E402
+from op_samples import check, comparison, samples
 
 NEXT = torch.tensor(1.0 + 2**-23)
 

@@ -7,9 +7,9 @@ import sys
 import unittest
 
 import torch
+from programs import Programs
 
 import isobit.__main__
-from programs import Programs
 
 PROGRAM = os.environ["ISOBIT_PROGRAM"]
 

@@ -3,9 +3,11 @@
 To import torch takes some seconds, and a record waits for the disk at each checkpoint; a test starts dozens of programs.
 """
 
+import json
 import os
 import pathlib
 import runpy
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -14,6 +16,16 @@ import unittest
 import torch._dynamo  # noqa: F401  (the first optimizer imports it, which takes as long as torch itself)
 
 MEMORY = "/dev/shm"
+
+
+def read_record(folder):
+    """name -> bytes of a finished record's files but checkpoints, once `isobit show` has proven it; AssertionError where it is not sound."""
+    folder = pathlib.Path(folder).absolute()
+    shown = subprocess.run([os.environ["ISOBIT_PROGRAM"], "show", folder, "--json"], capture_output=True, text=True, check=False)
+    record = json.loads(shown.stdout)["record"] if shown.returncode == 0 else shown.stderr
+    if not record.startswith("sound: "):
+        raise AssertionError(record)
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 class Programs(unittest.TestCase):
@@ -60,7 +72,7 @@ def _be_program(call, folder, arguments, environment, out, told):
         os.chdir(folder)
         for number, file in ((1, out), (2, told)):
             os.dup2(file.fileno(), number)
-        sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False, encoding="utf-8") for number in (1, 2))
+        sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False, encoding="utf-8") for number in (1, 2))  # noqa: SIM115
         sys.argv = list(arguments)
         os.environ.update(environment)
         code = call() or 0

@@ -1,5 +1,6 @@
 """isobit.record and isobit verify: what is recorded, that the C++ program reads it, and that a difference is found."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -10,10 +11,10 @@ import tempfile
 import unittest
 
 import torch
+from programs import Programs, read_record
 
 import isobit.__main__
-from isobit import _provenance, _record_files
-from programs import Programs
+from isobit import _provenance
 
 PROGRAM = os.environ.get("ISOBIT_PROGRAM", "")
 
@@ -84,7 +85,7 @@ class Folder(Programs):
         return json.loads(self.isobit("verify", "last", "--json", *options, expect=expect))
 
     def run_of(self, lines):
-        return _record_files.read_record(self.folder / lines[0])
+        return read_record(self.folder / lines[0])
 
 
 class Record(Folder):
@@ -166,23 +167,23 @@ class Record(Folder):
             for _ in range(2):
                 self.assertEqual([getattr(kind, name) for kind, name in patched], before)
                 for call in (lambda: run.log(x=1), lambda: run.save({}), run.load, lambda: run.epochs(2), lambda: run.batches([])):
-                    with self.assertRaisesRegex(RuntimeError, "belongs into the block: with isobit.record"):
+                    with self.assertRaisesRegex(RuntimeError, "in the block: with isobit.record"):
                         call()
                 with run:
-                    with self.assertRaisesRegex(ValueError, "x='much' is no number"):
+                    with self.assertRaisesRegex(ValueError, "x='much' is not a number"):
                         run.log(x="much")
 
-    def test_where_it_can_not_be_written(self):
-        """Messages name file and remedy; the run that could not go on is one that was interrupted."""
+    def test_where_it_cannot_be_written(self):
+        """Messages name file and remedy; the run that could not continue is one that was interrupted."""
         body = ("import resource\n    resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n    for _ in range(30):\n"
                 "        model(x).sum().backward(); optimizer.step()")
         self.write("train.py", SCRIPT.replace("END", body))
         done = subprocess.run([sys.executable, "train.py"], cwd=self.folder, capture_output=True, text=True, check=False)
-        self.assertRegex(done.stderr.splitlines()[-1], r"OSError: \[Errno 27\] can not be written: file too large \(raise the limit .*steps.jsonl'")
+        self.assertRegex(done.stderr.splitlines()[-1], r"OSError: \[Errno 27\] cannot be written: file too large \(raise the limit .*steps.jsonl'")
         (run,) = (path for path in (self.folder / "runs").iterdir() if path.name[0] == "2")
         self.assertTrue((run / "steps.jsonl").read_bytes().endswith(b"\n"))
         (self.folder / "file").write_text("")
-        with self.assertRaisesRegex(NotADirectoryError, r"no record can be made there: not a directory \(check the path\)"):
+        with self.assertRaisesRegex(NotADirectoryError, r"cannot be created: not a directory \(move the file or folder of that name away\)"):
             isobit.record(self.folder / "file" / "runs").__enter__()
         self.assertFalse(isobit.is_enabled())
 
@@ -229,14 +230,60 @@ class Verify(Folder):
             before = path.read_bytes()
             if before:
                 path.write_bytes(before[:-2] + bytes([before[-2] ^ 1]) + before[-1:])
-                with self.assertRaises(_record_files.DamagedRecord):
+                with self.assertRaisesRegex(AssertionError, "damaged"):
                     self.run_of(lines)
+                self.assertEqual(self.verify(expect=2)["verdict"], "cannot-judge")
                 path.write_bytes(before)
         added = self.folder / lines[0] / "added.txt"
         added.write_text("")
         self.assertIn("added.txt", self.verify(expect=2)["message"])
         added.unlink()
         self.run_of(lines)
+
+    def test_an_interpreter_that_cannot_judge(self):
+        self.train()
+        self.write("python", "#!/bin/sh\necho No module named isobit >&2\nexit 1\n")
+        (self.folder / "python").chmod(0o755)
+        for python, text in ((str(self.folder / "python"), "ended with exit code 1"), ("/bin/true", "wrote 0 records"),
+                             ("/no/python", "cannot be started: No such file")):
+            verdict = json.loads(self.call(PROGRAM, "verify", "last", "--json", expect=2, ISOBIT_PYTHON=python))
+            self.assertEqual(verdict["verdict"], "cannot-judge")
+            self.assertIn(text, verdict["message"])
+        self.write("python", "#!/bin/sh\nkill -9 $$\n")
+        verdict = json.loads(self.call(PROGRAM, "verify", "last", "--json", expect=2, ISOBIT_PYTHON=str(self.folder / "python")))
+        self.assertIn("was stopped by signal 9", verdict["message"])
+
+    def test_a_record_that_makes_no_sense(self):
+        """Sealed well, written badly."""
+        (run,) = (self.folder / self.train()[0],)
+        for name, content in (("sources.json", "[]"), ("sources.json", '{"files": {"../../x": ""}}'), ("sources.json", '{"files": {"a": 1}}'),
+                              ("experiment.toml", "[script]\n"), ("experiment.toml", "[script]\nfile = \n")):
+            before = (run / name).read_text()
+            (run / name).write_text(content)
+            self.seal(run)
+            verdict = json.loads(self.call(PROGRAM, "verify", "last", "--json", expect=2))
+            self.assertEqual(verdict["verdict"], "cannot-judge", verdict)
+            (run / name).write_text(before)
+        self.seal(run)
+        self.verify()
+        self.assertFalse((self.folder.parent / "x").exists())
+
+    def seal(self, run):
+        files = {path.name: {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+                 for path in sorted(run.iterdir()) if path.is_file() and path.name != "manifest.json"}
+        rows = ",\n".join(f'    {{"path": "{name}", "size": {file["size"]}, "sha256": "{file["sha256"]}"}}' for name, file in files.items())
+        text = f'{{\n  "format": "isobit-manifest-1",\n  "run": "{run.name}",\n  "files": [\n{rows}\n  ],\n'
+        (run / "manifest.json").write_text(text + f'  "digest": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n')
+
+    def test_repository(self):
+        self.write("train.py", SCRIPT.replace("END", "assert open('data.txt').read() == 'data'"))
+        self.write("data.txt", "data")
+        self.train()
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        (self.folder / "data.txt").rename(elsewhere / "data.txt")
+        self.assertIn("data.txt", self.verify(expect=2)["message"])
+        self.assertEqual(self.verify("--repository", "elsewhere")["verdict"], "identical")
 
     def test_data_beside_the_script(self):
         self.write("train.py", SCRIPT.replace("END", "assert open('data.txt').read() == 'data'\n    open('made.txt', 'w')"))

@@ -3,10 +3,10 @@
 import unittest
 
 import torch
+from cases import Case
 from torch.nn.utils import rnn
 
 import isobit
-from cases import Case
 
 
 class Recurrent(Case):

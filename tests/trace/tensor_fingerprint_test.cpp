@@ -48,7 +48,9 @@ TEST(ListFingerprint, SortsByNameAndSeesNames) {
   EXPECT_NE(fingerprint({{"a", x}}), fingerprint({{"c", x}}));
 }
 
-TEST(TensorFingerprint, RefusesOtherTypes) { EXPECT_THROW((void)fingerprint(at::zeros({2}, at::kDouble)), std::invalid_argument); }
+TEST(TensorFingerprint, RefusesOtherTypes) {
+  EXPECT_THROW((void)fingerprint(at::zeros({2}, at::kDouble)), std::invalid_argument);
+}
 
 }  // namespace
 }  // namespace isobit::trace

@@ -57,10 +57,13 @@ TEST_P(BatchPreparerWithThreads, GivesEachStepsSamplesInAnyOrderOfSteps) {
       maker.augmented(sample, place.epoch, expected);
       EXPECT_EQ(prepared.samples[static_cast<std::size_t>(i)], sample);
       EXPECT_EQ(prepared.labels.const_data_ptr<std::int64_t>()[i], data.train.labels[static_cast<std::size_t>(sample)]);
-      EXPECT_EQ(std::memcmp(prepared.images.const_data_ptr<float>() + i * 144, expected, sizeof expected), 0) << step << ", " << i;
+      EXPECT_EQ(std::memcmp(prepared.images.const_data_ptr<float>() + i * 144, expected, sizeof expected), 0)
+          << step << ", " << i;
     }
     const at::Tensor samples = at::tensor(prepared.samples, at::kLong);
-    EXPECT_EQ(prepared.digest, trace::fingerprint({{"images", prepared.images}, {"labels", prepared.labels}, {"samples", samples}})) << step;
+    EXPECT_EQ(prepared.digest,
+              trace::fingerprint({{"images", prepared.images}, {"labels", prepared.labels}, {"samples", samples}}))
+        << step;
   }
 }
 

@@ -84,7 +84,8 @@ TEST(BatchMaker, AugmentationDependsOnSeedEpochAndSample) {
 // With every pixel's class its own value, the targets are where the pixels are.
 TEST(BatchMaker, MasksMoveWithThePixels) {
   Dataset data{50, 5, 7, Bytes(50 * 35), Bytes(50 * 35), true};
-  for (std::size_t i = 0; i < data.pixels.size(); ++i) data.labels[i] = data.pixels[i] = static_cast<std::uint8_t>(1 + i % 35);
+  for (std::size_t i = 0; i < data.pixels.size(); ++i)
+    data.labels[i] = data.pixels[i] = static_cast<std::uint8_t>(1 + i % 35);
   Experiment e;
   e.augment.crop = 2;
   e.augment.flip = true;
@@ -116,7 +117,8 @@ class TargetFiles : public testing::Test {
   }
   void write(const char* name, const std::vector<std::uint32_t>& dims, const Bytes& elements) {
     const Bytes bytes = idx_bytes(dims, elements);
-    std::ofstream(folder.path() / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(folder.path() / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
   std::string error() {
     try {
@@ -184,7 +186,7 @@ TEST(Timetable, LearningRates) {
   e.schedule.name = "step";
   e.schedule.gamma = 0.5;
   e.schedule.step_epochs = 2;
-  EXPECT_EQ(Timetable(e, 2).learning_rate(5), 0.25);   // epoch 3
+  EXPECT_EQ(Timetable(e, 2).learning_rate(5), 0.25);    // epoch 3
   EXPECT_EQ(Timetable(e, 2).learning_rate(10), 0.125);  // epoch 5
   e.schedule = {};
   e.schedule.name = "cosine";

@@ -23,7 +23,8 @@ class DeviceTrainingOnce : public testing::Test {
 class DeviceTraining : public DeviceTrainingOnce, public testing::WithParamInterface<const char*> {};
 
 // The losses, then the weights and the optimizer's state, after `steps` steps, the first `on_first` of them on `first`.
-std::string run(const std::string& text, const Execution& first, std::int64_t on_first, const Execution& second, std::int64_t steps) {
+std::string run(const std::string& text, const Execution& first, std::int64_t on_first, const Execution& second,
+                std::int64_t steps) {
   const aten::OperatorSwitch on;
   const Experiment experiment = parse_experiment(text, "test");
   const DataSets data = synthetic_data(24, 6, 16);
@@ -114,15 +115,19 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTraining, testing::Values(kMlp, kLeNet),
 TEST(OutOfMemory, NamesSizesAndAGrainThatFits) {
   const MemoryUse use{"cuda:0", 7, 512, std::int64_t{1} << 30};
   const std::string message =
-      "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which 512.00 MiB is free. Of the "
+      "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which 512.00 MiB is "
+      "free. Of the "
       "allocated memory 8.50 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.";
   // (8.5 + 1 - 1) GiB for 512 samples, 8 GiB * 0.9 to be had: 433, so 256.
-  EXPECT_EQ(std::string(out_of_memory(message, use).what()),
-            "--device cuda:0: out of memory in step 7 with grain 512: asked for 1.00 GiB, 512.0 MiB free (grain 256 should fit: a new run "
-            "with --set grain=256, or another device)");
-  EXPECT_NE(std::string(out_of_memory("out of memory", use).what()).find("asked for an unknown size"), std::string::npos);
+  EXPECT_EQ(
+      std::string(out_of_memory(message, use).what()),
+      "--device cuda:0: out of memory in step 7 with grain 512: asked for 1.00 GiB, 512.0 MiB free (start a new run "
+      "with --set grain=256, which should fit, or use another device)");
+  EXPECT_NE(std::string(out_of_memory("out of memory", use).what()).find("asked for an unknown size"),
+            std::string::npos);
   EXPECT_NE(std::string(out_of_memory("out of memory", use).what()).find("grain=256"), std::string::npos);
-  EXPECT_NE(std::string(out_of_memory(message, {"cuda:0", 7, 1, 0}).what()).find("one sample is too much"), std::string::npos);
+  EXPECT_NE(std::string(out_of_memory(message, {"cuda:0", 7, 1, 0}).what()).find("one sample does not fit"),
+            std::string::npos);
 }
 
 TEST_F(DeviceTrainingOnce, TooLittleMemoryLeavesTheTrainerAsItWas) {

@@ -27,7 +27,8 @@ struct Refusal {
 };
 
 void PrintTo(const Refusal& refusal, std::ostream* out) {
-  *out << testing::PrintToString(refusal.text) << (refusal.override_ == nullptr ? "" : " --set ") << (refusal.override_ == nullptr ? "" : refusal.override_);
+  *out << testing::PrintToString(refusal.text) << (refusal.override_ == nullptr ? "" : " --set ")
+       << (refusal.override_ == nullptr ? "" : refusal.override_);
 }
 
 class Refusals : public testing::TestWithParam<Refusal> {};
@@ -62,11 +63,18 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"[model]\nname = \"unet\"\n", nullptr, {"e.toml:2:1", "unet gives a class per pixel", "data.target"}},
         Refusal{"[data]\ntarget = \"mask\"\n", nullptr, {"e.toml:2:1", "mlp gives a class per image", "unet"}},
         Refusal{"[model]\nname = \"torchscript\"\n", nullptr, {"e.toml:2:1", "'model.torchscript' is missing"}},
-        Refusal{"batch = 4\ngrain = 2\n[model]\nname = \"torchscript\"\ntorchscript = \"a.pt\"\n", nullptr, {"e.toml:2:1", "one grain"}},
-        Refusal{"[model]\nname = \"lenet5\"\nheads = 3\n", nullptr, {"e.toml:3:1", "means nothing for model 'lenet5'"}},
-        Refusal{"[optimizer]\nname = \"adam\"\nmomentum = 0.9\n", nullptr, {"e.toml:3:1", "means nothing for optimizer 'adam'"}},
-        Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9]\n", nullptr, {"'optimizer.betas' is [0.9]", "two numbers"}},
-        Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9, \"x\"]\n", nullptr, {"'optimizer.betas' must be a list of numbers"}},
+        Refusal{"batch = 4\ngrain = 2\n[model]\nname = \"torchscript\"\ntorchscript = \"a.pt\"\n",
+                nullptr,
+                {"e.toml:2:1", "one grain"}},
+        Refusal{"[model]\nname = \"lenet5\"\nheads = 3\n", nullptr, {"e.toml:3:1", "does not apply to model 'lenet5'"}},
+        Refusal{"[optimizer]\nname = \"adam\"\nmomentum = 0.9\n",
+                nullptr,
+                {"e.toml:3:1", "does not apply to optimizer 'adam'"}},
+        Refusal{
+            "[optimizer]\nname = \"adam\"\nbetas = [0.9]\n", nullptr, {"'optimizer.betas' is [0.9]", "two numbers"}},
+        Refusal{"[optimizer]\nname = \"adam\"\nbetas = [0.9, \"x\"]\n",
+                nullptr,
+                {"'optimizer.betas' must be a list of numbers"}},
         Refusal{"[optimizer]\nnesterov = true\n", nullptr, {"needs momentum"}},
         Refusal{"optimizer = 3\n", nullptr, {"'optimizer' is a section"}},
         Refusal{"seed = = 3\n", nullptr, {"e.toml:1", "not TOML"}},
@@ -75,14 +83,14 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"", "optimizer.lr=nan", {"--set optimizer.lr=nan", "'optimizer.lr' is nan"}},
         Refusal{"", "optimizer.lr=fast", {"--set optimizer.lr=fast", "must be a number"}},
         Refusal{"", "optimzer.lr=1", {"--set optimzer.lr=1", "unknown key"}},
-        Refusal{"", "batch", {"--set batch", "key=value"}},
-        Refusal{"", "batch=4\nseed=9", {"--set"}},
+        Refusal{"", "batch", {"--set batch", "key=value"}}, Refusal{"", "batch=4\nseed=9", {"--set"}},
         Refusal{"batch = 8\n", "grain=9", {"--set grain=9", "above 'batch' (8)"}}));
 
 TEST(Experiment, DefaultsAreValid) { EXPECT_EQ(error_of(""), ""); }
 
 TEST(Experiment, OverridesComeAfterTheFileInOrder) {
-  const Experiment e = parse_experiment("batch = 8\n", "e.toml", {"batch=16", "model.name=lenet5", "optimizer.lr=1", "batch=32"});
+  const Experiment e =
+      parse_experiment("batch = 8\n", "e.toml", {"batch=16", "model.name=lenet5", "optimizer.lr=1", "batch=32"});
   EXPECT_EQ(e.batch, 32);
   EXPECT_EQ(e.model.name, "lenet5");
   EXPECT_EQ(e.optimizer.lr, 1.0);
@@ -96,7 +104,8 @@ TEST(Experiment, GrainZeroIsTheBatch) {
 TEST(Experiment, CanonicalFormReadsBackToItself) {
   const std::string text =
       "name = \"a-b\"\nseed = 9\nbatch = 10\ngrain = 3\n[data]\npath = \"with \\\"quotes\\\" and \\\\\"\nmean = 0.1\n"
-      "[model]\nhidden = [3, 5]\n[optimizer]\nname = \"adamw\"\nlr = 1e-3\nbetas = [0.5, 0.25]\n[schedule]\nname = \"cosine\"\n";
+      "[model]\nhidden = [3, 5]\n[optimizer]\nname = \"adamw\"\nlr = 1e-3\nbetas = [0.5, 0.25]\n[schedule]\nname = "
+      "\"cosine\"\n";
   const Experiment e = parse_experiment(text, "e.toml");
   const std::string canonical = to_toml(e);
   EXPECT_EQ(to_toml(parse_experiment(canonical, "canonical")), canonical);
@@ -106,7 +115,11 @@ TEST(Experiment, CanonicalFormReadsBackToItself) {
 }
 
 TEST(Experiment, ExamplesAreValid) {
-  for (const auto& [file, model] : {std::pair{"mlp", "mlp"}, {"lenet5", "lenet5"}, {"resnet18", "resnet18"}, {"unet", "unet"}, {"vit", "vit_tiny"}}) {
+  for (const auto& [file, model] : {std::pair{"mlp", "mlp"},
+                                    {"lenet5", "lenet5"},
+                                    {"resnet18", "resnet18"},
+                                    {"unet", "unet"},
+                                    {"vit", "vit_tiny"}}) {
     const Experiment e = load_experiment(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + file + ".toml");
     EXPECT_EQ(e.model.name, model);
   }

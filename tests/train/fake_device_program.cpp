@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "aten/fake_cuda.h"
+#include "cli/program.h"
 
 namespace {
 
@@ -18,3 +19,5 @@ const bool installed = [] {
 }();
 
 }  // namespace
+
+int main(int argc, char** argv) { return isobit::cli::program(argc, argv); }

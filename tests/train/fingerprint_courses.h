@@ -43,8 +43,11 @@ inline std::string run(const Course& course, const Setting& setting) {
   const kernels::ThreadCountScope threads(setting.threads);
   const Experiment experiment = parse_experiment(course.experiment, course.name);
   const bool per_pixel = experiment.data.per_pixel();
-  const DataSets data = per_pixel ? synthetic_masks(course.train, course.test, course.size) : synthetic_data(course.train, course.test, course.size);
-  const auto fresh = [&] { return std::make_unique<Trainer>(experiment, data, Execution{.grain_order = setting.order}); };
+  const DataSets data = per_pixel ? synthetic_masks(course.train, course.test, course.size)
+                                  : synthetic_data(course.train, course.test, course.size);
+  const auto fresh = [&] {
+    return std::make_unique<Trainer>(experiment, data, Execution{.grain_order = setting.order});
+  };
   std::unique_ptr<Trainer> trainer = fresh();
   kernels::ListFingerprint losses;
   std::vector<float> values;
@@ -81,7 +84,8 @@ inline void expect_golden(const std::string& name, const std::string& value) {
   if (std::getenv("ISOBIT_UPDATE_GOLDEN") != nullptr) {
     values[name] = entry;
     std::ofstream file(kGolden);
-    file << "# Short training runs on synthetic data (tests/train/fingerprint_test.cpp): name, contract version, fingerprints.\n";
+    file << "# Short training runs on synthetic data (tests/train/fingerprint_test.cpp): name, contract version, "
+            "fingerprints.\n";
     for (const auto& [each, text] : values) file << each << ' ' << text << '\n';
     return;
   }
@@ -129,7 +133,8 @@ class Fingerprints : public testing::Test {
   static void expect_one(const Course& course, const std::vector<Setting>& settings) {
     const std::string first = run(course, settings.front());
     expect_golden(course.name, first);
-    for (std::size_t i = 1; i < settings.size(); ++i) EXPECT_EQ(run(course, settings[i]), first) << describe(settings[i]);
+    for (std::size_t i = 1; i < settings.size(); ++i)
+      EXPECT_EQ(run(course, settings[i]), first) << describe(settings[i]);
   }
 
  private:

@@ -22,7 +22,8 @@ name = "adamw"
 lr = 0.002
 weight_decay = 0.01
 [evaluate]
-batch = 16)", 75, 40, 28};
+batch = 16)",
+                         75, 40, 28};
 
 constexpr Course kMlpOneGrain = {"mlp_one_grain", R"(
 seed = 4
@@ -34,7 +35,8 @@ hidden = [40]
 [optimizer]
 name = "adam"
 [evaluate]
-batch = 16)", 80, 40, 28};
+batch = 16)",
+                                 80, 40, 28};
 
 constexpr Course kLeNet5 = {"lenet5", R"(
 seed = 5
@@ -56,7 +58,8 @@ warmup = 2
 crop = 3
 flip = true
 [evaluate]
-batch = 16)", 70, 30, 28};
+batch = 16)",
+                            70, 30, 28};
 
 constexpr Course kResNet18 = {"resnet18", R"(
 seed = 6
@@ -71,7 +74,8 @@ lr = 0.05
 momentum = 0.9
 dampening = 0.1
 [evaluate]
-batch = 4)", 20, 6, 12};
+batch = 4)",
+                              20, 6, 12};
 
 TEST_F(Fingerprints, Mlp) { expect_one(kMlp, every_setting()); }
 TEST_F(Fingerprints, MlpOfOneGrain) { expect_one(kMlpOneGrain, every_setting()); }

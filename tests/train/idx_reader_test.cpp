@@ -19,8 +19,10 @@ class IdxReader : public testing::Test {
   }
   static std::string error_of(const std::string& path, bool images) {
     try {
-      if (images) (void)read_idx_images(path);
-      else (void)read_idx_labels(path, 10);
+      if (images)
+        (void)read_idx_images(path);
+      else
+        (void)read_idx_labels(path, 10);
     } catch (const std::exception& error) {
       return error.what();
     }
@@ -45,9 +47,11 @@ TEST_F(IdxReader, ReadsPlainAndGzip) {
 }
 
 TEST_F(IdxReader, NamesWhatIsWrong) {
-  Bytes good = idx_bytes({2, 2, 3}, kPixels), wrong_type = good, huge = idx_bytes({0xffffffff, 0xffffffff, 0xffffffff}, {});
+  Bytes good = idx_bytes({2, 2, 3}, kPixels), wrong_type = good,
+        huge = idx_bytes({0xffffffff, 0xffffffff, 0xffffffff}, {});
   wrong_type[2] = 0x0d;
-  const Bytes shorter(good.begin(), good.end() - 1), header_only(good.begin(), good.begin() + 9), stub(good.begin(), good.begin() + 3);
+  const Bytes shorter(good.begin(), good.end() - 1), header_only(good.begin(), good.begin() + 9),
+      stub(good.begin(), good.begin() + 3);
   Bytes longer = good;
   longer.push_back(0);
   for (const bool gzip : {false, true}) {
@@ -61,7 +65,8 @@ TEST_F(IdxReader, NamesWhatIsWrong) {
     EXPECT_NE(error_of(good, false, gzip).find("wrong magic number 0x00000803"), std::string::npos);
     EXPECT_NE(error_of(huge, true, gzip).find("2^40"), std::string::npos);
     EXPECT_NE(error_of(idx_bytes({0, 2, 2}, {}), true, gzip).find("empty"), std::string::npos);
-    EXPECT_NE(error_of(idx_bytes({3}, {1, 10, 2}), false, gzip).find("label 10 of sample 1 is out of range 0..9"), std::string::npos);
+    EXPECT_NE(error_of(idx_bytes({3}, {1, 10, 2}), false, gzip).find("label 10 of sample 1 is out of range 0..9"),
+              std::string::npos);
   }
 }
 

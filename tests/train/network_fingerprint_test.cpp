@@ -29,7 +29,8 @@ name = "sgd"
 lr = 0.1
 momentum = 0.9
 [evaluate]
-batch = 8)", 40, 12, 16};
+batch = 8)",
+                             40, 12, 16};
 
 constexpr Course kTransformer = {"transformer", R"(
 seed = 8
@@ -44,7 +45,8 @@ heads = 2
 [optimizer]
 name = "adamw"
 [evaluate]
-batch = 8)", 40, 12, 14};
+batch = 8)",
+                                 40, 12, 14};
 
 constexpr Course kVitTiny = {"vit_tiny", R"(
 seed = 9
@@ -60,7 +62,8 @@ patch = 7
 name = "adam"
 lr = 0.002
 [evaluate]
-batch = 8)", 40, 12, 28};
+batch = 8)",
+                             40, 12, 28};
 
 constexpr Course kUnet = {"unet", R"(
 seed = 11
@@ -81,7 +84,8 @@ momentum = 0.9
 crop = 2
 flip = true
 [evaluate]
-batch = 4)", 20, 6, 16};
+batch = 4)",
+                          20, 6, 16};
 
 TEST_F(Fingerprints, UNet) { expect_one(kUnet, pairwise_settings()); }
 TEST_F(Fingerprints, CnnLstm) { expect_one(kCnnLstm, pairwise_settings()); }
@@ -94,11 +98,13 @@ std::string train_gpt2(const ModelSettings& settings, std::int64_t length, int s
   const kernels::ThreadCountScope threads(setting.threads);
   const auto model = make_model(settings, 0, 0, 12);
   std::vector<std::int64_t> words;
-  for (std::int64_t i = 0; i <= length; ++i) words.push_back(contract::random_word(13, static_cast<std::uint64_t>(i)) % settings.classes);
+  for (std::int64_t i = 0; i <= length; ++i)
+    words.push_back(contract::random_word(13, static_cast<std::uint64_t>(i)) % settings.classes);
   const at::Tensor text = at::tensor(words, at::kLong);
   std::string losses;
   for (int step = 0; step < steps; ++step) {
-    const at::Tensor loss = at::cross_entropy_loss(model->forward(text.narrow(0, 0, length).unsqueeze(0)).flatten(0, 1), text.narrow(0, 1, length));
+    const at::Tensor loss = at::cross_entropy_loss(model->forward(text.narrow(0, 0, length).unsqueeze(0)).flatten(0, 1),
+                                                   text.narrow(0, 1, length));
     loss.backward();
     losses += std::to_string(loss.item<float>()) + " ";
     const at::NoGradGuard no_grad;
@@ -176,7 +182,8 @@ TEST_F(Fingerprints, NetworksThatDoNotFitSaySo) {
 // A network as torch.jit.script would write it.
 void save_network(const std::string& path, at::ScalarType type = at::kFloat) {
   torch::jit::Module net("Net");
-  net.register_parameter("weight", at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).to(type).requires_grad_(true), false);
+  net.register_parameter(
+      "weight", at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).to(type).requires_grad_(true), false);
   net.register_parameter("bias", at::zeros({10}, type).requires_grad_(true), false);
   net.register_attribute("training", c10::BoolType::get(), true);
   net.define(R"(

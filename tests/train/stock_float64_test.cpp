@@ -27,7 +27,8 @@ enum class Plant { none, momentum, dampening, nesterov, weight_decay, eps_inside
 // torch::optim in float64, or with a planted error.
 class DoubleOptimizer {
  public:
-  DoubleOptimizer(const OptimizerSettings& s, const std::vector<at::Tensor>& parameters, Plant plant) : lr_(s.lr), parameters_(parameters) {
+  DoubleOptimizer(const OptimizerSettings& s, const std::vector<at::Tensor>& parameters, Plant plant)
+      : lr_(s.lr), parameters_(parameters) {
     if (plant == Plant::eps_inside_root) {
       by_hand_ = s;
       return;
@@ -42,9 +43,11 @@ class DoubleOptimizer {
                           .nesterov(plant == Plant::nesterov ? !s.nesterov : s.nesterov)
                           .weight_decay(decay));
     } else if (s.name == "adam") {
-      optimizer_ = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(s.lr).betas(betas).eps(s.eps).weight_decay(decay));
+      optimizer_ = std::make_unique<torch::optim::Adam>(
+          parameters, torch::optim::AdamOptions(s.lr).betas(betas).eps(s.eps).weight_decay(decay));
     } else {
-      optimizer_ = std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(s.lr).betas(betas).eps(s.eps).weight_decay(decay));
+      optimizer_ = std::make_unique<torch::optim::AdamW>(
+          parameters, torch::optim::AdamWOptions(s.lr).betas(betas).eps(s.eps).weight_decay(decay));
     }
   }
 
@@ -63,7 +66,8 @@ class DoubleOptimizer {
       averages_[i] = by_hand_.betas[0] * averages_[i] + (1 - by_hand_.betas[0]) * g;
       squares_[i] = by_hand_.betas[1] * squares_[i] + (1 - by_hand_.betas[1]) * g * g;
       const at::Tensor corrected = squares_[i] / (1 - std::pow(by_hand_.betas[1], steps_));
-      parameters_[i].sub_(lr_ / (1 - std::pow(by_hand_.betas[0], steps_)) * averages_[i] / at::sqrt(corrected + by_hand_.eps));
+      parameters_[i].sub_(lr_ / (1 - std::pow(by_hand_.betas[0], steps_)) * averages_[i] /
+                          at::sqrt(corrected + by_hand_.eps));
     }
   }
 
@@ -176,7 +180,8 @@ Deviation deviation_of(const Experiment& experiment, const DataSets& data, std::
       worst.loss = std::max(worst.loss, std::abs(step.result.loss - value) / std::max(value, 1e-3));
       worst.gradient = std::max(worst.gradient, relative(step.gradients, flat(gradients)));
       optimizer.step();
-      worst.update = std::max(worst.update, relative(step.weights.to(at::kDouble) - before.to(at::kDouble), flat(doubles) - before_double));
+      worst.update = std::max(
+          worst.update, relative(step.weights.to(at::kDouble) - before.to(at::kDouble), flat(doubles) - before_double));
       before = step.weights;
     }
   }
@@ -231,7 +236,8 @@ struct Bound {
 
 // Some five times what was seen. An update is a difference of rounded weights: binary32 keeps it to 1e-5 or so.
 constexpr Bound kBound = {2e-6, 5e-6, 1e-4};
-// ResNet-18: a value within rounding of a ReLU's kink takes the other side now and then, 1e-4 of a gradient; losses near 0 weigh their rounding.
+// ResNet-18: a value within rounding of a ReLU's kink takes the other side now and then, 1e-4 of a gradient; losses
+// near 0 weigh their rounding.
 constexpr Bound kBoundResNet = {5e-5, 2e-3, 2e-3};
 
 struct Case {
@@ -259,18 +265,16 @@ TEST_P(StockFloat64, FirstTwentySteps) {
   EXPECT_LE(worst.update, bound.update);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, StockFloat64,
-                         testing::Values(Case{"mlp_sgd", "mlp", optimizer("sgd", 0.05)},
-                                         Case{"mlp_sgd_everything", "mlp", sgd_everything()},
-                                         Case{"mlp_sgd_nesterov_grains", "mlp", sgd_nesterov(), 5},
-                                         Case{"mlp_adam", "mlp", adam("adam")}, Case{"mlp_adamw", "mlp", adam("adamw")},
-                                         Case{"lenet5_sgd_everything", "lenet5", sgd_everything()},
-                                         Case{"lenet5_sgd_nesterov_grains", "lenet5", sgd_nesterov(), 6},
-                                         Case{"lenet5_adam", "lenet5", adam("adam")},
-                                         Case{"lenet5_adamw", "lenet5", adam("adamw")},
-                                         Case{"resnet18_sgd_nesterov", "resnet18", sgd_nesterov(), 0, 12},
-                                         Case{"resnet18_adamw_grains", "resnet18", adam("adamw"), 4, 12}),
-                         [](const auto& info) { return std::string(info.param.label); });
+INSTANTIATE_TEST_SUITE_P(
+    Table, StockFloat64,
+    testing::Values(Case{"mlp_sgd", "mlp", optimizer("sgd", 0.05)}, Case{"mlp_sgd_everything", "mlp", sgd_everything()},
+                    Case{"mlp_sgd_nesterov_grains", "mlp", sgd_nesterov(), 5}, Case{"mlp_adam", "mlp", adam("adam")},
+                    Case{"mlp_adamw", "mlp", adam("adamw")}, Case{"lenet5_sgd_everything", "lenet5", sgd_everything()},
+                    Case{"lenet5_sgd_nesterov_grains", "lenet5", sgd_nesterov(), 6},
+                    Case{"lenet5_adam", "lenet5", adam("adam")}, Case{"lenet5_adamw", "lenet5", adam("adamw")},
+                    Case{"resnet18_sgd_nesterov", "resnet18", sgd_nesterov(), 0, 12},
+                    Case{"resnet18_adamw_grains", "resnet18", adam("adamw"), 4, 12}),
+    [](const auto& info) { return std::string(info.param.label); });
 
 // Each planted error leaves the wider of the two bounds: the tests above can fail.
 TEST(StockFloat64Planted, EveryErrorIsSeen) {

@@ -85,7 +85,8 @@ inline Bytes idx_bytes(const std::vector<std::uint32_t>& dims, const Bytes& elem
 }
 
 inline void write_plain(const std::filesystem::path& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 inline void write_gzip(const std::filesystem::path& path, const Bytes& bytes) {

@@ -85,26 +85,33 @@ TEST_F(TrainerTest, SumFromOneOverCountIsTheMean) {
 }
 
 // torch.optim's single-tensor sequences (torch/optim/sgd.py, adam.py of 2.13), operator by operator.
-void eager_sgd(const OptimizerSettings& s, double lr, std::int64_t step, at::Tensor p, at::Tensor g, at::Tensor& buffer) {
+void eager_sgd(const OptimizerSettings& s, double lr, std::int64_t step, at::Tensor p, at::Tensor g,
+               at::Tensor& buffer) {
   if (s.weight_decay != 0) g = g.add(p, s.weight_decay);
   if (s.momentum != 0) {
-    if (step == 1) buffer = g.clone();
-    else buffer.mul_(s.momentum).add_(g, 1 - s.dampening);
+    if (step == 1)
+      buffer = g.clone();
+    else
+      buffer.mul_(s.momentum).add_(g, 1 - s.dampening);
     g = s.nesterov ? g.add(buffer, s.momentum) : buffer;
   }
   p.add_(g, -lr);
 }
 
-void eager_adam(const OptimizerSettings& s, double lr, std::int64_t step, at::Tensor p, at::Tensor g, at::Tensor& average, at::Tensor& square) {
+void eager_adam(const OptimizerSettings& s, double lr, std::int64_t step, at::Tensor p, at::Tensor g,
+                at::Tensor& average, at::Tensor& square) {
   const auto n = static_cast<std::uint64_t>(step);
   if (step == 1) average = at::zeros_like(g), square = at::zeros_like(g);
   if (s.weight_decay != 0) {
-    if (s.name == "adamw") p.mul_(1 - lr * s.weight_decay);
-    else g = g.add(p, s.weight_decay);
+    if (s.name == "adamw")
+      p.mul_(1 - lr * s.weight_decay);
+    else
+      g = g.add(p, s.weight_decay);
   }
   average.lerp_(g, 1 - s.betas[0]);
   square.mul_(s.betas[1]).addcmul_(g, g, 1 - s.betas[1]);
-  const double correction1 = 1 - contract::power_rounded(s.betas[0], n), correction2 = 1 - contract::power_rounded(s.betas[1], n);
+  const double correction1 = 1 - contract::power_rounded(s.betas[0], n),
+               correction2 = 1 - contract::power_rounded(s.betas[1], n);
   const at::Tensor denominator = square.sqrt().div_(std::sqrt(correction2)).add_(s.eps);
   p.addcdiv_(average, denominator, -(lr / correction1));
 }
@@ -112,8 +119,8 @@ void eager_adam(const OptimizerSettings& s, double lr, std::int64_t step, at::Te
 // Found by its argument's namespace, which has no GoogleTest in it.
 }  // namespace
 void PrintTo(const OptimizerSettings& s, std::ostream* out) {
-  *out << s.name << " lr " << s.lr << " momentum " << s.momentum << " betas " << s.betas[0] << ", " << s.betas[1] << " decay "
-       << s.weight_decay << (s.nesterov ? " nesterov" : "");
+  *out << s.name << " lr " << s.lr << " momentum " << s.momentum << " betas " << s.betas[0] << ", " << s.betas[1]
+       << " decay " << s.weight_decay << (s.nesterov ? " nesterov" : "");
 }
 namespace {
 
@@ -128,15 +135,19 @@ TEST_P(OptimizerTest, FusedIsTheEagerSequence) {
   Optimizer optimizer(s, {{"p", fused}});
   for (std::int64_t step = 1; step <= 6; ++step) {
     for (std::int64_t i = 0; i < n; ++i) {
-      gradient.data_ptr<float>()[i] = i % 97 == 0 ? 0.0f : std::sin(static_cast<float>(i * step)) * std::exp2(static_cast<float>(i % 40 - 30));
+      gradient.data_ptr<float>()[i] =
+          i % 97 == 0 ? 0.0f : std::sin(static_cast<float>(i * step)) * std::exp2(static_cast<float>(i % 40 - 30));
     }
     const double lr = s.lr / static_cast<double>(step);
     optimizer.step(step, lr, {gradient});
-    if (s.name == "sgd") eager_sgd(s, lr, step, eager, gradient, first);
-    else eager_adam(s, lr, step, eager, gradient, first, second);
+    if (s.name == "sgd")
+      eager_sgd(s, lr, step, eager, gradient, first);
+    else
+      eager_adam(s, lr, step, eager, gradient, first, second);
     for (std::int64_t i = 0; i < n; ++i) {
       const float a = fused.data_ptr<float>()[i], b = eager.data_ptr<float>()[i];
-      ASSERT_EQ(contract::bits_of(a), contract::bits_of(b)) << s.name << ", step " << step << ", element " << i << ": " << a << ", " << b;
+      ASSERT_EQ(contract::bits_of(a), contract::bits_of(b))
+          << s.name << ", step " << step << ", element " << i << ": " << a << ", " << b;
     }
   }
 }
@@ -201,13 +212,16 @@ TEST_F(TrainerTest, RunningStatisticsAreUpdatedOncePerGrainInGrainOrder) {
       const std::int64_t count = std::min<std::int64_t>(3, 8 - first);
       at::Tensor images = at::empty({count, 1, 12, 12});
       for (std::int64_t i = 0; i < count; ++i) {
-        BatchMaker(e, data.train).plain(static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(first + i))), images.data_ptr<float>() + i * 144);
+        BatchMaker(e, data.train)
+            .plain(static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(first + i))),
+                   images.data_ptr<float>() + i * 144);
       }
       (void)other.model().forward(images);
     }
     (void)trainer.step();
     const auto ours = trainer.model().buffers(), plain = other.model().buffers();
-    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_TRUE(same_bits(ours[i].tensor, plain[i].tensor)) << ours[i].name;
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      EXPECT_TRUE(same_bits(ours[i].tensor, plain[i].tensor)) << ours[i].name;
   }
 }
 
@@ -237,7 +251,8 @@ TEST_F(TrainerTest, InitialWeights) {
   for (const auto& [name, tensor] : a.model().parameters()) {
     if (name != "conv2.weight") continue;
     float largest = 0;
-    for (std::int64_t i = 0; i < tensor.numel(); ++i) largest = std::max(largest, std::abs(tensor.const_data_ptr<float>()[i]));
+    for (std::int64_t i = 0; i < tensor.numel(); ++i)
+      largest = std::max(largest, std::abs(tensor.const_data_ptr<float>()[i]));
     EXPECT_LE(largest, 1 / std::sqrt(150.0f));
     EXPECT_GT(largest, 0.98 / std::sqrt(150.0f));
   }

@@ -9,8 +9,8 @@
 
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/pointwise.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/pointwise.h"
 #include "kernels/pointwise.h"
 
 namespace isobit::aten {
@@ -27,15 +27,29 @@ auto kernel_of(UnaryWith op, Parameters p) {
   return [=](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary_with(op, p, x[0], y, n); };
 }
 auto kernel_of(BinaryWith op, Parameters p) {
-  return [=](std::array<const float*, 2> x, float* y, std::int64_t n) {
-    kernels::binary_with(op, p, x[0], x[1], y, n);
-  };
+  return
+      [=](std::array<const float*, 2> x, float* y, std::int64_t n) { kernels::binary_with(op, p, x[0], x[1], y, n); };
 }
 
 // ---- without parameters: mish, hardswish, hardsigmoid
 
 constexpr std::string_view name_of(UnaryWith op) {
-  return op == UnaryWith::mish ? "aten::mish" : op == UnaryWith::hardswish ? "aten::hardswish" : "aten::hardsigmoid";
+  switch (op) {
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case UnaryWith::name: return "aten::" #aten;
+    ISOBIT_UNARY_WITH(ISOBIT_CASE)
+#undef ISOBIT_CASE
+  }
+  return "";
+}
+constexpr std::string_view name_of(BinaryWith op) {
+  switch (op) {
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case BinaryWith::name: return "aten::" #aten;
+    ISOBIT_BINARY_WITH(ISOBIT_CASE)
+#undef ISOBIT_CASE
+  }
+  return "";
 }
 template <UnaryWith op>
 Tensor plain(const Tensor& x) {
@@ -51,11 +65,11 @@ Tensor& plain_in_place(Tensor& x) {
 }
 template <BinaryWith op>
 Tensor plain_backward(const Tensor& dy, const Tensor& x) {
-  return pointwise_new<2>("aten::mish_backward", {dy, x}, kernel_of(op, {}));
+  return pointwise_new<2>(name_of(op), {dy, x}, kernel_of(op, {}));
 }
 template <BinaryWith op>
 Tensor& plain_backward_out(const Tensor& dy, const Tensor& x, Tensor& dx) {
-  return pointwise_out<2>("aten::mish_backward", dx, {dy, x}, kernel_of(op, {}));
+  return pointwise_out<2>(name_of(op), dx, {dy, x}, kernel_of(op, {}));
 }
 
 // ---- elu
@@ -108,11 +122,11 @@ Tensor& softplus_backward_out(const Tensor& dy, const Tensor& x, const Scalar& b
 
 template <UnaryWith op>
 Tensor shrink(const Tensor& x, const Scalar& lambda) {
-  return pointwise_new<1>("aten::softshrink", {x}, kernel_of(op, {to_float(lambda)}));
+  return pointwise_new<1>(name_of(op), {x}, kernel_of(op, {to_float(lambda)}));
 }
 template <UnaryWith op>
 Tensor& shrink_out(const Tensor& x, const Scalar& lambda, Tensor& out) {
-  return pointwise_out<1>("aten::softshrink", out, {x}, kernel_of(op, {to_float(lambda)}));
+  return pointwise_out<1>(name_of(op), out, {x}, kernel_of(op, {to_float(lambda)}));
 }
 template <UnaryWith op>
 Tensor shrink_backward(const Tensor& dy, const Tensor& x, const Scalar& lambda) {
@@ -186,7 +200,7 @@ struct Halves {
 Halves halves(const char* op, const Tensor& x, std::int64_t dim) {
   require_float(op, x);
   dim = at::maybe_wrap_dim(dim, x.dim());
-  TORCH_CHECK(x.dim() > 0 && x.size(dim) % 2 == 0, op, ": an even size is halved, got ", x.sizes());
+  TORCH_CHECK(x.dim() > 0 && x.size(dim) % 2 == 0, op, ": the size to halve must be even, got ", x.sizes());
   const std::int64_t half = x.size(dim) / 2;
   return {x.narrow(dim, 0, half), x.narrow(dim, half, half), dim};
 }
@@ -285,8 +299,8 @@ std::vector<Entry> activation_operators() {
   };
   add_plain<UnaryWith::mish, BinaryWith::mish_backward>(entries, "aten::mish_", "aten::mish_backward", "",
                                                         "10: x * tanh(log1p(exp(x)))");
-  add_plain<UnaryWith::hardswish, BinaryWith::hardswish_backward>(entries, "aten::hardswish_", "aten::hardswish_backward",
-                                                                  "", "10: (x * clamp(x + 3, 0, 6)) / 6");
+  add_plain<UnaryWith::hardswish, BinaryWith::hardswish_backward>(
+      entries, "aten::hardswish_", "aten::hardswish_backward", "", "10: (x * clamp(x + 3, 0, 6)) / 6");
   add_plain<UnaryWith::hardsigmoid, BinaryWith::hardsigmoid_backward>(
       entries, "aten::hardsigmoid_", "aten::hardsigmoid_backward", "grad_input", "10: clamp(x + 3, 0, 6) / 6");
   add_shrink<UnaryWith::softshrink>(entries, "aten::softshrink", "aten::softshrink_backward",

@@ -13,9 +13,9 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include "aten/certified/broadcast.h"
-#include "aten/certified/entry.h"
-#include "aten/certified/pointwise.h"
+#include "aten/certified/support/broadcast.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
@@ -215,27 +215,25 @@ Tensor& clamp_tensor_(Tensor& x, const Limit& low, const Limit& high) {
   return x.copy_(clamp_tensor(x, low, high));
 }
 Tensor clamp_min_tensor(const Tensor& x, const Tensor& low) { return clamp_tensor(x, low, {}); }
-Tensor& clamp_min_tensor_out(const Tensor& x, const Tensor& low, Tensor& out) { return clamp_tensor_out(x, low, {}, out); }
+Tensor& clamp_min_tensor_out(const Tensor& x, const Tensor& low, Tensor& out) {
+  return clamp_tensor_out(x, low, {}, out);
+}
 Tensor& clamp_min_tensor_(Tensor& x, const Tensor& low) { return clamp_tensor_(x, low, {}); }
 Tensor clamp_max_tensor(const Tensor& x, const Tensor& high) { return clamp_tensor(x, {}, high); }
-Tensor& clamp_max_tensor_out(const Tensor& x, const Tensor& high, Tensor& out) { return clamp_tensor_out(x, {}, high, out); }
+Tensor& clamp_max_tensor_out(const Tensor& x, const Tensor& high, Tensor& out) {
+  return clamp_tensor_out(x, {}, high, out);
+}
 Tensor& clamp_max_tensor_(Tensor& x, const Tensor& high) { return clamp_tensor_(x, {}, high); }
 
 // Gradients: (dy, x or y) and out=.
 constexpr std::string_view gradient_name(Binary op) {
   switch (op) {
-    case Binary::sigmoid_backward:
-      return "aten::sigmoid_backward";
-    case Binary::tanh_backward:
-      return "aten::tanh_backward";
-    case Binary::silu_backward:
-      return "aten::silu_backward";
-    case Binary::gelu_backward:
-    case Binary::gelu_tanh_backward:
-      return "aten::gelu_backward";
-    default:
-      return "aten::threshold_backward";
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case Binary::name: return "aten::" #aten;
+    ISOBIT_BINARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
   }
+  return "";
 }
 template <Binary op>
 Tensor gradient(const Tensor& dy, const Tensor& x) {
@@ -247,8 +245,8 @@ Tensor& gradient_out(const Tensor& dy, const Tensor& x, Tensor& out) {
 }
 
 bool by_tanh(std::string_view approximate) {
-  TORCH_CHECK(approximate == "none" || approximate == "tanh", "aten::gelu_backward: approximate is 'none' or 'tanh', got '",
-              approximate, "'");
+  TORCH_CHECK(approximate == "none" || approximate == "tanh",
+              "aten::gelu_backward: approximate is 'none' or 'tanh', got '", approximate, "'");
   return approximate == "tanh";
 }
 Tensor gelu_backward(const Tensor& dy, const Tensor& x, c10::string_view approximate) {
@@ -340,12 +338,13 @@ std::vector<Entry> arithmetic_operators() {
       certify<minimum_out, kElementwiseOrStock>("aten::minimum", "out", extremum),
       certify<gelu_backward, kElementwise>("aten::gelu_backward", "", "2: docs/contract.md"),
       certify<gelu_backward_out, kElementwise>("aten::gelu_backward", "grad_input", "2: docs/contract.md"),
-      certify<threshold_backward, kElementwiseNoIntegers>("aten::threshold_backward", "", "1: x <= threshold ? +0 : dy"),
+      certify<threshold_backward, kElementwiseNoIntegers>("aten::threshold_backward", "",
+                                                          "1: x <= threshold ? +0 : dy"),
       certify<threshold_backward_out, kElementwiseNoIntegers>("aten::threshold_backward", "grad_input",
-                                      "1: x <= threshold ? +0 : dy"),
+                                                              "1: x <= threshold ? +0 : dy"),
       certify<leaky_relu_backward, kElementwise>("aten::leaky_relu_backward", "", "1: x > 0 ? dy : dy * slope"),
       certify<leaky_relu_backward_out, kElementwise>("aten::leaky_relu_backward", "grad_input",
-                                       "1: x > 0 ? dy : dy * slope"),
+                                                     "1: x > 0 ? dy : dy * slope"),
   };
   add_gradient<Binary::sigmoid_backward>(entries, "2: dy * (y * (1 - y))");
   add_gradient<Binary::tanh_backward>(entries, "2: dy * (1 - y * y)");

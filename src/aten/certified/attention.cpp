@@ -1,6 +1,6 @@
-// scaled_dot_product_attention without gradients: a block of rows at a time, scores and weights never leave the cache. The
-// bits are those of the composition (contract, section 4), which everything else takes: each score is a chain over the
-// width, each weight a softmax over a row, each output a chain over the keys, whichever rows are computed together.
+// scaled_dot_product_attention without gradients: a block of rows at a time, scores and weights never leave the cache.
+// The bits are those of the composition (contract, section 4), which everything else takes: each score is a chain over
+// the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are computed together.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
@@ -9,10 +9,10 @@
 #include <limits>
 #include <optional>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/masked_rows.h"
-#include "aten/certified/tensors.h"
-#include "kernels/cpu/workspace.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/masked_rows.h"
+#include "aten/certified/support/tensors.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/matmul.h"
 #include "kernels/softmax.h"
 #include "kernels/threads.h"
@@ -31,7 +31,8 @@ bool needs_gradient(const Tensor& x) { return at::GradMode::is_enabled() && x.re
 // What the blocked form takes: three float tensors [n, heads, rows, width] on the CPU that agree.
 bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor* x : {&q, &k, &v}) {
-    if (x->dim() != 4 || !x->is_cpu() || x->scalar_type() != at::kFloat || x->numel() == 0 || needs_gradient(*x)) return false;
+    if (x->dim() != 4 || !x->is_cpu() || x->scalar_type() != at::kFloat || x->numel() == 0 || needs_gradient(*x))
+      return false;
     if (x->size(0) != q.size(0) || x->size(1) != q.size(1)) return false;
   }
   return q.size(3) == k.size(3) && k.size(2) == v.size(2);
@@ -79,7 +80,8 @@ struct Attention {
     product.c = scores, product.c_row_stride = keys;
     kernels::matmul(product);
     for (std::int64_t r = 0; causal && r < rows; ++r) {
-      for (std::int64_t j = first + r + 1; j < keys; ++j) scores[r * keys + j] += -std::numeric_limits<float>::infinity();
+      for (std::int64_t j = first + r + 1; j < keys; ++j)
+        scores[r * keys + j] += -std::numeric_limits<float>::infinity();
     }
     kernels::SoftmaxShape shape;
     shape.outer = rows, shape.size = keys, shape.inner = 1;
@@ -96,13 +98,15 @@ struct Attention {
 Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, std::optional<double> scale_given) {
   const double scale = scale_given.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
   const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(std::sqrt(scale)), causal};
-  const std::int64_t heads = q.size(1), together = rows_together(k.size(2)), blocks = (q.size(2) + together - 1) / together;
+  const std::int64_t heads = q.size(1), together = rows_together(k.size(2)),
+                     blocks = (q.size(2) + together - 1) / together;
   const std::int64_t head_size = q.size(2) * v.size(3);
   return write_new({q.size(0), heads, q.size(2), v.size(3)}, [&](float* y) {
     kernels::parallel_for(0, q.size(0) * heads * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t pair = i / blocks, n = pair / heads, head = pair % heads, first = i % blocks * together;
-        attention.block({q, n, head}, {k, n, head}, {v, n, head}, first, std::min(together, q.size(2) - first), y + pair * head_size);
+        attention.block({q, n, head}, {k, n, head}, {v, n, head}, first, std::min(together, q.size(2) - first),
+                        y + pair * head_size);
       }
     });
   });
@@ -118,7 +122,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
 }  // namespace
 
 std::vector<Entry> attention_operators() {
-  return {certify_layer<attention>("aten::scaled_dot_product_attention", "", "4: torch's composition; without gradients in blocks of rows")};
+  return {certify_layer<attention>("aten::scaled_dot_product_attention", "",
+                                   "4: torch's composition; without gradients in blocks of rows")};
 }
 
 }  // namespace isobit::aten

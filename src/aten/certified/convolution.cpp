@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/convolution_plan.h"
-#include "aten/certified/entry.h"
+#include "aten/certified/support/convolution_plan.h"
+#include "aten/certified/support/entry.h"
 #include "aten/refusal.h"
 #include "kernels/reduce.h"
 
@@ -34,7 +34,8 @@ Extent extent_of(const char* op, const Tensor& x, const Tensor& weight, const Op
     return values.size() == 1 ? values[0] : values[d];
   };
   const auto dim = static_cast<std::int64_t>(d) + 2;
-  Extent e{x.size(dim), weight.size(dim), along(options.stride, 1), along(options.padding, 0), along(options.dilation, 1)};
+  Extent e{x.size(dim), weight.size(dim), along(options.stride, 1), along(options.padding, 0),
+           along(options.dilation, 1)};
   TORCH_CHECK(e.stride > 0 && e.dilation > 0 && e.pad >= 0 && e.kernel > 0, op,
               ": strides, dilations and kernel sizes must be positive, padding not negative");
   const std::int64_t reach = e.dilation * (e.kernel - 1) + 1;
@@ -47,8 +48,8 @@ Extent extent_of(const char* op, const Tensor& x, const Tensor& weight, const Op
     e.in = (e.in - 1) * e.stride - 2 * e.pad + reach + more;
     TORCH_CHECK(e.in > 0, op, ": the output of input ", x.sizes(), " and weight ", weight.sizes(), " would be empty");
   } else {
-    TORCH_CHECK(e.in + 2 * e.pad >= reach, op, ": the kernel of weight ", weight.sizes(), " is larger than the padded input ",
-                x.sizes());
+    TORCH_CHECK(e.in + 2 * e.pad >= reach, op, ": the kernel of weight ", weight.sizes(),
+                " is larger than the padded input ", x.sizes());
   }
   return e;
 }
@@ -66,7 +67,8 @@ ConvolutionPlan plan_of(const char* op, const Tensor& x, const Tensor& weight, c
   TORCH_CHECK(x.size(1) == (options.transposed ? s.co : s.ci) && s.co % s.groups == 0, op, ": input ", x.sizes(),
               " does not fit weight ", weight.sizes(), " in ", s.groups, " groups");
   Extent e[3];
-  for (std::int64_t d = 0; d < p.rank; ++d) e[3 - p.rank + d] = extent_of(op, x, weight, options, static_cast<std::size_t>(d));
+  for (std::int64_t d = 0; d < p.rank; ++d)
+    e[3 - p.rank + d] = extent_of(op, x, weight, options, static_cast<std::size_t>(d));
   p.depth = e[0].in, p.kd = e[0].kernel, p.stride_d = e[0].stride, p.pad_d = e[0].pad, p.dilation_d = e[0].dilation;
   s.h = e[1].in, s.kh = e[1].kernel, s.stride_h = e[1].stride, s.pad_h = e[1].pad, s.dilation_h = e[1].dilation;
   s.w = e[2].in, s.kw = e[2].kernel, s.stride_w = e[2].stride, s.pad_w = e[2].pad, s.dilation_w = e[2].dilation;
@@ -80,8 +82,8 @@ Tensor forward(const char* op, const Tensor& input, const Tensor& kernel, const 
   Tensor b;
   if (bias && bias->defined()) {
     require_float(op, *bias);
-    TORCH_CHECK(bias->dim() == 1 && bias->size(0) == (options.transposed ? plan.plane.ci : plan.plane.co), op, ": bias ",
-                bias->sizes(), " does not fit weight ", kernel.sizes());
+    TORCH_CHECK(bias->dim() == 1 && bias->size(0) == (options.transposed ? plan.plane.ci : plan.plane.co), op,
+                ": bias ", bias->sizes(), " does not fit weight ", kernel.sizes());
     b = contiguous(*bias);
   }
   if (!options.transposed) return convolve(plan, x, weight, b);
@@ -94,16 +96,18 @@ Tensor forward(const char* op, const Tensor& input, const Tensor& kernel, const 
   return y;
 }
 
-Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                   IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                   IntArrayRef output_padding, std::int64_t groups) {
-  return forward("aten::convolution", input, weight, bias, {stride, padding, dilation, output_padding, transposed, groups});
+Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                   IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                   std::int64_t groups) {
+  return forward("aten::convolution", input, weight, bias,
+                 {stride, padding, dilation, output_padding, transposed, groups});
 }
-Tensor _convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                    IntArrayRef output_padding, std::int64_t groups, bool /*benchmark*/,
-                    bool /*deterministic*/, bool /*cudnn_enabled*/, bool /*allow_tf32*/) {
-  return forward("aten::_convolution", input, weight, bias, {stride, padding, dilation, output_padding, transposed, groups});
+Tensor _convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                    IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                    std::int64_t groups, bool /*benchmark*/, bool /*deterministic*/, bool /*cudnn_enabled*/,
+                    bool /*allow_tf32*/) {
+  return forward("aten::_convolution", input, weight, bias,
+                 {stride, padding, dilation, output_padding, transposed, groups});
 }
 
 // Section 4 sum over (n, od, oh, ow); dy contiguous.
@@ -118,12 +122,14 @@ Tensor bias_gradient(const Tensor& dy) {
   return write_new({channels}, [&](float* out) { kernels::sum(reduce, dy.const_data_ptr<float>(), out); });
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(
-    const Tensor& grad_output, const Tensor& input, const Tensor& kernel,
-    at::OptionalIntArrayRef /*bias_sizes*/, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-    bool transposed, IntArrayRef output_padding, std::int64_t groups, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input,
+                                                        const Tensor& kernel, at::OptionalIntArrayRef /*bias_sizes*/,
+                                                        IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                                                        bool transposed, IntArrayRef output_padding,
+                                                        std::int64_t groups, std::array<bool, 3> mask) {
   constexpr const char* op = "aten::convolution_backward";
-  const ConvolutionPlan plan = plan_of(op, input, kernel, {stride, padding, dilation, output_padding, transposed, groups});
+  const ConvolutionPlan plan =
+      plan_of(op, input, kernel, {stride, padding, dilation, output_padding, transposed, groups});
   require_float(op, grad_output);
   const at::DimVector expected = transposed ? plan.input_sizes() : plan.output_sizes();
   TORCH_CHECK(grad_output.sizes() == IntArrayRef(expected), op, ": grad_output has sizes ", grad_output.sizes(),
@@ -145,7 +151,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
 }  // namespace
 
 std::vector<Entry> convolution_operators() {
-  constexpr std::string_view order = "3: order (ci, kd, kh, kw), one addition of the bias; transposed: the input gradient's";
+  constexpr std::string_view order =
+      "3: order (ci, kd, kh, kw), one addition of the bias; transposed: the input gradient's";
   return {
       certify<convolution>("aten::convolution", "", order),
       certify<_convolution>("aten::_convolution", "", order),

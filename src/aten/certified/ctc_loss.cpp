@@ -1,6 +1,6 @@
-// Connectionist temporal classification (contract, section 8), a few certified operators a time step for all samples and
-// states together. Graves, Fernandez, Gomez, Schmidhuber ("Connectionist temporal classification", 2006), equations 6
-// to 16, in logarithms.
+// Connectionist temporal classification (contract, section 8), a few certified operators a time step for all samples
+// and states together. Graves, Fernandez, Gomez, Schmidhuber ("Connectionist temporal classification", 2006), equations
+// 6 to 16, in logarithms.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -15,8 +15,8 @@
 #include <limits>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 namespace {
@@ -30,13 +30,13 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 // Of n samples, L = 2 * longest + 1 states: blanks at even places, the targets between them.
 struct States {
-  Tensor x;       // [steps, n, classes]
-  Tensor label;   // [n, L]
-  Tensor emit;    // [steps, n, L], x at the labels
-  Tensor skips;   // [n, L] bool: state s may follow s - 2
-  Tensor steps;   // [n], of each sample
-  Tensor last;    // [n], 2 * length of the target
-  Tensor place;   // [1, L], 0, 1, ...
+  Tensor x;      // [steps, n, classes]
+  Tensor label;  // [n, L]
+  Tensor emit;   // [steps, n, L], x at the labels
+  Tensor skips;  // [n, L] bool: state s may follow s - 2
+  Tensor steps;  // [n], of each sample
+  Tensor last;   // [n], 2 * length of the target
+  Tensor place;  // [1, L], 0, 1, ...
   std::int64_t time, n, size;
 };
 
@@ -48,24 +48,25 @@ States states_of(const char* op, const Tensor& log_probs, const Tensor& targets,
   TORCH_CHECK(s.x.dim() == 3, op, ": [steps, n, classes] expected, got ", log_probs.sizes());
   s.time = s.x.size(0), s.n = s.x.size(1);
   const auto n = static_cast<std::size_t>(s.n);
-  TORCH_CHECK(input_lengths.size() == n && target_lengths.size() == n, op, ": lengths of ", s.n, " samples expected");
+  TORCH_CHECK(input_lengths.size() == n && target_lengths.size() == n, op, ": one length for each of ", s.n,
+              " samples expected");
   TORCH_CHECK(blank >= 0 && blank < s.x.size(2), op, ": blank must be a class, got ", blank);
   std::int64_t longest = 0, total = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    TORCH_CHECK(input_lengths[i] >= 0 && input_lengths[i] <= s.time && target_lengths[i] >= 0, op, ": sample ", i, " has ",
-                input_lengths[i], " of ", s.time, " steps, ", target_lengths[i], " targets");
+    TORCH_CHECK(input_lengths[i] >= 0 && input_lengths[i] <= s.time && target_lengths[i] >= 0, op, ": sample ", i,
+                " has ", input_lengths[i], " of ", s.time, " steps, ", target_lengths[i], " targets");
     longest = std::max(longest, target_lengths[i]), total += target_lengths[i];
   }
   s.size = 2 * longest + 1;
   const Tensor given = targets.to(at::kCPU).to(at::kLong).contiguous();
   const bool rows = given.dim() == 2;
-  TORCH_CHECK(rows ? given.size(0) == s.n && given.size(1) >= longest : given.numel() == total, op, ": targets of sizes ",
-              targets.sizes());
+  TORCH_CHECK(rows ? given.size(0) == s.n && given.size(1) >= longest : given.numel() == total, op,
+              ": the target lengths do not fit targets of sizes ", targets.sizes());
   std::vector<std::int64_t> label(n * static_cast<std::size_t>(s.size), blank);
   const std::int64_t* from = given.const_data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < n; ++i) {
     for (std::int64_t k = 0; k < target_lengths[i]; ++k) {
-      TORCH_CHECK(from[k] >= 0 && from[k] < s.x.size(2), op, ": target ", from[k], " is no class");
+      TORCH_CHECK(from[k] >= 0 && from[k] < s.x.size(2), op, ": target ", from[k], " is not a class");
       label[i * static_cast<std::size_t>(s.size) + static_cast<std::size_t>(2 * k + 1)] = from[k];
     }
     from += rows ? given.size(1) : target_lengths[i];
@@ -115,8 +116,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& log_probs, const Tensor& target
       continue;
     }
     const Tensor& before = alphas.back();
-    alphas.push_back(
-        log_sum(before, moved(s, before, 1), or_nothing(s.skips, moved(s, before, 2))).add(emit));
+    alphas.push_back(log_sum(before, moved(s, before, 1), or_nothing(s.skips, moved(s, before, 2))).add(emit));
   }
   const Tensor alpha = s.time > 0 ? at::stack(alphas, 1) : at::zeros({s.n, 0, s.size}, s.x.options());
   if (s.time == 0) {
@@ -142,7 +142,8 @@ Tensor backward(const Tensor& dy, const Tensor& log_probs, const Tensor& targets
   const Tensor last = s.last.unsqueeze(1), steps = s.steps.unsqueeze(1);
   const Tensor ends = s.place.eq(last).logical_or(s.place.eq(last.sub(1)));
   const Tensor may_skip = at::cat({s.skips.to(at::kLong), at::zeros({s.n, 2}, s.label.options())}, 1)
-                              .narrow(1, 2, s.size).gt(0);  // of the state two further on
+                              .narrow(1, 2, s.size)
+                              .gt(0);  // of the state two further on
   std::vector<Tensor> betas(static_cast<std::size_t>(s.time));
   Tensor after = nothing(s, s.size);
   for (std::int64_t t = s.time - 1; t >= 0; --t) {
@@ -153,8 +154,8 @@ Tensor backward(const Tensor& dy, const Tensor& log_probs, const Tensor& targets
   }
   const Tensor both = log_alpha.transpose(0, 1).add(at::stack(betas, 0)), column = loss.reshape({1, s.n, 1});
   const Tensor share = both.sub(s.emit).add(column).exp().masked_fill(both.eq(kMinusInfinity), 0.0);
-  const Tensor met = at::zeros(s.x.sizes(), s.x.options())
-                         .scatter_add(2, s.label.unsqueeze(0).expand({s.time, s.n, s.size}), share);
+  const Tensor met =
+      at::zeros(s.x.sizes(), s.x.options()).scatter_add(2, s.label.unsqueeze(0).expand({s.time, s.n, s.size}), share);
   Tensor dx = s.x.exp().sub(met).mul(dy.reshape({1, s.n, 1}));
   const double unbounded = zero_infinity ? 0.0 : std::numeric_limits<double>::quiet_NaN();
   dx = dx.masked_fill(column.eq(-kMinusInfinity), unbounded);
@@ -167,22 +168,27 @@ std::vector<std::int64_t> lengths_of(const Tensor& lengths) {
   const std::int64_t* first = host.const_data_ptr<std::int64_t>();
   return {first, first + host.numel()};
 }
-std::tuple<Tensor, Tensor> forward_of_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                                              const Tensor& target_lengths, std::int64_t blank, bool zero_infinity) {
+std::tuple<Tensor, Tensor> forward_of_tensors(const Tensor& log_probs, const Tensor& targets,
+                                              const Tensor& input_lengths, const Tensor& target_lengths,
+                                              std::int64_t blank, bool zero_infinity) {
   return forward(log_probs, targets, lengths_of(input_lengths), lengths_of(target_lengths), blank, zero_infinity);
 }
-Tensor backward_of_tensors(const Tensor& dy, const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                           const Tensor& target_lengths, const Tensor& loss, const Tensor& log_alpha,
-                           std::int64_t blank, bool zero_infinity) {
+Tensor backward_of_tensors(const Tensor& dy, const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& input_lengths, const Tensor& target_lengths, const Tensor& loss,
+                           const Tensor& log_alpha, std::int64_t blank, bool zero_infinity) {
   return backward(dy, log_probs, targets, lengths_of(input_lengths), lengths_of(target_lengths), loss, log_alpha, blank,
                   zero_infinity);
 }
 
 // Stock asks whether another kernel takes over.
 template <int library>
-bool by(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, std::int64_t) { return false; }
+bool by(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, std::int64_t) {
+  return false;
+}
 template <int library>
-bool by_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t) { return false; }
+bool by_of_tensors(const Tensor&, const Tensor&, const Tensor&, const Tensor&, std::int64_t) {
+  return false;
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Distances between the rows of matrices: norms of differences (contract, section 4), as nn.PairwiseDistance composes them.
+// Distances between the rows of matrices: norms of differences (contract, section 4), as nn.PairwiseDistance composes
+// them.
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/triu_indices.h>
@@ -6,8 +7,8 @@
 
 #include <limits>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 namespace {
@@ -35,7 +36,8 @@ constexpr const char* kBackward = "aten::_cdist_backward";
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::optional<std::int64_t> /*mode*/) {
   require_float(kForward, {&a, &b});
-  TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2 && a.size(-1) == b.size(-1), kForward, ": rows of ", a.sizes(), " and ", b.sizes());
+  TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2 && a.size(-1) == b.size(-1), kForward,
+              ": rows of the same length expected, got ", a.sizes(), " and ", b.sizes());
   return norms(a.unsqueeze(-2).sub(b.unsqueeze(-3)), p);
 }
 // The first argument's gradient: the sum over the second's rows. (Autograd asks for the other with both exchanged.)

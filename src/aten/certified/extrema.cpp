@@ -11,8 +11,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/reduction_plan.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/reduction_plan.h"
 
 namespace isobit::aten {
 namespace {
@@ -127,8 +127,7 @@ std::tuple<Tensor, Tensor> max_dim(const Tensor& x, std::int64_t dim, bool keep)
   const OneDimension along(dim);
   return element_at(x, index_of_greatest("aten::max.dim", x, along.list, true), dim, keep);
 }
-std::tuple<Tensor&, Tensor&> max_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value,
-                                         Tensor& index) {
+std::tuple<Tensor&, Tensor&> max_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value, Tensor& index) {
   const auto [v, i] = max_dim(x, dim, keep);
   copy_out(value, v);
   copy_out(index, i);
@@ -140,8 +139,7 @@ std::tuple<Tensor, Tensor> min_dim(const Tensor& x, std::int64_t dim, bool keep)
   const OneDimension along(dim);
   return element_at(x, index_of_greatest("aten::min.dim", x.neg(), along.list, true), dim, keep);
 }
-std::tuple<Tensor&, Tensor&> min_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value,
-                                         Tensor& index) {
+std::tuple<Tensor&, Tensor&> min_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& value, Tensor& index) {
   const auto [v, i] = min_dim(x, dim, keep);
   copy_out(value, v);
   copy_out(index, i);

@@ -1,13 +1,13 @@
-// linalg_qr (contract, section 13), which nn.init.orthogonal_ is made of. Its derivative is PyTorch's formula, which asks
-// for a triangular solver and is refused there.
+// linalg_qr (contract, section 13), which nn.init.orthogonal_ is made of. Its derivative is PyTorch's formula, which
+// asks for a triangular solver and is refused there.
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <string>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "kernels/householder.h"
 
 namespace isobit::aten {
@@ -26,8 +26,8 @@ Tensor new_matrices(const Tensor& like, std::int64_t rows, std::int64_t columns)
 std::tuple<Tensor, Tensor> qr(const Tensor& a, c10::string_view mode) {
   require_float(kQr, a);
   TORCH_CHECK(a.dim() >= 2, kQr, ": a matrix or a batch of them expected, got ", a.sizes());
-  TORCH_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kQr, ": mode must be reduced, complete or r, not ",
-              std::string(mode));
+  TORCH_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kQr,
+              ": mode must be reduced, complete or r, not ", std::string(mode));
   const Tensor rows = contiguous(a);
   const std::int64_t m = a.size(-2), n = a.size(-1), least = std::min(m, n);
   const std::int64_t side = mode == "complete" ? m : least;
@@ -35,7 +35,8 @@ std::tuple<Tensor, Tensor> qr(const Tensor& a, c10::string_view mode) {
   std::int64_t batch = 1;
   for (const std::int64_t size : a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 2))) batch *= size;
   for (std::int64_t b = 0; b < batch; ++b) {
-    kernels::QrProblem p{.m = m, .n = n, .a = rows.const_data_ptr<float>() + b * m * n, .row_stride = n, .column_stride = 1};
+    kernels::QrProblem p{
+        .m = m, .n = n, .a = rows.const_data_ptr<float>() + b * m * n, .row_stride = n, .column_stride = 1};
     if (mode != "r") p.q_columns = side, p.q = q.mutable_data_ptr<float>() + b * m * side;
     p.r_rows = side, p.r = r.mutable_data_ptr<float>() + b * side * n;
     kernels::householder_qr(p);

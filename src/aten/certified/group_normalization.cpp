@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "kernels/group_norm.h"
 
 namespace isobit::aten {
@@ -31,14 +31,20 @@ Tensor values_of(const char* op, const Optional& tensor, std::int64_t count) {
 const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
 float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
 
-Three forward(const char* op, const GroupShape& shape, const Tensor& input, const Optional& weight, const Optional& bias,
-              double eps, at::IntArrayRef statistics) {
+Three forward(const char* op, const GroupShape& shape, const Tensor& input, const Optional& weight,
+              const Optional& bias, double eps, at::IntArrayRef statistics) {
   require_float(op, input);
   const Tensor x = contiguous(input), w = values_of(op, weight, shape.c), b = values_of(op, bias, shape.c);
   const Three results{new_tensor(x.sizes()), new_tensor(statistics), new_tensor(statistics)};
   const auto& [y, mean, invstd] = results;
-  kernels::group_norm({.shape = shape, .x = read(x), .weight = read(w), .bias = read(b), .y = write(y),
-                       .mean = write(mean), .invstd = write(invstd), .eps = eps});
+  kernels::group_norm({.shape = shape,
+                       .x = read(x),
+                       .weight = read(w),
+                       .bias = read(b),
+                       .y = write(y),
+                       .mean = write(mean),
+                       .invstd = write(invstd),
+                       .eps = eps});
   return results;
 }
 
@@ -54,8 +60,14 @@ Three backward(const char* op, const GroupShape& shape, const Tensor& grad_outpu
   if (mask[0]) dx = new_tensor(x.sizes());
   if (mask[1]) dweight = new_tensor(weight_sizes);
   if (mask[2]) dbias = new_tensor(weight_sizes);
-  kernels::group_norm_backward({.shape = shape, .x = read(x), .dy = read(dy), .weight = read(w), .mean = read(mean),
-                                .invstd = read(invstd), .dx = write(dx), .dweight = write(dweight),
+  kernels::group_norm_backward({.shape = shape,
+                                .x = read(x),
+                                .dy = read(dy),
+                                .weight = read(w),
+                                .mean = read(mean),
+                                .invstd = read(invstd),
+                                .dx = write(dx),
+                                .dweight = write(dweight),
                                 .dbias = write(dbias)});
   return {dx, dweight, dbias};
 }
@@ -72,7 +84,8 @@ GroupShape layer_shape(const char* op, const Tensor& x, at::IntArrayRef normaliz
   return shape;
 }
 
-Three layer_norm(const Tensor& x, at::IntArrayRef normalized, const Optional& weight, const Optional& bias, double eps) {
+Three layer_norm(const Tensor& x, at::IntArrayRef normalized, const Optional& weight, const Optional& bias,
+                 double eps) {
   const GroupShape shape = layer_shape(kLayer, x, normalized);
   at::DimVector statistics(x.sizes());
   for (std::size_t d = statistics.size() - normalized.size(); d < statistics.size(); ++d) statistics[d] = 1;

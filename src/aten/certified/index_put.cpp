@@ -1,25 +1,23 @@
-// index_put_ and index_copy: writes are in order, so that the last one to a place stays: stock's on the CPU, ours on a device.
-// Sums of floats are additions by index (contract, section 4), which the gradient of x[index] asks for. Bags of embeddings,
-// sums and means.
+// index_put_, index_copy and put_: writes are in order, so that the last one to a place stays: stock's on the CPU, ours
+// on a device. Sums of floats are additions by index (contract, section 4), which the gradient of x[index] asks for.
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_index_put_impl_native.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
 
+#include <algorithm>
 #include <optional>
-#include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/indexed_plan.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/indexed_plan.h"
 #include "aten/deterministic_writes.h"
 #include "aten/device_work.h"
-#include "aten/refusal.h"
 #include "aten/subnormals.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
-using Optional = std::optional<Tensor>;
 using Indices = c10::List<std::optional<Tensor>>;
 
 constexpr const char* kPut = "aten::_index_put_impl_";
@@ -105,8 +103,8 @@ void write_on_device(const Tensor& self, const Places& places, const Tensor& giv
 // x[mask] = a number.
 bool fill_by_mask(Tensor& self, const Indices& indices, const Tensor& values) {
   const std::optional<Tensor> mask = indices.size() == 1 ? indices.get(0) : std::nullopt;
-  if (values.numel() != 1 || !mask || !mask->defined() || mask->scalar_type() != at::kBool || mask->dim() > self.dim() ||
-      mask->sizes() != self.sizes().slice(0, static_cast<std::size_t>(mask->dim()))) {
+  if (values.numel() != 1 || !mask || !mask->defined() || mask->scalar_type() != at::kBool ||
+      mask->dim() > self.dim() || mask->sizes() != self.sizes().slice(0, static_cast<std::size_t>(mask->dim()))) {
     return false;
   }
   at::DimVector sizes(mask->sizes());
@@ -117,12 +115,12 @@ bool fill_by_mask(Tensor& self, const Indices& indices, const Tensor& values) {
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe);
 constexpr DeviceRules kHostValue{DeviceIntegers::ours, true};
-using PutOnDevice = DeviceKernel<index_put, kHostValue>;
 
 void put_on_device(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
   if (accumulates) {  // integers: exact in any order
-    PutOnDevice::stock.kernel.call<Tensor&, Tensor&, const Indices&, const Tensor&, bool, bool>(
-        *PutOnDevice::stock.handle, c10::DispatchKeySet(c10::DispatchKey::CUDA), self, indices, values, true, unsafe);
+    const StockKernel& stock = stock_kernel<index_put, kHostValue>;
+    stock.kernel.call<Tensor&, Tensor&, const Indices&, const Tensor&, bool, bool>(
+        *stock.handle, c10::DispatchKeySet(c10::DispatchKey::CUDA), self, indices, values, true, unsafe);
     return;
   }
   TORCH_CHECK_INDEX(self.scalar_type() == values.scalar_type(), kPut, ": writes ", values.scalar_type(), " into ",
@@ -154,7 +152,8 @@ Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bo
 Tensor index_copy(const Tensor& self, std::int64_t given_dim, const Tensor& index, const Tensor& source) {
   constexpr const char* op = "aten::index_copy";
   const std::int64_t dim = at::maybe_wrap_dim(given_dim, self.dim());
-  const Tensor there = self.dim() == 0 ? self.unsqueeze(0) : self, rows = source.dim() == 0 ? source.unsqueeze(0) : source;
+  const Tensor there = self.dim() == 0 ? self.unsqueeze(0) : self,
+               rows = source.dim() == 0 ? source.unsqueeze(0) : source;
   at::DimVector shape(there.sizes());
   shape[dim] = index.numel();
   TORCH_CHECK_INDEX(index.dim() <= 1, op, ": the index has ", index.dim(), " dimensions, not one");
@@ -179,76 +178,29 @@ Tensor& index_copy_out(const Tensor& self, std::int64_t dim, const Tensor& index
   return out;
 }
 
-// ---- bags of embeddings
+// ---- put: places in row-major order, the last of two at one place, or their sum by scatter
 
-enum class Mode { sum = 0, mean = 1, maximum = 2 };
-constexpr const char* kBag = "aten::_embedding_bag";
-using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-
-// Result, the bag of each index, the number of indices in each bag (padding apart), and what only maxima use.
-Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tensor& given_offsets,
-                   bool /*scale_by_frequency*/, std::int64_t given_mode, bool sparse, const Optional& factors,
-                   bool includes_last, std::int64_t padding) {
-  require_float(kBag, weight);
-  const auto mode = static_cast<Mode>(given_mode);
-  if (mode == Mode::maximum || sparse) refuse(kBag, "is certified for dense sums and means only", "use mode sum or mean");
-  const bool weighted = factors && factors->defined();
-  TORCH_CHECK(!weighted || mode == Mode::sum, kBag, ": per_sample_weights are for sums");
-  const Tensor indices = on_host(given_indices), offsets = on_host(given_offsets);
-  check_index(kBag, indices, weight.size(0));
-  const std::int64_t n = indices.numel(), bags = offsets.numel() - (includes_last ? 1 : 0);
-  const Tensor bag = host_integers(n), size = host_integers(bags);
-  const Tensor begin = host_integers(bags + 1), order = host_integers(n);
-  const std::int64_t* const at = offsets.const_data_ptr<std::int64_t>();
-  const std::int64_t* const index = indices.const_data_ptr<std::int64_t>();
-  std::int64_t* const to = order.mutable_data_ptr<std::int64_t>();
-  std::int64_t* const start = begin.mutable_data_ptr<std::int64_t>();
-  start[0] = 0;
-  for (std::int64_t b = 0; b < bags; ++b) {
-    const std::int64_t end = b + 1 < offsets.numel() ? at[b + 1] : n;
-    TORCH_CHECK(at[b] >= 0 && at[b] <= end && end <= n && at[0] == 0, kBag, ": offsets ", given_offsets,
-                " do not ascend from 0 to at most ", n);
-    start[b + 1] = start[b];
-    for (std::int64_t k = at[b]; k < end; ++k) {
-      bag.mutable_data_ptr<std::int64_t>()[k] = b;
-      if (index[k] != padding) to[start[b + 1]++] = weighted ? k : index[k];
-    }
-    size.mutable_data_ptr<std::int64_t>()[b] = start[b + 1] - start[b];
-  }
-  // Weighted: the rows are multiplied first, one rounding each.
-  Tensor source = contiguous(weight);
-  if (weighted) source = contiguous(weight.index_select(0, given_indices).mul(factors->unsqueeze(1)));
-  const IndexedPlan plan = plan_of_lists(begin, order);
-  const Tensor y = new_tensor({bags, weight.size(1)});
-  y.zero_();
-  kernels::indexed_add(plan.occurrences(), 1, source.size(0), weight.size(1), 1.0f, source.const_data_ptr<float>(),
-                       y.mutable_data_ptr<float>());
-  const c10::Device device = weight.device();
-  const Tensor sizes = size.to(device);
-  if (mode == Mode::mean) y.div_(sizes.clamp_min(1).to(at::kFloat).unsqueeze(1));
-  return {y, bag.to(device), sizes, new_tensor({0}, at::kLong)};
+// A scatter whose last write to a place wins, whatever the device: the writes are sorted out on the host.
+Tensor last_written(const Tensor& flat, const Tensor& place, const Tensor& from) {
+  if (from.numel() == 0) return flat;
+  const Tensor to = on_host(place), winner = host_integers(flat.numel());
+  check_index("aten::put_", to, flat.numel());
+  std::int64_t* const last = winner.mutable_data_ptr<std::int64_t>();
+  std::fill_n(last, flat.numel(), -1);
+  for (std::int64_t k = 0; k < to.numel(); ++k) last[to.const_data_ptr<std::int64_t>()[k]] = k;
+  const Tensor chosen = winner.to(flat.device());
+  return at::where(chosen.ge(0), from.index_select(0, chosen.clamp_min(0)), flat);
 }
-
-Tensor embedding_bag_backward(const Tensor& grad_output, const Tensor& indices, const Tensor& bag, const Tensor& sizes,
-                              const Tensor& /*maximum*/, std::int64_t rows, bool scale_by_frequency,
-                              std::int64_t given_mode, const Optional& factors, std::int64_t padding) {
-  constexpr const char* op = "aten::_embedding_bag_dense_backward";
-  require_float(op, grad_output);
-  const auto mode = static_cast<Mode>(given_mode);
-  if (mode == Mode::maximum) refuse(op, "is certified for sums and means only", "use mode sum or mean");
-  Tensor dy = grad_output;
-  if (mode == Mode::mean) dy = dy.div(sizes.clamp_min(1).to(at::kFloat).unsqueeze(1));
-  dy = dy.index_select(0, bag);
-  if (factors && factors->defined()) dy = dy.mul(factors->unsqueeze(1));
-  return row_gradients(op, contiguous(dy), on_host(indices).flatten(), rows, padding, scale_by_frequency);
-}
-
-// Stock's loop over the two kinds of gradient; sparse ones are not certified. The offsets are in `bag` already.
-Tensor any_embedding_bag_backward(const Tensor& dy, const Tensor& indices, const Tensor& /*offsets*/, const Tensor& bag,
-                                  const Tensor& sizes, const Tensor& maximum, std::int64_t rows, bool scale_by_frequency,
-                                  std::int64_t mode, bool sparse, const Optional& factors, std::int64_t padding) {
-  if (sparse) refuse("aten::_embedding_bag_backward", "is certified for dense gradients only", "use sparse=False");
-  return embedding_bag_backward(dy, indices, bag, sizes, maximum, rows, scale_by_frequency, mode, factors, padding);
+Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  TORCH_CHECK(index.numel() == source.numel() && source.scalar_type() == self.scalar_type(),
+              "aten::put_: ", source.numel(), " values for ", index.numel(),
+              " indices; as many of the tensor's type expected");
+  const Tensor flat = self.reshape({-1}), from = source.reshape({-1}), given = index.reshape({-1});
+  const Tensor place = at::where(given.lt(0), given.add(flat.numel()), given);
+  const Tensor result = accumulate                    ? flat.scatter_add(0, place, from)
+                        : working_device() != nullptr ? last_written(flat, place, from)
+                                                      : flat.scatter(0, place, from);
+  return self.copy_(result.view(self.sizes()));
 }
 
 }  // namespace
@@ -261,10 +213,7 @@ std::vector<Entry> index_put_operators() {
       certify_on_device<index_copy>("aten::index_copy", "", last),
       certify_on_device<index_copy_>("aten::index_copy_", "", last),
       certify_on_device<index_copy_out>("aten::index_copy", "out", last),
-      certify<embedding_bag>(kBag, "", ordered),
-      certify<embedding_bag>("aten::_embedding_bag_forward_only", "", ordered),
-      certify<any_embedding_bag_backward>("aten::_embedding_bag_backward", "", ordered),
-      certify<embedding_bag_backward>("aten::_embedding_bag_dense_backward", "", ordered),
+      certify<put_>("aten::put_", "", "4: writes in ascending order, or a scatter's sums"),
   };
 }
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 namespace {
@@ -51,8 +51,8 @@ Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const 
 }
 
 void check_targets(const char* op, const Problem& problem, std::int64_t bad_row) {
-  TORCH_CHECK_INDEX(bad_row < 0, op, ": target ", problem.target.flatten()[bad_row].item<std::int64_t>(),
-                    " of row ", bad_row, " is out of bounds for ", problem.shape.classes, " classes");
+  TORCH_CHECK_INDEX(bad_row < 0, op, ": target ", problem.target.flatten()[bad_row].item<std::int64_t>(), " of row ",
+                    bad_row, " is out of bounds for ", problem.shape.classes, " classes");
 }
 
 at::DimVector loss_sizes(const Tensor& x, std::int64_t reduction) {
@@ -60,21 +60,20 @@ at::DimVector loss_sizes(const Tensor& x, std::int64_t reduction) {
   return {x.size(0)};
 }
 
-std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& target,
-                                   const std::optional<Tensor>& weight, std::int64_t reduction,
-                                   std::int64_t ignore_index) {
+std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight,
+                                   std::int64_t reduction, std::int64_t ignore_index) {
   const Problem problem = problem_of(kForward, input, target, weight, reduction, ignore_index);
   const Tensor x = contiguous(input);
   Tensor loss = new_tensor(loss_sizes(input, reduction)), total = new_tensor({});
-  check_targets(kForward, problem,
-                kernels::nll_forward(problem.shape, x.const_data_ptr<float>(),
-                                     problem.target.const_data_ptr<std::int64_t>(), problem.weights(),
-                                     loss.mutable_data_ptr<float>(), total.mutable_data_ptr<float>()));
+  check_targets(
+      kForward, problem,
+      kernels::nll_forward(problem.shape, x.const_data_ptr<float>(), problem.target.const_data_ptr<std::int64_t>(),
+                           problem.weights(), loss.mutable_data_ptr<float>(), total.mutable_data_ptr<float>()));
   return {loss, total};
 }
-std::tuple<Tensor&, Tensor&> forward_out(const Tensor& input, const Tensor& target,
-                                         const std::optional<Tensor>& weight, std::int64_t reduction,
-                                         std::int64_t ignore_index, Tensor& loss, Tensor& total) {
+std::tuple<Tensor&, Tensor&> forward_out(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight,
+                                         std::int64_t reduction, std::int64_t ignore_index, Tensor& loss,
+                                         Tensor& total) {
   require_float(kForward, {&loss, &total});
   const auto [l, t] = forward(input, target, weight, reduction, ignore_index);
   copy_out(loss, l);
@@ -82,24 +81,22 @@ std::tuple<Tensor&, Tensor&> forward_out(const Tensor& input, const Tensor& targ
   return {loss, total};
 }
 
-Tensor backward(const Tensor& grad_output, const Tensor& x, const Tensor& target,
-                const std::optional<Tensor>& weight, std::int64_t reduction, std::int64_t ignore_index,
-                const Tensor& total_weight) {
+Tensor backward(const Tensor& grad_output, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
+                std::int64_t reduction, std::int64_t ignore_index, const Tensor& total_weight) {
   require_float(kBackward, {&grad_output, &total_weight});
   const Problem problem = problem_of(kBackward, x, target, weight, reduction, ignore_index);
-  TORCH_CHECK(grad_output.numel() == (problem.shape.reduction == Reduction::none ? problem.shape.n : 1),
-              kBackward, ": grad_output has sizes ", grad_output.sizes());
+  TORCH_CHECK(grad_output.numel() == (problem.shape.reduction == Reduction::none ? problem.shape.n : 1), kBackward,
+              ": grad_output has sizes ", grad_output.sizes());
   const Tensor dy = contiguous(grad_output);
   return write_new(x.sizes(), [&](float* dx) {
-    check_targets(kBackward, problem,
-                  kernels::nll_backward(problem.shape, dy.const_data_ptr<float>(),
-                                        problem.target.const_data_ptr<std::int64_t>(), problem.weights(),
-                                        total_weight.const_data_ptr<float>(), dx));
+    check_targets(
+        kBackward, problem,
+        kernels::nll_backward(problem.shape, dy.const_data_ptr<float>(), problem.target.const_data_ptr<std::int64_t>(),
+                              problem.weights(), total_weight.const_data_ptr<float>(), dx));
   });
 }
-Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target,
-                     const std::optional<Tensor>& weight, std::int64_t reduction, std::int64_t ignore_index,
-                     const Tensor& total_weight, Tensor& dx) {
+Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
+                     std::int64_t reduction, std::int64_t ignore_index, const Tensor& total_weight, Tensor& dx) {
   require_float(kBackward, dx);
   copy_out(dx, backward(dy, x, target, weight, reduction, ignore_index, total_weight));
   return dx;
@@ -126,8 +123,7 @@ Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std
   const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
   return difference.mul(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0).mul(dy);
 }
-Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction,
-                         Tensor& out) {
+Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
   require_float("aten::mse_loss_backward", out);
   copy_out(out, mse_backward(dy, x, target, reduction));
   return out;

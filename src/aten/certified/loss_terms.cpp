@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/pointwise.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
 #include "kernels/activation.h"
 #include "kernels/loss.h"
@@ -59,8 +59,10 @@ Tensor smooth_l1(const Tensor& x, const Tensor& target, std::int64_t reduction, 
 Tensor& smooth_l1_out(const Tensor& x, const Tensor& target, std::int64_t reduction, double beta, Tensor& out) {
   return give("aten::smooth_l1_loss", out, smooth_l1(x, target, reduction, beta));
 }
-Tensor smooth_l1_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, double beta) {
-  return term_gradient("aten::smooth_l1_loss_backward", TernaryWith::smooth_l1_backward, beta, dy, x, target, reduction);
+Tensor smooth_l1_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction,
+                          double beta) {
+  return term_gradient("aten::smooth_l1_loss_backward", TernaryWith::smooth_l1_backward, beta, dy, x, target,
+                       reduction);
 }
 Tensor& smooth_l1_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction,
                                double beta, Tensor& dx) {
@@ -150,8 +152,8 @@ Tensor as_rows(const Tensor& x) { return x.dim() == 2 ? x : x.reshape({1, x.nume
 struct Margins {
   Tensor index, z, weight;  // [n, 1]; [n, classes], +0 at the target; [n, 1] or undefined
 };
-Margins margins(const char* op, const Tensor& given_x, const Tensor& given_target, const Scalar& p, const Scalar& margin,
-                const Optional& weight) {
+Margins margins(const char* op, const Tensor& given_x, const Tensor& given_target, const Scalar& p,
+                const Scalar& margin, const Optional& weight) {
   require_float(op, given_x);
   TORCH_CHECK(p.toDouble() == 1 || p.toDouble() == 2, op, ": p is 1 or 2");
   TORCH_CHECK(given_x.dim() <= 2, op, ": [n, classes] expected, got ", given_x.sizes());
@@ -161,8 +163,8 @@ Margins margins(const char* op, const Tensor& given_x, const Tensor& given_targe
   const Tensor z = x.sub(x.gather(1, index)).add(margin).clamp_min(0).scatter(1, index, 0.0);
   return {index, z, weight && weight->defined() ? weight->index_select(0, index.flatten()).unsqueeze(1) : Tensor()};
 }
-Tensor multi_margin(const Tensor& x, const Tensor& target, const Scalar& p, const Scalar& margin, const Optional& weight,
-                    std::int64_t reduction) {
+Tensor multi_margin(const Tensor& x, const Tensor& target, const Scalar& p, const Scalar& margin,
+                    const Optional& weight, std::int64_t reduction) {
   const Margins m = margins("aten::multi_margin_loss", x, target, p, margin, weight);
   Tensor terms = p.toDouble() == 2 ? m.z.square() : m.z;
   if (m.weight.defined()) terms = terms.mul(m.weight);
@@ -209,7 +211,8 @@ Labels labels(const char* op, const Tensor& given_x, const Tensor& given_target)
   l.valid = valid.to(at::kFloat);
   l.is_target = at::zeros_like(target).scatter_add(1, l.index, valid).gt(0).to(at::kFloat);
   const Tensor difference = l.x.gather(1, l.index).unsqueeze(2).sub(l.x.unsqueeze(1));
-  l.hinge = difference.neg().add(1.0).clamp_min(0).mul(l.valid.unsqueeze(2)).mul(l.is_target.neg().add(1.0).unsqueeze(1));
+  l.hinge =
+      difference.neg().add(1.0).clamp_min(0).mul(l.valid.unsqueeze(2)).mul(l.is_target.neg().add(1.0).unsqueeze(1));
   return l;
 }
 std::tuple<Tensor, Tensor> multilabel(const Tensor& x, const Tensor& target, std::int64_t reduction) {
@@ -242,7 +245,8 @@ Tensor& multilabel_backward_out(const Tensor& dy, const Tensor& x, const Tensor&
 
 std::vector<Entry> loss_term_operators() {
   constexpr std::string_view smooth = "10: z = abs(x - t); z < beta ? ((0.5 * z) * z) / beta : z - 0.5 * beta";
-  constexpr std::string_view huber_section = "10: z = abs(x - t); z <= delta ? (0.5 * z) * z : delta * (z - 0.5 * delta)";
+  constexpr std::string_view huber_section =
+      "10: z = abs(x - t); z <= delta ? (0.5 * z) * z : delta * (z - 0.5 * delta)";
   constexpr std::string_view bce_section = "10: (t - 1) * max(log1p(-x), -100) - t * max(log(x), -100)";
   constexpr std::string_view rows = "8: nll_loss of the rows (n, h, w)";
   constexpr std::string_view margin = "8: max(0, x - x[t] + margin)^p over the other classes, section 4 sums";

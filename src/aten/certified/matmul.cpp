@@ -12,8 +12,8 @@
 #include <ATen/ops/dot_native.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "aten/device_work.h"
 
 namespace isobit::aten {
@@ -28,9 +28,7 @@ using kernels::MatmulProblem;
 bool by_stock(const Tensor& a) { return is_integral(a) && working_device() == nullptr; }
 
 MatmulOperand matrix(const Tensor& t) { return {t.const_data_ptr<float>(), 0, t.stride(0), t.stride(1)}; }
-MatmulOperand matrices(const Tensor& t) {
-  return {t.const_data_ptr<float>(), t.stride(0), t.stride(1), t.stride(2)};
-}
+MatmulOperand matrices(const Tensor& t) { return {t.const_data_ptr<float>(), t.stride(0), t.stride(1), t.stride(2)}; }
 
 // The addend's strides broadcast to `sizes` (two or three dimensions).
 MatmulOperand broadcast_addend(const char* op, const Tensor& t, at::IntArrayRef sizes) {
@@ -39,8 +37,7 @@ MatmulOperand broadcast_addend(const char* op, const Tensor& t, at::IntArrayRef 
   std::int64_t strides[3] = {0, 0, 0};  // batch, row, column
   for (std::int64_t back = 1; back <= t.dim(); ++back) {
     const std::int64_t size = t.size(t.dim() - back), wanted = sizes[rank - back];
-    TORCH_CHECK(size == wanted || size == 1, op, ": the addend of sizes ", t.sizes(),
-                " does not broadcast to ", sizes);
+    TORCH_CHECK(size == wanted || size == 1, op, ": the addend of sizes ", t.sizes(), " does not broadcast to ", sizes);
     strides[3 - back] = size == 1 ? 0 : t.stride(t.dim() - back);
   }
   return {t.const_data_ptr<float>(), strides[0], strides[1], strides[2]};
@@ -55,8 +52,8 @@ void multiply(MatmulProblem problem, float* c) {
   kernels::matmul(problem);
 }
 
-void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at::IntArrayRef sizes,
-                const Scalar& beta, const Scalar& alpha) {
+void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at::IntArrayRef sizes, const Scalar& beta,
+                const Scalar& alpha) {
   problem.alpha = to_float(alpha);
   problem.beta = to_float(beta);
   const MatmulOperand operand = broadcast_addend(op, addend, sizes);
@@ -67,7 +64,7 @@ void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at
 
 MatmulProblem mm_problem(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2, op, ": matrices expected, got ", a.sizes(), " and ", b.sizes());
-  TORCH_CHECK(a.size(1) == b.size(0), op, ": can not multiply ", a.sizes(), " by ", b.sizes());
+  TORCH_CHECK(a.size(1) == b.size(0), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
   require_float(op, {&a, &b});
   MatmulProblem problem;
   problem.m = a.size(0), problem.n = b.size(1), problem.k = a.size(1);
@@ -83,12 +80,11 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 Tensor& mm_out(const Tensor& a, const Tensor& b, Tensor& out) {
   if (by_stock(a)) return at::cpu::mm_out(out, a, b);
   const MatmulProblem problem = mm_problem("aten::mm.out", a, b);
-  return write_out("aten::mm.out", out, {problem.m, problem.n}, {&a, &b},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::mm.out", out, {problem.m, problem.n}, {&a, &b}, [&](float* c) { multiply(problem, c); });
 }
 
-MatmulProblem addmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b,
-                            const Scalar& beta, const Scalar& alpha) {
+MatmulProblem addmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                            const Scalar& alpha) {
   MatmulProblem problem = mm_problem(op, a, b);
   require_float(op, self);
   set_addend(op, problem, self, {problem.m, problem.n}, beta, alpha);
@@ -100,8 +96,8 @@ Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar&
   const MatmulProblem problem = addmm_problem("aten::addmm", self, a, b, beta, alpha);
   return write_new({problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
-Tensor& addmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-                  const Scalar& alpha, Tensor& out) {
+Tensor& addmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
+                  Tensor& out) {
   if (by_stock(a)) return at::cpu::addmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = addmm_problem("aten::addmm.out", self, a, b, beta, alpha);
   return write_out("aten::addmm.out", out, {problem.m, problem.n}, {&self, &a, &b},
@@ -116,10 +112,8 @@ Tensor& addmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& bet
 // ---- bmm
 
 MatmulProblem bmm_problem(const char* op, const Tensor& a, const Tensor& b) {
-  TORCH_CHECK(a.dim() == 3 && b.dim() == 3, op, ": batches of matrices expected, got ", a.sizes(), " and ",
-              b.sizes());
-  TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1), op, ": can not multiply ", a.sizes(), " by ",
-              b.sizes());
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3, op, ": batches of matrices expected, got ", a.sizes(), " and ", b.sizes());
+  TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
   require_float(op, {&a, &b});
   MatmulProblem problem;
   problem.batch = a.size(0), problem.m = a.size(1), problem.n = b.size(2), problem.k = a.size(2);
@@ -139,31 +133,29 @@ Tensor& bmm_out(const Tensor& a, const Tensor& b, Tensor& out) {
                    [&](float* c) { multiply(problem, c); });
 }
 
-MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b,
-                              const Scalar& beta, const Scalar& alpha) {
+MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                              const Scalar& alpha) {
   MatmulProblem problem = bmm_problem(op, a, b);
   require_float(op, self);
   set_addend(op, problem, self, {problem.batch, problem.m, problem.n}, beta, alpha);
   return problem;
 }
 
-Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-               const Scalar& alpha) {
+Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   if (by_stock(a)) return at::cpu::baddbmm(self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm", self, a, b, beta, alpha);
   return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
 }
-Tensor& baddbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-                    const Scalar& alpha, Tensor& out) {
+Tensor& baddbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
+                    Tensor& out) {
   if (by_stock(a)) return at::cpu::baddbmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm.out", self, a, b, beta, alpha);
   return write_out("aten::baddbmm.out", out, {problem.batch, problem.m, problem.n}, {&self, &a, &b},
                    [&](float* c) { multiply(problem, c); });
 }
 Tensor& baddbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-  TORCH_CHECK(
-      a.dim() == 3 && b.dim() == 3 && self.sizes() == at::IntArrayRef({a.size(0), a.size(1), b.size(2)}),
-      "aten::baddbmm_: self has sizes ", self.sizes(), ", not those of the product");
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && self.sizes() == at::IntArrayRef({a.size(0), a.size(1), b.size(2)}),
+              "aten::baddbmm_: self has sizes ", self.sizes(), ", not those of the product");
   return baddbmm_out(self, a, b, beta, alpha, self);
 }
 
@@ -174,7 +166,7 @@ struct Flattened {
 };
 Flattened flatten_batch(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1), op,
-              ": can not multiply ", a.sizes(), " by ", b.sizes());
+              ": cannot multiply ", a.sizes(), " by ", b.sizes());
   const std::int64_t k = a.size(0) * a.size(2);
   return {a.permute({1, 0, 2}).reshape({a.size(1), k}), b.reshape({k, b.size(2)})};
 }
@@ -184,8 +176,8 @@ Tensor addbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar
   const Flattened flat = flatten_batch("aten::addbmm", a, b);
   return addmm(self, flat.a, flat.b, beta, alpha);
 }
-Tensor& addbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-                   const Scalar& alpha, Tensor& out) {
+Tensor& addbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
+                   Tensor& out) {
   if (by_stock(a)) return at::native::addbmm_out(self, a, b, beta, alpha, out);
   const Flattened flat = flatten_batch("aten::addbmm.out", a, b);
   const MatmulProblem problem = addmm_problem("aten::addbmm.out", self, flat.a, flat.b, beta, alpha);
@@ -199,8 +191,8 @@ Tensor& addbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& be
 // ---- matrix-vector products and dots: matrices of one column, one row
 
 MatmulProblem mv_problem(const char* op, const Tensor& a, const Tensor& x) {
-  TORCH_CHECK(a.dim() == 2 && x.dim() == 1 && a.size(1) == x.size(0), op, ": can not multiply ", a.sizes(),
-              " by ", x.sizes());
+  TORCH_CHECK(a.dim() == 2 && x.dim() == 1 && a.size(1) == x.size(0), op, ": cannot multiply ", a.sizes(), " by ",
+              x.sizes());
   require_float(op, {&a, &x});
   MatmulProblem problem;
   problem.m = a.size(0), problem.n = 1, problem.k = a.size(1);
@@ -209,8 +201,8 @@ MatmulProblem mv_problem(const char* op, const Tensor& a, const Tensor& x) {
   return problem;
 }
 
-MatmulProblem addmv_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& x,
-                            const Scalar& beta, const Scalar& alpha) {
+MatmulProblem addmv_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta,
+                            const Scalar& alpha) {
   MatmulProblem problem = mv_problem(op, a, x);
   require_float(op, self);
   set_addend(op, problem, self, {1, problem.m}, beta, alpha);
@@ -223,12 +215,11 @@ Tensor addmv(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar&
   const MatmulProblem problem = addmv_problem("aten::addmv", self, a, x, beta, alpha);
   return write_new({problem.m}, [&](float* c) { multiply(problem, c); });
 }
-Tensor& addmv_out(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta,
-                  const Scalar& alpha, Tensor& out) {
+Tensor& addmv_out(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha,
+                  Tensor& out) {
   if (by_stock(a)) return at::cpu::addmv_out(out, self, a, x, beta, alpha);
   const MatmulProblem problem = addmv_problem("aten::addmv.out", self, a, x, beta, alpha);
-  return write_out("aten::addmv.out", out, {problem.m}, {&self, &a, &x},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::addmv.out", out, {problem.m}, {&self, &a, &x}, [&](float* c) { multiply(problem, c); });
 }
 Tensor& addmv_(Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha) {
   TORCH_CHECK(a.dim() == 2 && self.sizes() == at::IntArrayRef({a.size(0)}), "aten::addmv_: self has sizes ",
@@ -248,8 +239,8 @@ Tensor& mv_out(const Tensor& a, const Tensor& x, Tensor& out) {
 
 Tensor dot(const Tensor& a, const Tensor& b) {
   if (by_stock(a)) return at::native::dot(a, b);
-  TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.size(0) == b.size(0), "aten::dot: can not multiply ",
-              a.sizes(), " by ", b.sizes());
+  TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.size(0) == b.size(0), "aten::dot: cannot multiply ", a.sizes(), " by ",
+              b.sizes());
   require_float("aten::dot", {&a, &b});
   MatmulProblem problem;
   problem.m = 1, problem.n = 1, problem.k = a.size(0);
@@ -265,8 +256,8 @@ Tensor addr(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& 
   require_float("aten::addr", {&self, &x, &y});
   return addmm(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha);
 }
-Tensor& addr_out(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
-                 const Scalar& alpha, Tensor& out) {
+Tensor& addr_out(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta, const Scalar& alpha,
+                 Tensor& out) {
   TORCH_CHECK(x.dim() == 1 && y.dim() == 1, "aten::addr.out: vectors expected");
   require_float("aten::addr.out", {&self, &x, &y});
   return addmm_out(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha, out);

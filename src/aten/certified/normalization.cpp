@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "kernels/batch_norm.h"
 
 namespace isobit::aten {
@@ -36,9 +36,7 @@ Tensor channel_values(const char* op, const Optional& tensor, const ChannelShape
   TORCH_CHECK(tensor->numel() == shape.c, op, ": ", shape.c, " values expected, got sizes ", tensor->sizes());
   return contiguous(*tensor);
 }
-const float* read(const Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
-}
+const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
 float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
 
 struct Results {
@@ -46,8 +44,8 @@ struct Results {
 };
 
 Results forward(const char* op, const Tensor& input, const Optional& weight, const Optional& bias,
-                const Optional& running_mean, const Optional& running_variance, bool training,
-                double momentum, double eps) {
+                const Optional& running_mean, const Optional& running_variance, bool training, double momentum,
+                double eps) {
   kernels::BatchNormForward problem;
   problem.shape = shape_of(op, input);
   TORCH_CHECK(training || (given(running_mean) && given(running_variance)), op,
@@ -67,8 +65,7 @@ Results forward(const char* op, const Tensor& input, const Optional& weight, con
   problem.momentum = momentum, problem.eps = eps;
   training ? kernels::batch_norm_training(problem) : kernels::batch_norm_inference(problem);
   if (training && mean.defined() && !mean.is_same(*running_mean)) running_mean->copy_(mean);
-  if (training && variance.defined() && !variance.is_same(*running_variance))
-    running_variance->copy_(variance);
+  if (training && variance.defined() && !variance.is_same(*running_variance)) running_variance->copy_(variance);
   return results;
 }
 
@@ -85,67 +82,62 @@ Three as_tuple(Results results) { return {results.y, results.saved_mean, results
 
 Three native(const Tensor& x, const Optional& weight, const Optional& bias, const Optional& running_mean,
              const Optional& running_variance, bool training, double momentum, double eps) {
-  return as_tuple(
-      forward(kForward, x, weight, bias, running_mean, running_variance, training, momentum, eps));
+  return as_tuple(forward(kForward, x, weight, bias, running_mean, running_variance, training, momentum, eps));
 }
-std::tuple<Tensor&, Tensor&, Tensor&> native_out(const Tensor& x, const Optional& weight,
-                                                 const Optional& bias, const Optional& running_mean,
-                                                 const Optional& running_variance, bool training,
-                                                 double momentum, double eps, Tensor& y, Tensor& mean,
+std::tuple<Tensor&, Tensor&, Tensor&> native_out(const Tensor& x, const Optional& weight, const Optional& bias,
+                                                 const Optional& running_mean, const Optional& running_variance,
+                                                 bool training, double momentum, double eps, Tensor& y, Tensor& mean,
                                                  Tensor& invstd) {
-  return give(forward(kForward, x, weight, bias, running_mean, running_variance, training, momentum, eps), y,
-              mean, invstd);
+  return give(forward(kForward, x, weight, bias, running_mean, running_variance, training, momentum, eps), y, mean,
+              invstd);
 }
 
 Three legit(const Tensor& x, const Optional& weight, const Optional& bias, Tensor& running_mean,
             Tensor& running_variance, bool training, double momentum, double eps) {
-  return as_tuple(forward("aten::_native_batch_norm_legit", x, weight, bias, running_mean, running_variance,
-                          training, momentum, eps));
+  return as_tuple(forward("aten::_native_batch_norm_legit", x, weight, bias, running_mean, running_variance, training,
+                          momentum, eps));
 }
 std::tuple<Tensor&, Tensor&, Tensor&> legit_out(const Tensor& x, const Optional& weight, const Optional& bias,
                                                 Tensor& running_mean, Tensor& running_variance, bool training,
-                                                double momentum, double eps, Tensor& y, Tensor& mean,
-                                                Tensor& invstd) {
-  return give(forward("aten::_native_batch_norm_legit", x, weight, bias, running_mean, running_variance,
-                      training, momentum, eps),
+                                                double momentum, double eps, Tensor& y, Tensor& mean, Tensor& invstd) {
+  return give(forward("aten::_native_batch_norm_legit", x, weight, bias, running_mean, running_variance, training,
+                      momentum, eps),
               y, mean, invstd);
 }
 Three no_stats(const Tensor& x, const Optional& weight, const Optional& bias, bool training, double momentum,
                double eps) {
-  return as_tuple(
-      forward("aten::_native_batch_norm_legit", x, weight, bias, {}, {}, training, momentum, eps));
+  return as_tuple(forward("aten::_native_batch_norm_legit", x, weight, bias, {}, {}, training, momentum, eps));
 }
-std::tuple<Tensor&, Tensor&, Tensor&> no_stats_out(const Tensor& x, const Optional& weight,
-                                                   const Optional& bias, bool training, double momentum,
-                                                   double eps, Tensor& y, Tensor& mean, Tensor& invstd) {
-  return give(forward("aten::_native_batch_norm_legit", x, weight, bias, {}, {}, training, momentum, eps), y,
-              mean, invstd);
+std::tuple<Tensor&, Tensor&, Tensor&> no_stats_out(const Tensor& x, const Optional& weight, const Optional& bias,
+                                                   bool training, double momentum, double eps, Tensor& y, Tensor& mean,
+                                                   Tensor& invstd) {
+  return give(forward("aten::_native_batch_norm_legit", x, weight, bias, {}, {}, training, momentum, eps), y, mean,
+              invstd);
 }
 Three no_training(const Tensor& x, const Optional& weight, const Optional& bias, const Tensor& running_mean,
                   const Tensor& running_variance, double momentum, double eps) {
-  return as_tuple(forward("aten::_native_batch_norm_legit_no_training", x, weight, bias, running_mean,
-                          running_variance, false, momentum, eps));
+  return as_tuple(forward("aten::_native_batch_norm_legit_no_training", x, weight, bias, running_mean, running_variance,
+                          false, momentum, eps));
 }
 
 // With a reserve that only other backends use.
-std::tuple<Tensor, Tensor, Tensor, Tensor> with_update(const Tensor& x, const Optional& weight,
-                                                       const Optional& bias, Tensor& running_mean,
-                                                       Tensor& running_variance, double momentum,
+std::tuple<Tensor, Tensor, Tensor, Tensor> with_update(const Tensor& x, const Optional& weight, const Optional& bias,
+                                                       Tensor& running_mean, Tensor& running_variance, double momentum,
                                                        double eps) {
-  Results results = forward("aten::_batch_norm_with_update", x, weight, bias, running_mean, running_variance,
-                            true, momentum, eps);
+  Results results =
+      forward("aten::_batch_norm_with_update", x, weight, bias, running_mean, running_variance, true, momentum, eps);
   return {results.y, results.saved_mean, results.saved_invstd, new_tensor({0}, at::kByte)};
 }
 
-Three backward(const Tensor& grad_output, const Tensor& input, const Optional& weight,
-               const Optional& running_mean, const Optional& running_variance, const Optional& saved_mean,
-               const Optional& saved_invstd, bool training, double eps, std::array<bool, 3> mask) {
+Three backward(const Tensor& grad_output, const Tensor& input, const Optional& weight, const Optional& running_mean,
+               const Optional& running_variance, const Optional& saved_mean, const Optional& saved_invstd,
+               bool training, double eps, std::array<bool, 3> mask) {
   kernels::BatchNormBackward problem;
   problem.shape = shape_of(kBackward, input);
   problem.training = training;
   require_float(kBackward, grad_output);
-  TORCH_CHECK(grad_output.sizes() == input.sizes(), kBackward, ": grad_output has sizes ",
-              grad_output.sizes(), ", input ", input.sizes());
+  TORCH_CHECK(grad_output.sizes() == input.sizes(), kBackward, ": grad_output has sizes ", grad_output.sizes(),
+              ", input ", input.sizes());
   const Tensor x = contiguous(input), dy = contiguous(grad_output);
   const Tensor w = channel_values(kBackward, weight, problem.shape);
   const Tensor mean = channel_values(kBackward, training ? saved_mean : running_mean, problem.shape);
@@ -166,12 +158,10 @@ Three backward(const Tensor& grad_output, const Tensor& input, const Optional& w
   kernels::batch_norm_backward(problem);
   return {dx, dweight, dbias};
 }
-Three backward_with_reserve(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                            const Optional& running_mean, const Optional& running_variance,
-                            const Optional& saved_mean, const Optional& saved_invstd, bool training,
-                            double eps, std::array<bool, 3> mask, const Tensor& /*reserve*/) {
-  return backward(dy, x, weight, running_mean, running_variance, saved_mean, saved_invstd, training, eps,
-                  mask);
+Three backward_with_reserve(const Tensor& dy, const Tensor& x, const Tensor& weight, const Optional& running_mean,
+                            const Optional& running_variance, const Optional& saved_mean, const Optional& saved_invstd,
+                            bool training, double eps, std::array<bool, 3> mask, const Tensor& /*reserve*/) {
+  return backward(dy, x, weight, running_mean, running_variance, saved_mean, saved_invstd, training, eps, mask);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "aten/refusal.h"
 #include "contract/host_scalars.h"
 
@@ -23,19 +23,20 @@ using at::Tensor;
 using at::TensorList;
 using Optional = std::optional<Tensor>;
 
-void check_lists(const char* op, std::initializer_list<TensorList> lists, const Optional& scale, const Optional& found) {
+void check_lists(const char* op, std::initializer_list<TensorList> lists, const Optional& scale,
+                 const Optional& found) {
   if ((scale && scale->defined()) || (found && found->defined())) {
     refuse(op, "does not take scaled losses", "train in float32 without GradScaler");
   }
   for (const TensorList& list : lists) {
-    TORCH_CHECK(list.size() == lists.begin()->size(), op, ": lists of ", lists.begin()->size(), " and ", list.size(),
-                " tensors");
+    TORCH_CHECK(list.size() == lists.begin()->size(), op, ": lists of the same length expected, got ",
+                lists.begin()->size(), " and ", list.size(), " tensors");
     for (const Tensor& tensor : list) require_float(op, tensor);
   }
 }
 
-// Calls step(data...) on arrays in which the same elements have the same places, and copies back where that took copies.
-// The first `written` of the tensors are written.
+// Calls step(data...) on arrays in which the same elements have the same places, and copies back where that took
+// copies. The first `written` of the tensors are written.
 template <std::size_t N, class Step>
 void in_same_order(std::array<Tensor, N> tensors, std::size_t written, const Step& step) {
   bool alike = tensors[0].is_non_overlapping_and_dense();
@@ -43,9 +44,11 @@ void in_same_order(std::array<Tensor, N> tensors, std::size_t written, const Ste
   std::array<Tensor, N> used = tensors;
   std::array<float*, N> data{};
   for (std::size_t i = 0; i < N; ++i) {
-    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(), "optimizer step: sizes ", tensors[0].sizes(), " and ",
+    TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
+                "optimizer step: a parameter and its state differ in size: ", tensors[0].sizes(), " and ",
                 tensors[i].sizes());
-    TORCH_CHECK(tensors[i].device() == tensors[0].device(), "optimizer step: tensors on ", tensors[0].device(), " and ",
+    TORCH_CHECK(tensors[i].device() == tensors[0].device(),
+                "optimizer step: a parameter and its state are on two devices: ", tensors[0].device(), " and ",
                 tensors[i].device());
     if (!alike) used[i] = tensors[i].contiguous();
     data[i] = static_cast<float*>(used[i].data_ptr());
@@ -78,9 +81,9 @@ void sgd(TensorList parameters, TensorList gradients, TensorList buffers, double
     }
   }
 }
-void sgd_tensor_lr(TensorList parameters, TensorList gradients, TensorList buffers, double weight_decay, double momentum,
-                   const Tensor& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
-                   const Optional& scale, const Optional& found) {
+void sgd_tensor_lr(TensorList parameters, TensorList gradients, TensorList buffers, double weight_decay,
+                   double momentum, const Tensor& lr, double dampening, bool nesterov, bool maximize,
+                   bool is_first_step, const Optional& scale, const Optional& found) {
   sgd(parameters, gradients, buffers, weight_decay, momentum, lr.item<double>(), dampening, nesterov, maximize,
       is_first_step, scale, found);
 }

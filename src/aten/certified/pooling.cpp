@@ -2,8 +2,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "kernels/pool2d.h"
 
 namespace isobit::aten {
@@ -58,9 +58,8 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& window) {
   s.stride_h = at_dimension(window.stride, 0, s.kh), s.stride_w = at_dimension(window.stride, 1, s.kw);
   s.pad_h = at_dimension(window.padding, 0, 0), s.pad_w = at_dimension(window.padding, 1, 0);
   s.dilation_h = at_dimension(window.dilation, 0, 1), s.dilation_w = at_dimension(window.dilation, 1, 1);
-  TORCH_CHECK(
-      s.kh > 0 && s.kw > 0 && s.stride_h > 0 && s.stride_w > 0 && s.dilation_h > 0 && s.dilation_w > 0, op,
-      ": kernel size, stride and dilation must be positive");
+  TORCH_CHECK(s.kh > 0 && s.kw > 0 && s.stride_h > 0 && s.stride_w > 0 && s.dilation_h > 0 && s.dilation_w > 0, op,
+              ": kernel size, stride and dilation must be positive");
   TORCH_CHECK(s.pad_h >= 0 && s.pad_w >= 0 && 2 * s.pad_h <= s.dilation_h * (s.kh - 1) + 1 &&
                   2 * s.pad_w <= s.dilation_w * (s.kw - 1) + 1,
               op, ": padding must be at least 0 and at most half the kernel's extent");
@@ -72,8 +71,8 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& window) {
 
 void check_gradient(const char* op, const Tensor& dy, const Tensor& x, const Pool2dShape& shape) {
   require_float(op, dy);
-  TORCH_CHECK(dy.sizes() == IntArrayRef(sizes_with(x, shape.out_h, shape.out_w)), op,
-              ": grad_output has sizes ", dy.sizes(), ", not those of the output");
+  TORCH_CHECK(dy.sizes() == IntArrayRef(sizes_with(x, shape.out_h, shape.out_w)), op, ": grad_output has sizes ",
+              dy.sizes(), ", not those of the output");
 }
 
 // ---- maximum
@@ -81,8 +80,8 @@ void check_gradient(const char* op, const Tensor& dy, const Tensor& x, const Poo
 constexpr const char* kMax = "aten::max_pool2d_with_indices";
 constexpr const char* kMaxBackward = "aten::max_pool2d_with_indices_backward";
 
-std::tuple<Tensor, Tensor> max_pool(const Tensor& input, IntArrayRef kernel, IntArrayRef stride,
-                                    IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+std::tuple<Tensor, Tensor> max_pool(const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                                    IntArrayRef dilation, bool ceil_mode) {
   const Pool2dShape shape = shape_of(kMax, input, {kernel, stride, padding, dilation, ceil_mode});
   const Tensor x = contiguous(input);
   const at::DimVector sizes = sizes_with(x, shape.out_h, shape.out_w);
@@ -91,9 +90,8 @@ std::tuple<Tensor, Tensor> max_pool(const Tensor& input, IntArrayRef kernel, Int
                       index.mutable_data_ptr<std::int64_t>());
   return {y, index};
 }
-std::tuple<Tensor&, Tensor&> max_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
-                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                                          Tensor& y, Tensor& index) {
+std::tuple<Tensor&, Tensor&> max_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                                          IntArrayRef dilation, bool ceil_mode, Tensor& y, Tensor& index) {
   require_float(kMax, y);
   const auto [value, where] = max_pool(x, kernel, stride, padding, dilation, ceil_mode);
   copy_out(y, value);
@@ -129,8 +127,8 @@ std::int64_t divisor_of(const char* op, std::optional<std::int64_t> override) {
   return override.value_or(0);
 }
 
-Tensor average_pool(const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                    bool ceil_mode, bool count_padding, std::optional<std::int64_t> divisor) {
+Tensor average_pool(const Tensor& input, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                    bool count_padding, std::optional<std::int64_t> divisor) {
   const Pool2dShape shape = shape_of(kAverage, input, {kernel, stride, padding, {}, ceil_mode});
   const std::int64_t fixed = divisor_of(kAverage, divisor);
   const Tensor x = contiguous(input);
@@ -138,14 +136,14 @@ Tensor average_pool(const Tensor& input, IntArrayRef kernel, IntArrayRef stride,
     kernels::average_pool2d(shape, count_padding, fixed, x.const_data_ptr<float>(), y);
   });
 }
-Tensor& average_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                         bool ceil_mode, bool count_padding, std::optional<std::int64_t> divisor, Tensor& y) {
+Tensor& average_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                         bool count_padding, std::optional<std::int64_t> divisor, Tensor& y) {
   require_float(kAverage, y);
   copy_out(y, average_pool(x, kernel, stride, padding, ceil_mode, count_padding, divisor));
   return y;
 }
-Tensor average_pool_backward(const Tensor& grad_output, const Tensor& x, IntArrayRef kernel,
-                             IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_padding,
+Tensor average_pool_backward(const Tensor& grad_output, const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
+                             IntArrayRef padding, bool ceil_mode, bool count_padding,
                              std::optional<std::int64_t> divisor) {
   const Pool2dShape shape = shape_of(kAverageBackward, x, {kernel, stride, padding, {}, ceil_mode});
   check_gradient(kAverageBackward, grad_output, x, shape);
@@ -175,8 +173,7 @@ Tensor adaptive_average_pool(const Tensor& input, IntArrayRef output_size) {
   const Tensor x = contiguous(input);
   Pool2dShape shape = planes_of(x);
   shape.out_h = output_size[0], shape.out_w = output_size[1];
-  TORCH_CHECK((shape.h > 0 && shape.w > 0) || x.numel() == 0, kAdaptive, ": empty image of sizes ",
-              x.sizes());
+  TORCH_CHECK((shape.h > 0 && shape.w > 0) || x.numel() == 0, kAdaptive, ": empty image of sizes ", x.sizes());
   return write_new(sizes_with(x, shape.out_h, shape.out_w),
                    [&](float* y) { kernels::adaptive_average_pool2d(shape, x.const_data_ptr<float>(), y); });
 }
@@ -192,9 +189,8 @@ Tensor adaptive_average_pool_backward(const Tensor& grad_output, const Tensor& x
   shape.out_h = grad_output.size(-2), shape.out_w = grad_output.size(-1);
   check_gradient(kAdaptiveBackward, grad_output, x, shape);
   const Tensor dy = contiguous(grad_output);
-  return write_new(x.sizes(), [&](float* dx) {
-    kernels::adaptive_average_pool2d_backward(shape, dy.const_data_ptr<float>(), dx);
-  });
+  return write_new(
+      x.sizes(), [&](float* dx) { kernels::adaptive_average_pool2d_backward(shape, dy.const_data_ptr<float>(), dx); });
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "kernels/pool3d.h"
 
 namespace isobit::aten {
@@ -58,7 +58,8 @@ Axis axis_of(const char* op, std::int64_t in, const Window& window, std::size_t 
     TORCH_CHECK(values.size() <= 1 || values.size() == 3, op, ": one or three values expected, got ", values);
     return values.empty() ? absent : values.size() == 1 ? values[0] : values[d];
   };
-  const std::int64_t kernel = along(window.kernel, 0), stride = along(window.stride, kernel), pad = along(window.padding, 0);
+  const std::int64_t kernel = along(window.kernel, 0), stride = along(window.stride, kernel),
+                     pad = along(window.padding, 0);
   const std::int64_t dilation = along(window.dilation, 1), reach = dilation * (kernel - 1) + 1;
   TORCH_CHECK(kernel > 0 && stride > 0 && dilation > 0, op, ": kernel size, stride and dilation must be positive");
   TORCH_CHECK(pad >= 0 && 2 * pad <= reach, op, ": padding must be at least 0 and at most half the kernel's extent");
@@ -88,7 +89,8 @@ Axes adaptive_axes(const char* op, const Tensor& x, IntArrayRef out, std::int64_
   Axes axes{adaptive_axis(1, 1), adaptive_axis(1, 1), adaptive_axis(1, 1)};
   for (std::int64_t d = 0; d < rank; ++d) {
     const std::int64_t in = x.size(d - rank), wanted = out[static_cast<std::size_t>(d)];
-    TORCH_CHECK(wanted >= 0 && in > 0, op, ": sizes of at least 0, of a non-empty image, expected; got ", out, " of ", x.sizes());
+    TORCH_CHECK(wanted >= 0 && in > 0, op, ": output sizes of at least 0 and a non-empty image expected, got ", out,
+                " and ", x.sizes());
     axes[static_cast<std::size_t>(3 - rank + d)] = adaptive_axis(in, wanted);
   }
   return axes;
@@ -104,13 +106,16 @@ Pair maxima(const Tensor& input, std::int64_t planes, const Axes& axes, std::int
                       index.mutable_data_ptr<std::int64_t>());
   return {y, index};
 }
-Tensor maxima_backward(const char* op, const Tensor& grad_output, const Tensor& x, const Tensor& indices, std::int64_t rank) {
+Tensor maxima_backward(const char* op, const Tensor& grad_output, const Tensor& x, const Tensor& indices,
+                       std::int64_t rank) {
   const std::int64_t planes = planes_of(op, x, rank);
   require_float(op, grad_output);
-  TORCH_CHECK(grad_output.dim() == x.dim() && indices.scalar_type() == at::kLong && indices.sizes() == grad_output.sizes(), op,
-              ": grad_output ", grad_output.sizes(), " or indices ", indices.sizes(), " do not fit input ", x.sizes());
+  TORCH_CHECK(
+      grad_output.dim() == x.dim() && indices.scalar_type() == at::kLong && indices.sizes() == grad_output.sizes(), op,
+      ": grad_output ", grad_output.sizes(), " or indices ", indices.sizes(), " do not fit input ", x.sizes());
   for (std::int64_t d = 0; d < x.dim() - rank; ++d) {
-    TORCH_CHECK(grad_output.size(d) == x.size(d), op, ": grad_output ", grad_output.sizes(), " does not fit input ", x.sizes());
+    TORCH_CHECK(grad_output.size(d) == x.size(d), op, ": grad_output ", grad_output.sizes(), " does not fit input ",
+                x.sizes());
   }
   const Tensor dy = contiguous(grad_output), index = contiguous(indices);
   return write_new(x.sizes(), [&](float* dx) {
@@ -131,7 +136,8 @@ Tensor& into(const Tensor& result, Tensor& out) { return float_out("a pooling's 
 constexpr const char* kMax = "aten::max_pool3d_with_indices";
 constexpr const char* kMaxBackward = "aten::max_pool3d_with_indices_backward";
 
-Pair max_pool(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+Pair max_pool(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+              bool ceil_mode) {
   const std::int64_t planes = planes_of(kMax, x, 3);
   return maxima(x, planes, axes_of(kMax, x, {kernel, stride, padding, dilation, ceil_mode}), 3);
 }
@@ -143,15 +149,16 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& x, IntArrayRef, IntArra
                          const Tensor& indices) {
   return maxima_backward(kMaxBackward, dy, x, indices, 3);
 }
-Tensor& max_pool_backward_out(const Tensor& dy, const Tensor& x, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef, bool,
-                              const Tensor& indices, Tensor& dx) {
+Tensor& max_pool_backward_out(const Tensor& dy, const Tensor& x, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef,
+                              bool, const Tensor& indices, Tensor& dx) {
   return into(maxima_backward(kMaxBackward, dy, x, indices, 3), dx);
 }
 
 template <std::int64_t rank>
 constexpr const char* kAdaptiveMax = rank == 2 ? "aten::adaptive_max_pool2d" : "aten::adaptive_max_pool3d";
 template <std::int64_t rank>
-constexpr const char* kAdaptiveMaxBackward = rank == 2 ? "aten::adaptive_max_pool2d_backward" : "aten::adaptive_max_pool3d_backward";
+constexpr const char* kAdaptiveMaxBackward =
+    rank == 2 ? "aten::adaptive_max_pool2d_backward" : "aten::adaptive_max_pool3d_backward";
 template <std::int64_t rank>
 Pair adaptive_max(const Tensor& x, IntArrayRef out) {
   const std::int64_t planes = planes_of(kAdaptiveMax<rank>, x, rank);
@@ -184,11 +191,11 @@ Tensor averages(const Tensor& input, std::int64_t planes, const Axes& axes, Divi
     kernels::average_pool3d(windows_of(planes, axes), divisor, fixed, x.const_data_ptr<float>(), y);
   });
 }
-Tensor averages_backward(const char* op, const Tensor& grad_output, const Tensor& x, std::int64_t planes, const Axes& axes,
-                         Divisor divisor, std::int64_t fixed) {
+Tensor averages_backward(const char* op, const Tensor& grad_output, const Tensor& x, std::int64_t planes,
+                         const Axes& axes, Divisor divisor, std::int64_t fixed) {
   require_float(op, grad_output);
-  TORCH_CHECK(grad_output.sizes() == IntArrayRef(sizes_with(x, axes, 3)), op, ": grad_output has sizes ", grad_output.sizes(),
-              ", not those of the output");
+  TORCH_CHECK(grad_output.sizes() == IntArrayRef(sizes_with(x, axes, 3)), op, ": grad_output has sizes ",
+              grad_output.sizes(), ", not those of the output");
   const Tensor dy = contiguous(grad_output);
   return write_new(x.sizes(), [&](float* dx) {
     kernels::average_pool3d_backward(windows_of(planes, axes), divisor, fixed, dy.const_data_ptr<float>(), dx);
@@ -213,15 +220,15 @@ Tensor& average_pool_out(const Tensor& x, IntArrayRef kernel, IntArrayRef stride
                          bool count_padding, Fixed fixed, Tensor& y) {
   return into(average_pool(x, kernel, stride, padding, ceil_mode, count_padding, fixed), y);
 }
-Tensor average_pool_backward(const Tensor& dy, const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                             bool ceil_mode, bool count_padding, Fixed fixed) {
+Tensor average_pool_backward(const Tensor& dy, const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
+                             IntArrayRef padding, bool ceil_mode, bool count_padding, Fixed fixed) {
   const std::int64_t planes = planes_of(kAverageBackward, x, 3);
   return averages_backward(kAverageBackward, dy, x, planes,
                            axes_of(kAverageBackward, x, {kernel, stride, padding, {}, ceil_mode}),
                            divisor_of(kAverageBackward, count_padding, fixed), fixed.value_or(0));
 }
-Tensor& average_pool_backward_out(const Tensor& dy, const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                                  bool ceil_mode, bool count_padding, Fixed fixed, Tensor& dx) {
+Tensor& average_pool_backward_out(const Tensor& dy, const Tensor& x, IntArrayRef kernel, IntArrayRef stride,
+                                  IntArrayRef padding, bool ceil_mode, bool count_padding, Fixed fixed, Tensor& dx) {
   return into(average_pool_backward(dy, x, kernel, stride, padding, ceil_mode, count_padding, fixed), dx);
 }
 
@@ -235,8 +242,8 @@ Tensor& adaptive_average_out(const Tensor& x, IntArrayRef out, Tensor& y) { retu
 Tensor adaptive_average_backward(const Tensor& dy, const Tensor& x) {
   const std::int64_t planes = planes_of(kAdaptiveBackward, x, 3);
   TORCH_CHECK(dy.dim() == x.dim(), kAdaptiveBackward, ": grad_output has sizes ", dy.sizes());
-  return averages_backward(kAdaptiveBackward, dy, x, planes, adaptive_axes(kAdaptiveBackward, x, dy.sizes().slice(dy.dim() - 3), 3),
-                           Divisor::inside, 0);
+  return averages_backward(kAdaptiveBackward, dy, x, planes,
+                           adaptive_axes(kAdaptiveBackward, x, dy.sizes().slice(dy.dim() - 3), 3), Divisor::inside, 0);
 }
 Tensor& adaptive_average_backward_out(const Tensor& dy, const Tensor& x, Tensor& dx) {
   return into(adaptive_average_backward(dy, x), dx);

@@ -14,8 +14,8 @@
 #include <string>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "aten/refusal.h"
 
 namespace isobit::aten {
@@ -27,11 +27,10 @@ using at::Tensor;
 // From the default CPU generator on every device, so that all draw the same.
 std::uint64_t take_key(const char* op, const std::optional<Generator>& generator) {
   if (generator && generator->defined() && generator->device().type() != at::kCPU) {
-    refuse(op, "draws its key from a CPU generator on every device, got one of " + generator->device().str(),
-           "give a CPU generator, or none");
+    refuse(op, "needs a CPU generator on every device, got one on " + generator->device().str(),
+           "pass a CPU generator, or none");
   }
-  auto* source =
-      at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
+  auto* source = at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
   const std::lock_guard lock(source->mutex_);
   return source->random64();
 }
@@ -99,9 +98,10 @@ Tensor native_dropout_backward(const Tensor& dy, const Tensor& mask, double scal
 // 1 - u in (0, 1].
 Tensor open_uniform(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
   const std::uint64_t key = take_key(op, generator);
-  return write_new(sizes, [&](float* out) {
-    kernels::fill_uniform(key, 0, 0.0f, 1.0f, out, c10::multiply_integers(sizes));
-  }).neg_().add_(1.0);
+  return write_new(sizes,
+                   [&](float* out) { kernels::fill_uniform(key, 0, 0.0f, 1.0f, out, c10::multiply_integers(sizes)); })
+      .neg_()
+      .add_(1.0);
 }
 // -log(1 - u), 2^-25 where that is 0.
 Tensor exponentials(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
@@ -116,7 +116,8 @@ Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
   require_float("aten::geometric_", self);
   TORCH_CHECK(p > 0 && p < 1, "aten::geometric_: p must be between 0 and 1, got ", p);
   const Tensor none = new_tensor({}).fill_(-p).log1p_();
-  return self.copy_(open_uniform("aten::geometric_", self.sizes(), generator).log_().div_(none).ceil_().clamp_min_(1.0));
+  return self.copy_(
+      open_uniform("aten::geometric_", self.sizes(), generator).log_().div_(none).ceil_().clamp_min_(1.0));
 }
 Tensor& log_normal_(Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
   return normal_(self, mean, deviation, std::move(generator)).exp_();
@@ -132,9 +133,8 @@ Tensor drawn(const char* op, const Tensor& given, const std::optional<Generator>
   const Tensor p = contiguous(given.to(at::kFloat));
   const std::uint64_t key = take_key(op, generator);
   TORCH_CHECK(p.ge(0).logical_and_(p.le(1)).all().item<bool>(), op, ": p must be in [0, 1]");
-  return write_new(p.sizes(), [&](float* out) {
-    kernels::fill_bernoulli_each(key, 0, p.const_data_ptr<float>(), out, p.numel());
-  });
+  return write_new(
+      p.sizes(), [&](float* out) { kernels::fill_bernoulli_each(key, 0, p.const_data_ptr<float>(), out, p.numel()); });
 }
 Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, std::optional<Generator> generator) {
   return self.copy_(drawn("aten::bernoulli_", p.expand(self.sizes()), generator));
@@ -160,16 +160,17 @@ Tensor normal_both(const Tensor& mean, const Tensor& deviation, std::optional<Ge
   return normals(at::infer_size_dimvector(mean.sizes(), deviation.sizes()), mean, deviation, std::move(generator));
 }
 
-// With replacement, or one: the first place whose running sum is above u times the last. Without: the largest quotients of the
-// weights by exponentials (Efraimidis and Spirakis), in their order.
-// binary64 weights (those of WeightedRandomSampler) are rounded to binary32 first.
+// With replacement, or one: the first place whose running sum is above u times the last. Without: the largest quotients
+// of the weights by exponentials (Efraimidis and Spirakis), in their order. binary64 weights (those of
+// WeightedRandomSampler) are rounded to binary32 first.
 Tensor draw_places(const Tensor& wide, std::int64_t count, bool replacement, std::optional<Generator> generator) {
   constexpr const char* op = "aten::multinomial";
   const Tensor given = wide.scalar_type() == at::kDouble ? wide.to(at::kFloat) : wide;
   require_float(op, given);
-  TORCH_CHECK(given.dim() == 1 || given.dim() == 2, op, ": weights of one or two dimensions expected, got ", given.sizes());
+  TORCH_CHECK(given.dim() == 1 || given.dim() == 2, op, ": weights of one or two dimensions expected, got ",
+              given.sizes());
   const std::int64_t n = given.size(-1);
-  TORCH_CHECK(count > 0 && (replacement || count <= n), op, ": can not draw ", count, " of ", n, " values");
+  TORCH_CHECK(count > 0 && (replacement || count <= n), op, ": cannot draw ", count, " of ", n, " values");
   const Tensor weights = contiguous(given.dim() == 1 ? given.unsqueeze(0) : given);
   TORCH_CHECK(weights.ge(0).logical_and_(weights.lt(std::numeric_limits<float>::infinity())).all().item<bool>(), op,
               ": weights must be finite and not negative");
@@ -189,7 +190,8 @@ Tensor draw_places(const Tensor& wide, std::int64_t count, bool replacement, std
   }
   return given.dim() == 1 ? result.squeeze(0) : result;
 }
-Tensor& multinomial_out(const Tensor& weights, std::int64_t count, bool replacement, std::optional<Generator> generator, Tensor& out) {
+Tensor& multinomial_out(const Tensor& weights, std::int64_t count, bool replacement, std::optional<Generator> generator,
+                        Tensor& out) {
   copy_out(out, draw_places(weights, count, replacement, std::move(generator)));
   return out;
 }
@@ -242,7 +244,8 @@ Tensor& draw_integers(const char* op, Tensor& self, std::int64_t low, std::int64
       self, [&](std::int64_t* out, std::int64_t n) { kernels::fill_integers(key, 0, low, range, out, n); });
 }
 
-Tensor& random_from_(Tensor& self, std::int64_t from, std::optional<std::int64_t> to, std::optional<Generator> generator) {
+Tensor& random_from_(Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
+                     std::optional<Generator> generator) {
   TORCH_CHECK(!to || from < *to, "aten::random_: from (", from, ") must be below to (", to.value_or(0), ")");
   const std::int64_t highest = to ? *to - 1 : bounds_of("aten::random_", self).highest;
   return draw_integers("aten::random_", self, from, highest, generator);
@@ -282,8 +285,10 @@ std::vector<Entry> random_operators() {
       certify<geometric_>("aten::geometric_", "", "5: ceil(log(1 - u) / log1p(-p))"),
       certify<log_normal_>("aten::log_normal_", "", "5: exp of a normal number"),
       certify<cauchy_>("aten::cauchy_", "", "5: tan(pi (u - 0.5)) * sigma + median"),
-      certify<draw_places, kDoubleWeights>("aten::multinomial", "", "5: by running sums, or the largest weight / exponential"),
-      certify<multinomial_out, kDoubleWeights>("aten::multinomial", "out", "5: by running sums, or the largest weight / exponential"),
+      certify<draw_places, kDoubleWeights>("aten::multinomial", "",
+                                           "5: by running sums, or the largest weight / exponential"),
+      certify<multinomial_out, kDoubleWeights>("aten::multinomial", "out",
+                                               "5: by running sums, or the largest weight / exponential"),
       certify<random_>("aten::random_", "", "5: floor(w * 2^-64 * range), from 0 to the type's highest"),
       certify<random_to_>("aten::random_", "to", "5: floor(w * 2^-64 * range)"),
       certify<random_from_>("aten::random_", "from", "5: low + floor(w * 2^-64 * range)"),

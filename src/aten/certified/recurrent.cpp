@@ -1,8 +1,9 @@
-// LSTM, GRU and RNN as nn.LSTM, nn.GRU and nn.RNN call them: layers, directions, packed sequences (contract, section 11).
+// LSTM, GRU and RNN as nn.LSTM, nn.GRU and nn.RNN call them: layers, directions, packed sequences (contract, section
+// 11).
 //
-// PyTorch decides between several implementations within these operators (oneDNN's, a fused cell's, a composition); ours
-// stand before that decision, and before autograd, as one autograd function per layer and direction. Devices take the
-// composition of recurrent_cells.h, and so do projections (nn.LSTM's proj_size) everywhere.
+// PyTorch decides between several implementations within these operators (oneDNN's, a fused cell's, a composition);
+// ours stand before that decision, and before autograd, as one autograd function per layer and direction. Devices take
+// the composition of recurrent_cells.h, and so do projections (nn.LSTM's proj_size) everywhere.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
@@ -12,9 +13,9 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
+#include "aten/certified/support/entry.h"
 #include "aten/certified/recurrent_cells.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/tensors.h"
 #include "aten/refusal.h"
 #include "kernels/matmul.h"
 #include "kernels/recurrent.h"
@@ -41,7 +42,8 @@ struct Direction {
   std::vector<std::int64_t> first;
   bool reverse = false;
 
-  Direction(RecurrentCell c, std::vector<std::int64_t> r, bool backwards) : cell(c), rows(std::move(r)), first{0}, reverse(backwards) {
+  Direction(RecurrentCell c, std::vector<std::int64_t> r, bool backwards)
+      : cell(c), rows(std::move(r)), first{0}, reverse(backwards) {
     for (const std::int64_t count : rows) first.push_back(first.back() + count);
   }
   [[nodiscard]] RecurrentShape shape(std::int64_t hidden) const {
@@ -52,8 +54,8 @@ struct Direction {
 Tensor copy_of(const Tensor& tensor) { return new_tensor(tensor.sizes()).copy_(tensor); }
 
 // y [m, n] = a [m, k] times b, whose element (k, j) lies at k * b_row + j * b_column; plus the bias.
-void multiply(const Tensor& a, std::int64_t n, const Tensor& b, std::int64_t b_row, std::int64_t b_column, const Tensor& bias,
-              const Tensor& y) {
+void multiply(const Tensor& a, std::int64_t n, const Tensor& b, std::int64_t b_row, std::int64_t b_column,
+              const Tensor& bias, const Tensor& y) {
   kernels::MatmulProblem p;
   p.m = a.size(0), p.n = n, p.k = a.size(1);
   p.a = {read(a), 0, p.k, 1};
@@ -67,15 +69,21 @@ struct Saved {
   Tensor gates, cells, tanh_cells, hidden_n;
 };
 // All contiguous. `saved`: what backward needs; nullptr where there will be none.
-CellSequence compute(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w, Saved* saved) {
+CellSequence compute(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w,
+                     Saved* saved) {
   const std::int64_t hidden = w.hidden.size(1), all = x.size(0);
   const RecurrentShape shape = direction.shape(hidden);
   const bool lstm = shape.cell == RecurrentCell::lstm;
   const Tensor gates = new_tensor({all, shape.width()});
   multiply(x, shape.width(), w.input, 1, x.size(1), w.input_bias, gates);
   CellSequence result{new_tensor({all, hidden}), {copy_of(first.h), lstm ? copy_of(first.c) : Tensor()}};
-  kernels::RecurrentForward p{.shape = shape, .weight = read(w.hidden), .bias = read(w.hidden_bias), .gates = write(gates),
-                              .h = write(result.last.h), .c = write(result.last.c), .y = write(result.y)};
+  kernels::RecurrentForward p{.shape = shape,
+                              .weight = read(w.hidden),
+                              .bias = read(w.hidden_bias),
+                              .gates = write(gates),
+                              .h = write(result.last.h),
+                              .c = write(result.last.c),
+                              .y = write(result.y)};
   if (saved != nullptr) {
     saved->gates = gates;
     if (lstm) saved->cells = new_tensor(result.y.sizes()), saved->tanh_cells = new_tensor(result.y.sizes());
@@ -101,8 +109,8 @@ struct Layer : torch::autograd::Function<Layer> {
     Saved saved;
     const CellSequence result = compute(direction, x, first, w, &saved);
     context->set_materialize_grads(false);
-    context->save_for_backward({x, first.h, first.c, w.input, w.hidden, result.y, saved.gates, saved.cells, saved.tanh_cells,
-                                saved.hidden_n});
+    context->save_for_backward(
+        {x, first.h, first.c, w.input, w.hidden, result.y, saved.gates, saved.cells, saved.tanh_cells, saved.hidden_n});
     context->saved_data["cell"] = static_cast<std::int64_t>(direction.cell);
     context->saved_data["rows"] = direction.rows;
     context->saved_data["reverse"] = direction.reverse;
@@ -113,10 +121,12 @@ struct Layer : torch::autograd::Function<Layer> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     if (at::GradMode::is_enabled()) {
-      refuse("aten::lstm, gru, rnn", "have no second derivatives", "step a cell (nn.LSTMCell and so on): its bits are the same");
+      refuse("aten::lstm, gru, rnn", "have no second derivatives",
+             "step a cell (nn.LSTMCell and so on): its bits are the same");
     }
     const auto saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &h0 = saved[1], &c0 = saved[2], &w_input = saved[3], &w_hidden = saved[4], &y = saved[5];
+    const Tensor &x = saved[0], &h0 = saved[1], &c0 = saved[2], &w_input = saved[3], &w_hidden = saved[4],
+                 &y = saved[5];
     const Direction direction(static_cast<RecurrentCell>(context->saved_data["cell"].toInt()),
                               context->saved_data["rows"].toIntVector(), context->saved_data["reverse"].toBool());
     const RecurrentShape shape = direction.shape(w_hidden.size(1));
@@ -137,11 +147,24 @@ struct Layer : torch::autograd::Function<Layer> {
     if (lstm) d[kC] = new_tensor(c0.sizes());
     if (asked(kHidden)) d[kHidden] = new_tensor(w_hidden.sizes());
     if (asked(kHiddenBias)) d[kHiddenBias] = new_tensor({shape.width()});
-    kernels::recurrent_backward({.shape = shape, .weight = read(w_hidden), .gates = read(saved[6]), .y = read(y),
-                                 .cells = read(saved[7]), .tanh_cells = read(saved[8]), .hidden_n = read(saved[9]),
-                                 .h0 = read(h0), .c0 = read(c0), .dy = read(dy), .dh = read(dh), .dc = read(dc),
-                                 .dgates = write(dgates), .dhidden_gates = write(dhidden), .dh0 = write(d[kH]),
-                                 .dc0 = write(d[kC]), .dbias = write(d[kHiddenBias]), .dweight = write(d[kHidden])});
+    kernels::recurrent_backward({.shape = shape,
+                                 .weight = read(w_hidden),
+                                 .gates = read(saved[6]),
+                                 .y = read(y),
+                                 .cells = read(saved[7]),
+                                 .tanh_cells = read(saved[8]),
+                                 .hidden_n = read(saved[9]),
+                                 .h0 = read(h0),
+                                 .c0 = read(c0),
+                                 .dy = read(dy),
+                                 .dh = read(dh),
+                                 .dc = read(dc),
+                                 .dgates = write(dgates),
+                                 .dhidden_gates = write(dhidden),
+                                 .dh0 = write(d[kH]),
+                                 .dc0 = write(d[kC]),
+                                 .dbias = write(d[kHiddenBias]),
+                                 .dweight = write(d[kHidden])});
     if (asked(kX)) {
       d[kX] = new_tensor(x.sizes());
       multiply(dgates, x.size(1), w_input, x.size(1), 1, {}, d[kX]);
@@ -163,7 +186,8 @@ struct Layer : torch::autograd::Function<Layer> {
 };
 
 CellSequence run_direction(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w) {
-  if (x.is_cuda() || w.projection.defined()) return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
+  if (x.is_cuda() || w.projection.defined())
+    return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
   bool graph = false;
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
@@ -192,19 +216,20 @@ struct Network {
 };
 
 // x [all rows, width]; h and c [layers * directions, batch, hidden]; with projections h's last size is theirs.
-Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vector<std::int64_t>& rows, const Tensor& h,
-                    const Tensor& c, TensorList params, const Options& options) {
+Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vector<std::int64_t>& rows,
+                    const Tensor& h, const Tensor& c, TensorList params, const Options& options) {
   const bool lstm = cell == RecurrentCell::lstm;
   const std::int64_t directions = options.bidirectional ? 2 : 1, all = options.layers * directions;
   const std::int64_t unprojected = options.biases ? 4 : 2;
   const bool projected = lstm && static_cast<std::int64_t>(params.size()) == all * (unprojected + 1);
   const std::int64_t each = unprojected + (projected ? 1 : 0);
-  TORCH_CHECK(static_cast<std::int64_t>(params.size()) == all * each, op, ": ", all * each, " weights expected, got ", params.size());
-  TORCH_CHECK(!rows.empty(), op, ": a sequence has at least one step");
+  TORCH_CHECK(static_cast<std::int64_t>(params.size()) == all * each, op, ": ", all * each,
+              " weight tensors expected, got ", params.size());
+  TORCH_CHECK(!rows.empty(), op, ": a sequence needs at least one step");
   require_float(op, {&x, &h});
   for (const Tensor& p : params) require_float(op, p);
-  TORCH_CHECK(h.dim() == 3 && h.size(0) == all && h.size(1) == rows[0], op, ": the first state has sizes ", h.sizes(), ", not [",
-              all, ", ", rows[0], ", hidden]");
+  TORCH_CHECK(h.dim() == 3 && h.size(0) == all && h.size(1) == rows[0], op, ": the first state has sizes ", h.sizes(),
+              ", not [", all, ", ", rows[0], ", hidden]");
   if (lstm) {
     require_float(op, c);
     TORCH_CHECK(c.dim() == 3 && c.size(0) == all && c.size(1) == rows[0] && (projected || c.size(2) == h.size(2)), op,
@@ -222,10 +247,10 @@ Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vec
                           projected ? own.back() : Tensor()};
       TORCH_CHECK(w.input.sizes() == at::IntArrayRef({width, x.size(1)}) &&
                       w.hidden.sizes() == at::IntArrayRef({width, h.size(2)}),
-                  op, ": weights of sizes ", w.input.sizes(), " and ", w.hidden.sizes(), " do not fit an input of ", x.size(1),
-                  " and a state of ", h.size(2));
-      TORCH_CHECK(!projected || w.projection.sizes() == at::IntArrayRef({h.size(2), hidden}), op, ": a projection of sizes ",
-                  w.projection.sizes(), " does not lead from ", hidden, " to ", h.size(2));
+                  op, ": weights of sizes ", w.input.sizes(), " and ", w.hidden.sizes(), " do not fit an input of ",
+                  x.size(1), " and a state of ", h.size(2));
+      TORCH_CHECK(!projected || w.projection.sizes() == at::IntArrayRef({h.size(2), hidden}), op,
+                  ": a projection of sizes ", w.projection.sizes(), " does not lead from ", hidden, " to ", h.size(2));
       TORCH_CHECK(!options.biases || (w.input_bias.numel() == width && w.hidden_bias.numel() == width), op,
                   ": biases of ", width, " values expected");
       const CellSequence result =
@@ -239,13 +264,14 @@ Network run_network(const char* op, RecurrentCell cell, Tensor x, const std::vec
   return {x, at::stack(last_h), lstm ? at::stack(last_c) : Tensor()};
 }
 
-Network run_input(const char* op, RecurrentCell cell, const Tensor& input, const Tensor& h, const Tensor& c, TensorList params,
-                  const Options& options, bool batch_first) {
+Network run_input(const char* op, RecurrentCell cell, const Tensor& input, const Tensor& h, const Tensor& c,
+                  TensorList params, const Options& options, bool batch_first) {
   TORCH_CHECK(input.dim() == 3, op, ": an input of three dimensions expected, got ", input.sizes());
   const Tensor x = batch_first ? input.transpose(0, 1) : input;
   const std::int64_t steps = x.size(0), batch = x.size(1);
-  const Network result = run_network(op, cell, x.reshape({steps * batch, x.size(2)}),
-                                     std::vector<std::int64_t>(static_cast<std::size_t>(steps), batch), h, c, params, options);
+  const Network result =
+      run_network(op, cell, x.reshape({steps * batch, x.size(2)}),
+                  std::vector<std::int64_t>(static_cast<std::size_t>(steps), batch), h, c, params, options);
   const Tensor y = result.y.view({steps, batch, result.y.size(1)});
   return {batch_first ? y.transpose(0, 1) : y, result.h, result.c};
 }
@@ -259,10 +285,12 @@ Network run_packed(const char* op, RecurrentCell cell, const Tensor& data, const
   const std::vector<std::int64_t> rows(values, values + sizes.numel());
   std::int64_t all = 0;
   for (std::size_t t = 0; t < rows.size(); ++t) {
-    TORCH_CHECK(rows[t] > 0 && (t == 0 || rows[t] <= rows[t - 1]), op, ": batch_sizes must be positive and not increase");
+    TORCH_CHECK(rows[t] > 0 && (t == 0 || rows[t] <= rows[t - 1]), op,
+                ": batch_sizes must be positive and not increase");
     all += rows[t];
   }
-  TORCH_CHECK(data.dim() == 2 && data.size(0) == all, op, ": packed data of sizes ", data.sizes(), " for ", all, " rows");
+  TORCH_CHECK(data.dim() == 2 && data.size(0) == all, op, ": packed data of sizes ", data.sizes(), " for ", all,
+              " rows");
   return run_network(op, cell, data, rows, h, c, params, options);
 }
 
@@ -271,8 +299,8 @@ Network run_packed(const char* op, RecurrentCell cell, const Tensor& data, const
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 using Two = std::tuple<Tensor, Tensor>;
 
-Three lstm_input(const Tensor& input, TensorList hx, TensorList params, bool biases, std::int64_t layers, double dropout,
-                 bool train, bool bidirectional, bool batch_first) {
+Three lstm_input(const Tensor& input, TensorList hx, TensorList params, bool biases, std::int64_t layers,
+                 double dropout, bool train, bool bidirectional, bool batch_first) {
   TORCH_CHECK(hx.size() == 2, "aten::lstm: two states expected, got ", hx.size());
   Network n = run_input("aten::lstm", RecurrentCell::lstm, input, hx[0], hx[1], params,
                         {biases, layers, dropout, train, bidirectional}, batch_first);
@@ -293,13 +321,15 @@ constexpr const char* kName = cell == RecurrentCell::gru        ? "aten::gru"
 template <RecurrentCell cell>
 Two one_state_input(const Tensor& input, const Tensor& hx, TensorList params, bool biases, std::int64_t layers,
                     double dropout, bool train, bool bidirectional, bool batch_first) {
-  Network n = run_input(kName<cell>, cell, input, hx, {}, params, {biases, layers, dropout, train, bidirectional}, batch_first);
+  Network n =
+      run_input(kName<cell>, cell, input, hx, {}, params, {biases, layers, dropout, train, bidirectional}, batch_first);
   return {n.y, n.h};
 }
 template <RecurrentCell cell>
 Two one_state_data(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params, bool biases,
                    std::int64_t layers, double dropout, bool train, bool bidirectional) {
-  Network n = run_packed(kName<cell>, cell, data, batch_sizes, hx, {}, params, {biases, layers, dropout, train, bidirectional});
+  Network n =
+      run_packed(kName<cell>, cell, data, batch_sizes, hx, {}, params, {biases, layers, dropout, train, bidirectional});
   return {n.y, n.h};
 }
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 
@@ -100,8 +100,8 @@ std::tuple<Tensor, Tensor> lstm_cell(const Tensor& x, at::TensorList state, cons
 }
 
 template <RecurrentCell cell>
-Tensor one_state_cell(const Tensor& x, const Tensor& state, const Tensor& w_ih, const Tensor& w_hh, const Optional& b_ih,
-                      const Optional& b_hh) {
+Tensor one_state_cell(const Tensor& x, const Tensor& state, const Tensor& w_ih, const Tensor& w_hh,
+                      const Optional& b_ih, const Optional& b_hh) {
   constexpr const char* op = cell == RecurrentCell::gru        ? "aten::gru_cell"
                              : cell == RecurrentCell::rnn_tanh ? "aten::rnn_tanh_cell"
                                                                : "aten::rnn_relu_cell";

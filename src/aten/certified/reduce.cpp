@@ -12,8 +12,8 @@
 #include <string>
 #include <tuple>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/reduction_plan.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/reduction_plan.h"
 #include "aten/device_work.h"
 #include "aten/refusal.h"
 #include "kernels/batch_norm.h"
@@ -58,8 +58,7 @@ Tensor mean_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type)
 }
 Tensor& mean_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
   const Tensor input = as_float("aten::mean", x, type);
-  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean,
-                    out);
+  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean, out);
 }
 Tensor mean(const Tensor& x, Type type) { return mean_dim(x, std::nullopt, false, type); }
 
@@ -90,8 +89,8 @@ Tensor vector_norm(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef
   if (type && *type != at::kFloat) refuse_type("aten::linalg_vector_norm", *type);
   return norm_dim("aten::linalg_vector_norm", x, order.toDouble(), dims, keep);
 }
-Tensor& vector_norm_out(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef dims, bool keep,
-                        Type type, Tensor& out) {
+Tensor& vector_norm_out(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef dims, bool keep, Type type,
+                        Tensor& out) {
   require_float("aten::linalg_vector_norm", out);
   copy_out(out, vector_norm(x, order, dims, keep, type));
   return out;
@@ -107,8 +106,7 @@ std::vector<Tensor> norms(at::TensorList list, const at::Scalar& order, Type typ
   for (const Tensor& x : list) results.push_back(vector_norm(x, order, std::nullopt, false, type));
   return results;
 }
-Tensor& norm_out(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep,
-                 Tensor& out) {
+Tensor& norm_out(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep, Tensor& out) {
   require_float("aten::norm", out);
   copy_out(out, norm(x, order, dims, keep));
   return out;
@@ -120,22 +118,20 @@ struct Moments {
   Tensor mean, variance;
 };
 
-Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims,
-                const std::optional<at::Scalar>& correction, bool keep) {
+Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims, const std::optional<at::Scalar>& correction,
+                bool keep) {
   require_float(op, x);
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
   // The kernel wants rows: kept elements outermost, their values in row-major order inside.
   const kernels::ReduceShape& s = plan.shape;
-  at::DimVector sizes(s.kept_size, s.kept_size + s.kept_rank),
-      strides(s.kept_stride, s.kept_stride + s.kept_rank);
+  at::DimVector sizes(s.kept_size, s.kept_size + s.kept_rank), strides(s.kept_stride, s.kept_stride + s.kept_rank);
   sizes.append(s.reduced_size, s.reduced_size + s.reduced_rank);
   strides.append(s.reduced_stride, s.reduced_stride + s.reduced_rank);
   const Tensor rows = contiguous(x.as_strided(sizes, strides));
   const Moments result{new_tensor(plan.sizes), new_tensor(plan.sizes)};
   const std::int64_t kept = s.kept_count(), n = s.reduced_count();
   float* squares = result.variance.mutable_data_ptr<float>();
-  kernels::batch_moments({1, kept, n}, rows.const_data_ptr<float>(), result.mean.mutable_data_ptr<float>(),
-                         squares);
+  kernels::batch_moments({1, kept, n}, rows.const_data_ptr<float>(), result.mean.mutable_data_ptr<float>(), squares);
   const double divisor = static_cast<double>(n) - (correction ? correction->toDouble() : 1.0);
   if (working_device() != nullptr) {
     result.variance.div_(static_cast<float>(std::max(divisor, 0.0)));
@@ -151,8 +147,7 @@ using Correction = std::optional<at::Scalar>;
 Tensor variance(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep) {
   return moments("aten::var", x, dims, correction, keep).variance;
 }
-Tensor& variance_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep,
-                     Tensor& out) {
+Tensor& variance_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep, Tensor& out) {
   require_float("aten::var", out);
   copy_out(out, variance(x, dims, correction, keep));
   return out;
@@ -160,14 +155,13 @@ Tensor& variance_out(const Tensor& x, OptionalIntArrayRef dims, const Correction
 Tensor deviation(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep) {
   return moments("aten::std", x, dims, correction, keep).variance.sqrt_();
 }
-Tensor& deviation_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep,
-                      Tensor& out) {
+Tensor& deviation_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep, Tensor& out) {
   require_float("aten::std", out);
   copy_out(out, deviation(x, dims, correction, keep));
   return out;
 }
-std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, OptionalIntArrayRef dims,
-                                             const Correction& correction, bool keep) {
+std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction,
+                                             bool keep) {
   const Moments m = moments("aten::var_mean", x, dims, correction, keep);
   return {m.variance, m.mean};
 }

@@ -1,9 +1,9 @@
 // Interpolation of images and the gradients of padding, dimension by dimension (contract, section 12).
 #include <array>
 
-#include "aten/certified/axis_taps.h"
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/axis_taps.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 namespace {
@@ -50,12 +50,14 @@ Tensor interpolate(Kind kind, const Tensor& x, IntArrayRef out, bool align, cons
   return y;
 }
 
-Tensor interpolate_backward(Kind kind, const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, const Scales& scales) {
+Tensor interpolate_backward(Kind kind, const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align,
+                            const Scales& scales) {
   const std::string op = name_of(kind, out.size()) + "_backward";
   check_sizes(op, dy, in, out, out.size());
   at::DimVector expected(in);
   for (std::size_t d = 0; d < out.size(); ++d) expected[d + 2] = out[d];
-  TORCH_CHECK(dy.sizes() == IntArrayRef(expected), op, ": grad_output has sizes ", dy.sizes(), ", not those of the output");
+  TORCH_CHECK(dy.sizes() == IntArrayRef(expected), op, ": grad_output has sizes ", dy.sizes(),
+              ", not those of the output");
   Tensor dx = dy;
   for (std::size_t d = 0; d < out.size(); ++d) {
     const auto dim = static_cast<std::int64_t>(d) + 2;
@@ -69,12 +71,16 @@ Tensor& into(const Tensor& result, Tensor& out) { return float_out("an interpola
 template <Kind kind>
 struct Nearest {
   static Tensor one(const Tensor& x, IntArrayRef size, Scale w) { return interpolate(kind, x, size, false, {w}); }
-  static Tensor two(const Tensor& x, IntArrayRef size, Scale h, Scale w) { return interpolate(kind, x, size, false, {h, w}); }
+  static Tensor two(const Tensor& x, IntArrayRef size, Scale h, Scale w) {
+    return interpolate(kind, x, size, false, {h, w});
+  }
   static Tensor three(const Tensor& x, IntArrayRef size, Scale d, Scale h, Scale w) {
     return interpolate(kind, x, size, false, {d, h, w});
   }
   static Tensor& one_out(const Tensor& x, IntArrayRef size, Scale w, Tensor& out) { return into(one(x, size, w), out); }
-  static Tensor& two_out(const Tensor& x, IntArrayRef size, Scale h, Scale w, Tensor& out) { return into(two(x, size, h, w), out); }
+  static Tensor& two_out(const Tensor& x, IntArrayRef size, Scale h, Scale w, Tensor& out) {
+    return into(two(x, size, h, w), out);
+  }
   static Tensor& three_out(const Tensor& x, IntArrayRef size, Scale d, Scale h, Scale w, Tensor& out) {
     return into(three(x, size, d, h, w), out);
   }
@@ -94,14 +100,17 @@ struct Nearest {
   static Tensor& two_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, Scale h, Scale w, Tensor& dx) {
     return into(two_back(dy, out, in, h, w), dx);
   }
-  static Tensor& three_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, Scale d, Scale h, Scale w, Tensor& dx) {
+  static Tensor& three_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, Scale d, Scale h, Scale w,
+                                Tensor& dx) {
     return into(three_back(dy, out, in, d, h, w), dx);
   }
 };
 
 template <Kind kind>
 struct Weighted {
-  static Tensor one(const Tensor& x, IntArrayRef size, bool align, Scale w) { return interpolate(kind, x, size, align, {w}); }
+  static Tensor one(const Tensor& x, IntArrayRef size, bool align, Scale w) {
+    return interpolate(kind, x, size, align, {w});
+  }
   static Tensor two(const Tensor& x, IntArrayRef size, bool align, Scale h, Scale w) {
     return interpolate(kind, x, size, align, {h, w});
   }
@@ -130,11 +139,12 @@ struct Weighted {
   static Tensor& one_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, Scale w, Tensor& dx) {
     return into(one_back(dy, out, in, align, w), dx);
   }
-  static Tensor& two_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, Scale h, Scale w, Tensor& dx) {
+  static Tensor& two_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, Scale h, Scale w,
+                              Tensor& dx) {
     return into(two_back(dy, out, in, align, h, w), dx);
   }
-  static Tensor& three_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, Scale d, Scale h, Scale w,
-                                Tensor& dx) {
+  static Tensor& three_back_out(const Tensor& dy, IntArrayRef out, IntArrayRef in, bool align, Scale d, Scale h,
+                                Scale w, Tensor& dx) {
     return into(three_back(dy, out, in, align, d, h, w), dx);
   }
 };
@@ -143,10 +153,11 @@ struct Weighted {
 
 template <bool reflect, std::int64_t rank>
 Tensor padding_backward(const Tensor& dy, const Tensor& x, IntArrayRef padding) {
-  const std::string op = std::string("aten::") + (reflect ? "reflection" : "replication") + "_pad" + std::to_string(rank) +
-                         "d_backward";
+  const std::string op =
+      std::string("aten::") + (reflect ? "reflection" : "replication") + "_pad" + std::to_string(rank) + "d_backward";
   require_float(op, {&dy, &x});
-  TORCH_CHECK(padding.size() == 2 * rank && (x.dim() == rank + 1 || x.dim() == rank + 2), op, ": input ", x.sizes(), " for padding ", padding);
+  TORCH_CHECK(padding.size() == 2 * rank && (x.dim() == rank + 1 || x.dim() == rank + 2), op, ": input ", x.sizes(),
+              " for padding ", padding);
   TORCH_CHECK(dy.dim() == x.dim(), op, ": grad_output has sizes ", dy.sizes());
   Tensor dx = dy;
   for (std::int64_t d = 0; d < rank; ++d) {
@@ -207,8 +218,10 @@ std::vector<Entry> resampling_operators() {
   add_two<Weighted<Kind::linear>>(all, "aten::upsample_bilinear2d", "aten::upsample_bilinear2d_backward");
   add_three<Weighted<Kind::linear>>(all, "aten::upsample_trilinear3d", "aten::upsample_trilinear3d_backward");
   add_two<Weighted<Kind::cubic>>(all, "aten::upsample_bicubic2d", "aten::upsample_bicubic2d_backward");
-  add_two<Weighted<Kind::linear_antialiased>>(all, "aten::_upsample_bilinear2d_aa", "aten::_upsample_bilinear2d_aa_backward");
-  add_two<Weighted<Kind::cubic_antialiased>>(all, "aten::_upsample_bicubic2d_aa", "aten::_upsample_bicubic2d_aa_backward");
+  add_two<Weighted<Kind::linear_antialiased>>(all, "aten::_upsample_bilinear2d_aa",
+                                              "aten::_upsample_bilinear2d_aa_backward");
+  add_two<Weighted<Kind::cubic_antialiased>>(all, "aten::_upsample_bicubic2d_aa",
+                                             "aten::_upsample_bicubic2d_aa_backward");
   add_padding<true, 1>(all, "aten::reflection_pad1d_backward");
   add_padding<true, 2>(all, "aten::reflection_pad2d_backward");
   add_padding<true, 3>(all, "aten::reflection_pad3d_backward");

@@ -6,8 +6,8 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
 
-#include "aten/certified/broadcast.h"
-#include "aten/certified/entry.h"
+#include "aten/certified/support/broadcast.h"
+#include "aten/certified/support/entry.h"
 #include "aten/refusal.h"
 
 namespace isobit::aten {
@@ -23,7 +23,13 @@ using kernels::Operand;
 // ---- mul, div
 
 constexpr std::string_view name_of(ExactBinary kind) {
-  return kind == ExactBinary::multiply ? "aten::mul" : "aten::div";
+  switch (kind) {
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case ExactBinary::name: return "aten::" #aten;
+    ISOBIT_EXACT_BINARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
+  }
+  return "";
 }
 template <ExactBinary kind>
 Tensor binary(const Tensor& a, const Tensor& b) {
@@ -45,28 +51,27 @@ template <ExactUnary kind>
 void apply(const ElementShape& shape, const Operand& x, float* y, const void*) {
   kernels::exact_unary(kind, shape, x, y);
 }
-template <ExactUnary kind>
-constexpr std::string_view kName = {};
-template <> constexpr std::string_view kName<ExactUnary::negate> = "aten::neg";
-template <> constexpr std::string_view kName<ExactUnary::absolute> = "aten::abs";
-template <> constexpr std::string_view kName<ExactUnary::floor> = "aten::floor";
-template <> constexpr std::string_view kName<ExactUnary::ceil> = "aten::ceil";
-template <> constexpr std::string_view kName<ExactUnary::trunc> = "aten::trunc";
-template <> constexpr std::string_view kName<ExactUnary::sign> = "aten::sign";
-template <> constexpr std::string_view kName<ExactUnary::round> = "aten::round";
-template <> constexpr std::string_view kName<ExactUnary::frac> = "aten::frac";
+constexpr std::string_view name_of(ExactUnary kind) {
+  switch (kind) {
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case ExactUnary::name: return "aten::" #aten;
+    ISOBIT_EXACT_UNARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
+  }
+  return "";
+}
 
 template <ExactUnary kind>
 Tensor unary(const Tensor& x) {
-  return exact_new(kName<kind>, x, apply<kind>);
+  return exact_new(name_of(kind), x, apply<kind>);
 }
 template <ExactUnary kind>
 Tensor& unary_out(const Tensor& x, Tensor& out) {
-  return exact_out(kName<kind>, x, out, apply<kind>);
+  return exact_out(name_of(kind), x, out, apply<kind>);
 }
 template <ExactUnary kind>
 Tensor& unary_(Tensor& x) {
-  return exact_out(kName<kind>, x, x, apply<kind>);
+  return exact_out(name_of(kind), x, x, apply<kind>);
 }
 // For sgn: of a real number it is sign.
 Tensor sgn(const Tensor& x) { return unary<ExactUnary::sign>(x); }
@@ -92,12 +97,15 @@ Tensor& threshold_out(const Tensor& x, const Scalar& limit, const Scalar& value,
 }
 Tensor& threshold_(Tensor& x, const Scalar& limit, const Scalar& value) { return threshold_out(x, limit, value, x); }
 
+// The list's column `overloads`.
 template <ExactUnary kind>
-void add_unary(std::vector<Entry>& entries, std::string_view in_place, std::string_view section) {
-  entries.push_back(certify_on_device<unary<kind>, kIntegersByStock>(kName<kind>, "", section));
-  entries.push_back(certify_on_device<unary_out<kind>, kIntegersByStock>(kName<kind>, "out", section));
-  entries.push_back(certify_on_device<unary_<kind>, kIntegersByStock>(in_place, "", section));
+void in_place(std::vector<Entry>& entries, std::string_view in_place_name, std::string_view section) {
+  entries.push_back(certify_on_device<unary<kind>, kIntegersByStock>(name_of(kind), "", section));
+  entries.push_back(certify_on_device<unary_out<kind>, kIntegersByStock>(name_of(kind), "out", section));
+  entries.push_back(certify_on_device<unary_<kind>, kIntegersByStock>(in_place_name, "", section));
 }
+template <ExactUnary kind>
+void by_hand(std::vector<Entry>&, std::string_view, std::string_view) {}
 
 }  // namespace
 
@@ -121,13 +129,10 @@ std::vector<Entry> rounding_operators() {
       certify_on_device<threshold_out, kNoIntegers>("aten::threshold", "out", selection),
       certify_on_device<threshold_, kNoIntegers>("aten::threshold_", "", selection),
   };
-  add_unary<ExactUnary::negate>(entries, "aten::neg_", "1: the other sign");
-  add_unary<ExactUnary::floor>(entries, "aten::floor_", "1: the next integer below");
-  add_unary<ExactUnary::ceil>(entries, "aten::ceil_", "1: the next integer above");
-  add_unary<ExactUnary::trunc>(entries, "aten::trunc_", "1: the next integer towards zero");
-  add_unary<ExactUnary::sign>(entries, "aten::sign_", sign);
-  add_unary<ExactUnary::round>(entries, "aten::round_", "1: the nearest integer, ties to even");
-  add_unary<ExactUnary::frac>(entries, "aten::frac_", "1: x - trunc(x)");
+#define ISOBIT_OVERLOADS(name, formula, aten, overloads, section) \
+  overloads<ExactUnary::name>(entries, "aten::" #aten "_", section);
+  ISOBIT_EXACT_UNARY(ISOBIT_OVERLOADS)
+#undef ISOBIT_OVERLOADS
   return entries;
 }
 

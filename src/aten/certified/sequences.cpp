@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
 #include "contract/functions_power.h"
 #include "kernels/float_environment.h"
 #include "kernels/threads.h"
@@ -39,7 +39,8 @@ struct Line {
   Line(double first, double last, std::int64_t n)
       : from(first), to(last), step(n > 1 ? (last - first) / static_cast<double>(n - 1) : 0.0), count(n) {}
   [[nodiscard]] double at(std::int64_t i) const {
-    return i < count / 2 || count == 1 ? from + step * static_cast<double>(i) : to - step * static_cast<double>(count - 1 - i);
+    return i < count / 2 || count == 1 ? from + step * static_cast<double>(i)
+                                       : to - step * static_cast<double>(count - 1 - i);
   }
   double from, to, step;
   std::int64_t count;
@@ -62,12 +63,14 @@ Tensor& logspace_out(const Scalar& first, const Scalar& last, std::int64_t steps
 }
 Tensor& arange_out(const Scalar& first, const Scalar& last, const Scalar& step, Tensor& out) {
   const auto whole = [](const Scalar& s) { return s.isIntegral(/*includeBool=*/true); };
-  if (is_integral(out) && whole(first) && whole(last) && whole(step)) return at::cpu::arange_out(out, first, last, step);
+  if (is_integral(out) && whole(first) && whole(last) && whole(step))
+    return at::cpu::arange_out(out, first, last, step);
   require_float("aten::arange", out);
   const double from = first.toDouble(), to = last.toDouble(), by = step.toDouble();
-  TORCH_CHECK(by != 0.0 && std::isfinite(from) && std::isfinite(to), "aten::arange: a step other than 0 and finite bounds expected, got ",
-              from, " to ", to, " by ", by);
-  TORCH_CHECK((by > 0.0) == (to >= from) || to == from, "aten::arange: the step's sign does not lead from ", from, " to ", to);
+  TORCH_CHECK(by != 0.0 && std::isfinite(from) && std::isfinite(to),
+              "aten::arange: the step must not be 0 and the bounds must be finite, got ", from, " to ", to, " by ", by);
+  TORCH_CHECK((by > 0.0) == (to >= from) || to == from, "aten::arange: the step's sign does not lead from ", from,
+              " to ", to);
   const auto count = static_cast<std::int64_t>(std::ceil((to - from) / by));
   return fill_sequence("aten::arange", out, count, [&](std::int64_t i) { return from + by * static_cast<double>(i); });
 }
@@ -78,7 +81,8 @@ std::vector<Entry> sequence_operators() {
   return {
       certify<linspace_out>("aten::linspace", "out", "10: from both ends in binary64, rounded once"),
       certify<logspace_out>("aten::logspace", "out", "10: powers of linspace's numbers in binary64, rounded once"),
-      certify<arange_out, kIntegersByStockAndOut>("aten::arange", "start_out", "10: first + i * step in binary64, rounded once"),
+      certify<arange_out, kIntegersByStockAndOut>("aten::arange", "start_out",
+                                                  "10: first + i * step in binary64, rounded once"),
   };
 }
 

@@ -4,9 +4,9 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_safe_softmax_native.h>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/masked_rows.h"
-#include "aten/certified/tensors.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/masked_rows.h"
+#include "aten/certified/support/tensors.h"
 
 namespace isobit::aten {
 namespace {
@@ -31,8 +31,7 @@ constexpr std::string_view forward_name(Forward kernel) {
   return kernel == &kernels::softmax ? "aten::_softmax" : "aten::_log_softmax";
 }
 constexpr std::string_view backward_name(Backward kernel) {
-  return kernel == &kernels::softmax_backward ? "aten::_softmax_backward_data"
-                                              : "aten::_log_softmax_backward_data";
+  return kernel == &kernels::softmax_backward ? "aten::_softmax_backward_data" : "aten::_log_softmax_backward_data";
 }
 
 template <Forward kernel>
@@ -50,8 +49,7 @@ Tensor& forward_out(const Tensor& input, std::int64_t dim, bool /*half_to_float*
 }
 
 template <Backward kernel>
-Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t dim,
-                at::ScalarType input_type) {
+Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t dim, at::ScalarType input_type) {
   require_float(backward_name(kernel), {&grad_output, &output});
   if (input_type != at::kFloat) refuse_type(backward_name(kernel), input_type);
   const Tensor dy = contiguous(grad_output), y = contiguous(output);
@@ -60,8 +58,8 @@ Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t di
   });
 }
 template <Backward kernel>
-Tensor& backward_out(const Tensor& grad_output, const Tensor& output, std::int64_t dim,
-                     at::ScalarType input_type, Tensor& out) {
+Tensor& backward_out(const Tensor& grad_output, const Tensor& output, std::int64_t dim, at::ScalarType input_type,
+                     Tensor& out) {
   require_float(backward_name(kernel), {&grad_output, &output});
   if (input_type != at::kFloat) refuse_type(backward_name(kernel), input_type);
   const Tensor dy = contiguous(grad_output), y = contiguous(output);
@@ -95,10 +93,8 @@ std::vector<Entry> softmax_operators() {
       certify<forward<&kernels::log_softmax>>("aten::_log_softmax", "", log_softmax),
       certify<forward_out<&kernels::log_softmax>>("aten::_log_softmax", "out", log_softmax),
       certify<backward<&kernels::softmax_backward>>("aten::_softmax_backward_data", "", softmax_gradient),
-      certify<backward_out<&kernels::softmax_backward>>("aten::_softmax_backward_data", "out",
-                                                        softmax_gradient),
-      certify<backward<&kernels::log_softmax_backward>>("aten::_log_softmax_backward_data", "",
-                                                        log_softmax_gradient),
+      certify<backward_out<&kernels::softmax_backward>>("aten::_softmax_backward_data", "out", softmax_gradient),
+      certify<backward<&kernels::log_softmax_backward>>("aten::_log_softmax_backward_data", "", log_softmax_gradient),
       certify<backward_out<&kernels::log_softmax_backward>>("aten::_log_softmax_backward_data", "out",
                                                             log_softmax_gradient),
   };

@@ -8,8 +8,8 @@
 #include <limits>
 #include <optional>
 
-#include "aten/certified/entry.h"
-#include "aten/certified/pointwise.h"
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/pointwise.h"
 #include "aten/refusal.h"
 #include "kernels/pointwise.h"
 
@@ -22,32 +22,18 @@ using kernels::Unary;
 
 // ---- one kernel, three variants
 
-// clang-format off
 constexpr std::string_view name_of(Unary op) {
   switch (op) {
-    case Unary::exp: return "aten::exp";
-    case Unary::expm1: return "aten::expm1";
-    case Unary::log: return "aten::log";
-    case Unary::log1p: return "aten::log1p";
-    case Unary::tanh: return "aten::tanh";
-    case Unary::sigmoid: return "aten::sigmoid";
-    case Unary::erf: return "aten::erf";
-    case Unary::sin: return "aten::sin";
-    case Unary::cos: return "aten::cos";
-    case Unary::rsqrt: return "aten::rsqrt";
-    case Unary::reciprocal: return "aten::reciprocal";
-    case Unary::sqrt: return "aten::sqrt";
-    case Unary::silu: return "aten::silu";
-    case Unary::gelu: case Unary::gelu_tanh: return "aten::gelu";
-    case Unary::relu: return "aten::relu";
-    default: return "aten::?";
+#define ISOBIT_CASE(name, formula, aten, ...) \
+  case Unary::name: return "aten::" #aten;
+    ISOBIT_UNARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
   }
+  return "";
 }
-// clang-format on
 
 template <Unary op>
-constexpr auto apply =
-    [](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary(op, x[0], y, n); };
+constexpr auto apply = [](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary(op, x[0], y, n); };
 
 template <Unary op>
 Tensor unary(const Tensor& x) {
@@ -62,12 +48,17 @@ Tensor& unary_in_place(Tensor& x) {
   return pointwise_in_place<1>(name_of(op), x, {x}, apply<op>);
 }
 
+// The list's column `overloads`.
 template <Unary op>
-void add_variants(std::vector<Entry>& entries, std::string_view in_place_name, std::string_view section) {
+void in_place(std::vector<Entry>& entries, std::string_view in_place_name, std::string_view section) {
   entries.push_back(certify<unary<op>>(name_of(op), "", section));
   entries.push_back(certify<unary_out<op>>(name_of(op), "out", section));
   entries.push_back(certify<unary_in_place<op>>(in_place_name, "", section));
 }
+template <Unary op>
+void by_hand(std::vector<Entry>&, std::string_view, std::string_view) {}
+template <Unary op>
+void none(std::vector<Entry>&, std::string_view, std::string_view) {}
 
 // ---- relu: integers too
 
@@ -169,9 +160,10 @@ Tensor& hardtanh_(Tensor& x, const Scalar& low, const Scalar& high) {
 Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, const Scalar& high) {
   require_float("aten::hardtanh_backward", {&dy, &x});
   const float lower = to_float(low), upper = to_float(high);
-  return pointwise_new<2>("aten::hardtanh_backward", {dy, x}, [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
-    kernels::hardtanh_backward(in[0], in[1], lower, upper, dx, n);
-  });
+  return pointwise_new<2>("aten::hardtanh_backward", {dy, x},
+                          [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
+                            kernels::hardtanh_backward(in[0], in[1], lower, upper, dx, n);
+                          });
 }
 
 // ---- leaky relu
@@ -196,23 +188,14 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
 std::vector<Entry> unary_operators() {
   constexpr std::string_view function = "2: fixed binary32 formula";
   constexpr std::string_view select = "1: x < low ? low : x > high ? high : x";
-  constexpr std::string_view power = "10: integer and half powers as products and square roots, others exp2(p * log2(x)) in binary64";
+  constexpr std::string_view power =
+      "10: integer and half powers as products and square roots, others exp2(p * log2(x)) in binary64";
   constexpr std::string_view gelu_section = "2, 10: (0.5 * x) * (1 + erf(x * RN(sqrt(1/2)))), or by tanh";
   std::vector<Entry> entries;
-  add_variants<Unary::exp>(entries, "aten::exp_", function);
-  add_variants<Unary::expm1>(entries, "aten::expm1_", function);
-  add_variants<Unary::log>(entries, "aten::log_", function);
-  add_variants<Unary::log1p>(entries, "aten::log1p_", function);
-  add_variants<Unary::tanh>(entries, "aten::tanh_", function);
-  add_variants<Unary::sigmoid>(entries, "aten::sigmoid_", function);
-  add_variants<Unary::erf>(entries, "aten::erf_", function);
-  add_variants<Unary::sin>(entries, "aten::sin_", function);
-  add_variants<Unary::cos>(entries, "aten::cos_", function);
-  add_variants<Unary::rsqrt>(entries, "aten::rsqrt_", "2: 1 / sqrt(x)");
-  add_variants<Unary::reciprocal>(entries, "aten::reciprocal_", "2: 1 / x");
-  // Stock takes MKL's vector square root, which is not correctly rounded (a sixth of all results on AVX-512).
-  add_variants<Unary::sqrt>(entries, "aten::sqrt_", "2: IEEE square root");
-  add_variants<Unary::silu>(entries, "aten::silu_", "2: x * sigmoid(x)");
+#define ISOBIT_OVERLOADS(name, formula, aten, overloads, section) \
+  overloads<Unary::name>(entries, "aten::" #aten "_", section);
+  ISOBIT_UNARY(ISOBIT_OVERLOADS)
+#undef ISOBIT_OVERLOADS
   const std::vector<Entry> others = {
       certify<gelu>("aten::gelu", "", gelu_section),
       certify<gelu_out>("aten::gelu", "out", gelu_section),

@@ -1,5 +1,5 @@
 // Activations with parameters and terms of losses: the formulas of every other implementation.
-#include "kernels/cpu/activation_kernels.h"
+#include "kernels/formulas/activation_kernels.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/table.h"
 

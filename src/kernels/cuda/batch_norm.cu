@@ -27,8 +27,7 @@ struct Channels {
 
 // y[i] = element(i, channel)
 template <class Element>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void each_kernel(Channels channels, Element element,
-                                                                 float* y) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void each_kernel(Channels channels, Element element, float* y) {
   std::int64_t i = block_index() * (kThreads * kPerThread) + thread_index();
 #pragma unroll
   for (int turn = 0; turn < kPerThread; ++turn, i += kThreads) {
@@ -39,14 +38,12 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void each_kernel(Channels channe
 template <class Element>
 void for_each_element(const ChannelShape& shape, const Element& element, float* y) {
   const Channels channels(shape);
-  launch(each_kernel<Element>, {ceil_div(channels.count, kThreads * kPerThread), kThreads}, channels, element,
-         y);
+  launch(each_kernel<Element>, {ceil_div(channels.count, kThreads * kPerThread), kThreads}, channels, element, y);
 }
 
 // function(c) for every channel, a thread each.
 template <class Function>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void channel_kernel(Function function,
-                                                                    std::int64_t channels) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void channel_kernel(Function function, std::int64_t channels) {
   const std::int64_t c = block_index() * kThreads + thread_index();
   if (c < channels) function(c);
 }
@@ -135,9 +132,9 @@ void batch_norm_training(const BatchNormForward& p) {
   const Scratch coefficients(p.shape.c * static_cast<std::int64_t>(sizeof(Coefficients)));
   const Running running{p.running_mean, p.running_variance, static_cast<float>(1.0 - p.momentum),
                         static_cast<float>(p.momentum)};
-  ordered_reduce(per_channel(p.shape), MomentsOp{p.x},
-                 FinishTraining{preparation(p, coefficients), running, p.saved_mean, p.saved_invstd,
-                                p.shape.per_channel()});
+  ordered_reduce(
+      per_channel(p.shape), MomentsOp{p.x},
+      FinishTraining{preparation(p, coefficients), running, p.saved_mean, p.saved_invstd, p.shape.per_channel()});
   for_each_element(p.shape, Apply{p.x, coefficients.as<Coefficients>()}, p.y);
 }
 
@@ -149,8 +146,7 @@ struct PrepareInference {
 
 void batch_norm_inference(const BatchNormForward& p) {
   const Scratch coefficients(p.shape.c * static_cast<std::int64_t>(sizeof(Coefficients)));
-  for_each_channel(p.shape.c,
-                   PrepareInference{preparation(p, coefficients), p.running_mean, p.running_variance});
+  for_each_channel(p.shape.c, PrepareInference{preparation(p, coefficients), p.running_mean, p.running_variance});
   for_each_element(p.shape, Apply{p.x, coefficients.as<Coefficients>()}, p.y);
 }
 
@@ -203,8 +199,7 @@ struct FinishGradient {
     const float weight_gradient = d * inverse;
     if (dbias != nullptr) dbias[c] = a;
     if (dweight != nullptr) dweight[c] = weight_gradient;
-    of_channel[c] = {mean[c], weight_gradient * inverse / n, a / n,
-                     weight != nullptr ? weight[c] * inverse : inverse};
+    of_channel[c] = {mean[c], weight_gradient * inverse / n, a / n, weight != nullptr ? weight[c] * inverse : inverse};
   }
 };
 
@@ -226,8 +221,7 @@ struct InferenceGradient {
 
 void batch_norm_backward(const BatchNormBackward& p) {
   const bool needs_sums = p.dweight != nullptr || p.dbias != nullptr || (p.dx != nullptr && p.training);
-  const Scratch coefficients(needs_sums ? p.shape.c * static_cast<std::int64_t>(sizeof(GradientCoefficients))
-                                        : 0);
+  const Scratch coefficients(needs_sums ? p.shape.c * static_cast<std::int64_t>(sizeof(GradientCoefficients)) : 0);
   auto* const of_channel = coefficients.as<GradientCoefficients>();
   if (needs_sums) {
     ordered_reduce(per_channel(p.shape), GradientOp{p.dy, p.x, p.mean},

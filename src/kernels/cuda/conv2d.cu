@@ -80,8 +80,12 @@ Axis forward_axis(std::int64_t taps, std::int64_t pad, std::int64_t dilation) {
 // The taps whose phase meets the elements i with i mod stride == phase: (phase + pad - k * dilation) is a
 // multiple of the stride. They are evenly spaced.
 Axis phase_axis(std::int64_t phase, std::int64_t taps, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
-  Axis axis{0, static_cast<int>(stride / std::gcd(stride, dilation)), 0, static_cast<int>(phase + pad),
-            static_cast<int>(-dilation), static_cast<int>(stride)};
+  Axis axis{0,
+            static_cast<int>(stride / std::gcd(stride, dilation)),
+            0,
+            static_cast<int>(phase + pad),
+            static_cast<int>(-dilation),
+            static_cast<int>(stride)};
   std::int64_t first = 0;
   while (first < taps && (phase + pad - first * dilation) % stride != 0) ++first;
   axis.first = static_cast<int>(first);
@@ -91,7 +95,7 @@ Axis phase_axis(std::int64_t phase, std::int64_t taps, std::int64_t stride, std:
 
 struct TapGeometry {
   Axis h, w;
-  int taps = 0, padded = 0;  // channels * h.count * w.count
+  int taps = 0, padded = 0;                // channels * h.count * w.count
   int channel_stride = 0, row_stride = 0;  // of the source
   int weight_channel = 0, weight_row = 0;  // strides of the weights
 };

@@ -3,7 +3,7 @@
 //
 // A kernel is an ISOBIT_KERNEL function over plain values and device pointers that uses only what stands here:
 // blocks are one-dimensional, warps have 32 threads, shared memory is one dynamic piece per thread block.
-// nvcc sees CUDA (device_nvcc.h); any other compiler sees the emulation of tests/cuda, which runs the same body
+// nvcc sees CUDA (device_nvcc.h); any other compiler sees the emulation (emulation/), which runs the same body
 // with every barrier, shuffle and asynchronous copy checked. The arithmetic comes from src/contract, compiled
 // with -fmad=false -ftz=false -prec-div=true -prec-sqrt=true.
 //
@@ -50,5 +50,5 @@ struct alignas(16) Float4 {
 #ifdef __CUDACC__
 #include "kernels/cuda/device_nvcc.h"
 #else
-#include "cuda/emulated_device.h"
+#include "kernels/cuda/emulation/emulated_device.h"
 #endif

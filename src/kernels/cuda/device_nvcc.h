@@ -110,9 +110,8 @@ template <class... Parameter, class... Argument>
 void launch(void (*kernel)(Parameter...), const Launch& shape, Argument&&... arguments) {
   if (shape.blocks == 0) return;
   allow_shared_memory(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
-  kernel<<<grid_size(shape.blocks), static_cast<unsigned>(shape.threads),
-           static_cast<std::size_t>(shape.shared_bytes), static_cast<cudaStream_t>(device_stream())>>>(
-      static_cast<Parameter>(arguments)...);
+  kernel<<<grid_size(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<std::size_t>(shape.shared_bytes),
+           static_cast<cudaStream_t>(device_stream())>>>(static_cast<Parameter>(arguments)...);
   check_launch();
 }
 

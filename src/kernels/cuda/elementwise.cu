@@ -1,5 +1,5 @@
 // Element-wise operators: neighbouring threads take neighbouring results, strides lead to the operands.
-#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/formulas/elementwise_kernels.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/table.h"
 

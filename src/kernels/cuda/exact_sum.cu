@@ -55,8 +55,8 @@ void add_digits(const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::
   launch(add_kernel, {ceil_div(n, kThreads), kThreads}, x, t, hi, lo, n);
 }
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void round_kernel(const std::int64_t* hi, const std::int64_t* lo,
-                                                                  int t, float* out, std::int64_t n) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void round_kernel(const std::int64_t* hi, const std::int64_t* lo, int t,
+                                                                  float* out, std::int64_t n) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i < n) out[i] = contract::round_sum(hi[i], lo[i], t);
 }

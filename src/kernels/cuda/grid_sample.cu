@@ -1,11 +1,11 @@
-// Sampling at given places: a thread per output finds its taps and walks through some channels; the input's gradient a thread
-// per element, which takes the taps that met it in their order.
+// Sampling at given places: a thread per output finds its taps and walks through some channels; the input's gradient a
+// thread per element, which takes the taps that met it in their order.
 #include "kernels/grid_sample.h"
 
 #include <algorithm>
 
 #include "contract/pairwise_tree.h"
-#include "kernels/cpu/grid_places.h"
+#include "kernels/formulas/grid_places.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/incidence.h"
 #include "kernels/cuda/table.h"
@@ -52,7 +52,8 @@ struct Pieces {
 
   Pieces(std::int64_t images, std::int64_t positions, std::int64_t channels) : pieces(ceil_div(positions, kThreads)) {
     const std::int64_t planes = images * pieces, wanted = std::int64_t{16} * multiprocessors();
-    channel_pieces = std::clamp<std::int64_t>(ceil_div(wanted, std::max<std::int64_t>(planes, 1)), 1, std::max<std::int64_t>(channels, 1));
+    channel_pieces = std::clamp<std::int64_t>(ceil_div(wanted, std::max<std::int64_t>(planes, 1)), 1,
+                                              std::max<std::int64_t>(channels, 1));
     channels_each = ceil_div(channels, channel_pieces);
     blocks = planes * channel_pieces;
   }
@@ -62,15 +63,16 @@ struct Piece {
 };
 ISOBIT_DEVICE Piece piece_of(const Pieces& p, std::int64_t channels) {
   const std::int64_t rest = block_index() / p.channel_pieces, image = rest / p.pieces;
-  const std::int64_t channel = (block_index() - rest * p.channel_pieces) * p.channels_each, end = channel + p.channels_each;
+  const std::int64_t channel = (block_index() - rest * p.channel_pieces) * p.channels_each,
+                     end = channel + p.channels_each;
   return {image, (rest - image * p.pieces) * kThreads + thread_index(), channel, end < channels ? end : channels};
 }
 
 // ---- outputs
 
 template <int taps>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void sample_kernel(GridShape s, std::int64_t plane, Pieces pieces, const float* x,
-                                                                   const float* grid, float* y) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void sample_kernel(GridShape s, std::int64_t plane, Pieces pieces,
+                                                                   const float* x, const float* grid, float* y) {
   const Piece at = piece_of(pieces, s.channels);
   if (at.position >= s.out) return;
   const Taps<taps> t = taps_at<taps>(s, grid + (at.image * s.out + at.position) * s.rank);
@@ -119,8 +121,9 @@ struct TapPlace {
 };
 
 template <int taps>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void input_gradient_kernel(GridShape s, std::int64_t plane, Pieces pieces,
-                                                                           Incidences met, const float* weight, const float* dy,
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void input_gradient_kernel(GridShape s, std::int64_t plane,
+                                                                           Pieces pieces, Incidences met,
+                                                                           const float* weight, const float* dy,
                                                                            float* dx) {
   const Piece at = piece_of(pieces, s.channels);
   if (at.position >= plane) return;
@@ -151,15 +154,18 @@ void image_gradients(GridShape s, const float* grid, const float* dy, float* dx)
 void grid_sample_input_gradient(const GridShape& given, const float* grid, const float* dy, float* dx) {
   const std::int64_t plane = given.plane(), items = given.out * ISOBIT_ISA::taps_of(given);
   if (given.batch == 0 || given.channels == 0 || plane == 0) return;
-  if (items >= kInt32End) throw DeviceError("2^31 places or more of one image are too many for grid_sample on a device");
+  if (items >= kInt32End)
+    throw DeviceError("grid_sample on a device: 2^31 positions or more of one image are too many");
   constexpr std::int64_t kMost = std::int64_t{256} << 20;
   const std::int64_t each = IncidenceLists::bytes_of(items, plane) + 8 * items;
-  const std::int64_t most = std::min(std::max<std::int64_t>(kMost / each, 1), (kInt32End - 1) / std::max<std::int64_t>({items, plane, 1}));
+  const std::int64_t most =
+      std::min(std::max<std::int64_t>(kMost / each, 1), (kInt32End - 1) / std::max<std::int64_t>({items, plane, 1}));
   for (std::int64_t first = 0; first < given.batch; first += most) {
     GridShape s = given;
     s.batch = std::min(most, given.batch - first);
     with_taps(s, [&](auto taps) {
-      image_gradients<taps.value>(s, grid + first * s.out * s.rank, dy + first * s.channels * s.out, dx + first * s.channels * plane);
+      image_gradients<taps.value>(s, grid + first * s.out * s.rank, dy + first * s.channels * s.out,
+                                  dx + first * s.channels * plane);
     });
   }
 }
@@ -167,7 +173,8 @@ void grid_sample_input_gradient(const GridShape& given, const float* grid, const
 // ---- the grid's gradient
 
 // Tap k's ordered dot of inputs and gradients over the channels.
-ISOBIT_DEVICE float channel_dot(const GridShape& s, std::int64_t plane, const float* x, const float* dy, std::int32_t place) {
+ISOBIT_DEVICE float channel_dot(const GridShape& s, std::int64_t plane, const float* x, const float* dy,
+                                std::int32_t place) {
   contract::PairwiseTreeOf<float> tree;
   for (std::int64_t begin = 0; begin < s.channels; begin += contract::kLeaf) {
     const std::int64_t end = begin + contract::kLeaf < s.channels ? begin + contract::kLeaf : s.channels;
@@ -179,8 +186,9 @@ ISOBIT_DEVICE float channel_dot(const GridShape& s, std::int64_t plane, const fl
 }
 
 template <int taps>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void grid_gradient_kernel(GridShape s, std::int64_t plane, const float* x,
-                                                                          const float* grid, const float* dy, float* dgrid) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void grid_gradient_kernel(GridShape s, std::int64_t plane,
+                                                                          const float* x, const float* grid,
+                                                                          const float* dy, float* dgrid) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= s.batch * s.out) return;
   const std::int64_t image = i / s.out, o = i - image * s.out;

@@ -36,7 +36,8 @@ struct Places {
 
 // y[i] = element(i)
 template <class Element>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void each_of_group_kernel(Element element, std::int64_t count, float* y) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void each_of_group_kernel(Element element, std::int64_t count,
+                                                                          float* y) {
   std::int64_t i = block_index() * (kThreads * kPerThread) + thread_index();
 #pragma unroll
   for (int turn = 0; turn < kPerThread; ++turn, i += kThreads) {

@@ -1,7 +1,7 @@
 // Which items meet at each place, in ascending order: what a gradient of a selection adds up. Private to this folder.
 //
-// Items are chained to their places in any order, then each place sorts its few; a place of many has a warp that looks through
-// all items of its group. The lists do not depend on the order in which threads came.
+// Items are chained to their places in any order, then each place sorts its few; a place of many has a warp that looks
+// through all items of its group. The lists do not depend on the order in which threads came.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ struct IncidenceMemory {
 };
 
 template <class Destination>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void chain_items_kernel(std::int64_t items, Destination place_of,
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void chain_items_kernel(std::int64_t items,
+                                                                                 Destination place_of,
                                                                                  IncidenceMemory memory) {
   const std::int64_t i = block_index() * kIncidenceThreads + thread_index();
   if (i >= items) return;
@@ -61,8 +62,9 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(threads, 4) void sort_chains_kernel(std::int6
 
 // A warp per long list takes the items of its group 32 at a time.
 template <class Destination>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void long_lists_kernel(std::int64_t group_items, Divider group_places,
-                                                                                Destination place_of, IncidenceMemory memory) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads,
+                                   4) void long_lists_kernel(std::int64_t group_items, Divider group_places,
+                                                             Destination place_of, IncidenceMemory memory) {
   const int lane = thread_index() % kWarp, warps = kIncidenceThreads / kWarp;
   const std::int64_t all = block_count() * warps;
   for (std::int64_t l = block_index() * warps + thread_index() / kWarp; l < memory.used[1]; l += all) {
@@ -80,7 +82,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kIncidenceThreads, 4) void long_lists_kernel(
         if (lane >= step) before += other;
       }
       const auto slot = static_cast<unsigned>(at + before - 1);
-      if (met != 0 && slot < count) list[slot] = static_cast<int>(mine);  // always inside; a slip above must not write elsewhere
+      if (met != 0 && slot < count)
+        list[slot] = static_cast<int>(mine);  // always inside; a slip above must not write elsewhere
       at += shuffle(before, kWarp - 1);
     }
   }
@@ -100,15 +103,19 @@ class IncidenceLists {
     fill_bytes(memory_.head, 0xff, all_places * kInt);
     fill_bytes(memory_.used, 0, 2 * kInt);
     fill_bytes(memory_.order, 0, all_items * kInt);  // so that a slip below shows as a wrong sum, never as a wild read
-    launch(chain_items_kernel<Destination>, {ceil_div(all_items, kIncidenceThreads), kIncidenceThreads}, all_items, place_of, memory_);
-    launch(sort_chains_kernel<kIncidenceThreads>, {ceil_div(all_places, kIncidenceThreads), kIncidenceThreads}, all_places, memory_);
+    launch(chain_items_kernel<Destination>, {ceil_div(all_items, kIncidenceThreads), kIncidenceThreads}, all_items,
+           place_of, memory_);
+    launch(sort_chains_kernel<kIncidenceThreads>, {ceil_div(all_places, kIncidenceThreads), kIncidenceThreads},
+           all_places, memory_);
     if (items <= kShortList) return;
-    launch(long_lists_kernel<Destination>, {multiprocessors(), kIncidenceThreads}, items, Divider(places, all_places), place_of,
-           memory_);
+    launch(long_lists_kernel<Destination>, {multiprocessors(), kIncidenceThreads}, items, Divider(places, all_places),
+           place_of, memory_);
   }
   [[nodiscard]] Incidences lists() const { return {memory_.head, memory_.count, memory_.order}; }
   // Of scratch memory, for one group.
-  [[nodiscard]] static std::int64_t bytes_of(std::int64_t items, std::int64_t places) { return (3 * places + 2 * items + 2) * kInt; }
+  [[nodiscard]] static std::int64_t bytes_of(std::int64_t items, std::int64_t places) {
+    return (3 * places + 2 * items + 2) * kInt;
+  }
 
  private:
   static constexpr std::int64_t kInt = sizeof(int);

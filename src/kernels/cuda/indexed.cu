@@ -1,5 +1,5 @@
-// Additions and reductions by index, a thread per destination element; running sums, a thread per line, or where lines lie
-// side by side in memory only with themselves, a warp that loads 32 elements at once.
+// Additions and reductions by index, a thread per destination element; running sums, a thread per line, or where lines
+// lie side by side in memory only with themselves, a warp that loads 32 elements at once.
 #include "kernels/indexed.h"
 
 #include <cmath>
@@ -38,8 +38,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void indexed_add_kernel(Occurren
 void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
                  float alpha, const float* source, float* destination) {
   const std::int64_t count = outer * occurrences.rows * inner;
-  launch(indexed_add_kernel, {ceil_div(count, kThreads), kThreads}, occurrences, count, source_rows, inner, alpha, source,
-         destination);
+  launch(indexed_add_kernel, {ceil_div(count, kThreads), kThreads}, occurrences, count, source_rows, inner, alpha,
+         source, destination);
 }
 
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void indexed_reduce_kernel(IndexReduction op, Occurrences occurrences,

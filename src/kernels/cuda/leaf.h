@@ -132,9 +132,8 @@ struct ColumnTeam {
 // Leaf of the elements begin .. begin + count - 1; offset_of(i) is element i's. Loads come in batches, all of
 // a batch before the first is used.
 template <class Op, class Team, class OffsetOf>
-ISOBIT_DEVICE typename Op::Value leaf_value(const Op& op, const typename Op::Context& context,
-                                            const Team& team, std::int64_t begin, int count,
-                                            OffsetOf offset_of) {
+ISOBIT_DEVICE typename Op::Value leaf_value(const Op& op, const typename Op::Context& context, const Team& team,
+                                            std::int64_t begin, int count, OffsetOf offset_of) {
   typename Op::Lane t[Team::kHeld];
 #pragma unroll
   for (int r = 0; r < Team::kHeld; ++r) t[r] = op.none();

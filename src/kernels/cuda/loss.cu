@@ -98,19 +98,16 @@ std::int64_t nll_forward(const NllShape& s, const float* x, const std::int64_t* 
   return bad_row.result(s.n);
 }
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads,
-                                   4) void backward_kernel(NllShape s, Divider classes, const float* dy,
-                                                           const std::int64_t* target, const float* weight,
-                                                           const float* total_weight,
-                                                           const std::int64_t* bad_row, float* dx) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void backward_kernel(NllShape s, Divider classes, const float* dy,
+                                                                     const std::int64_t* target, const float* weight,
+                                                                     const float* total_weight,
+                                                                     const std::int64_t* bad_row, float* dx) {
   const std::int64_t at = block_index() * kThreads + thread_index();
   if (at >= s.n * s.classes || *bad_row < s.n) return;
   const std::int64_t i = classes.quotient(at), t = target[i];
   float gradient = 0.0f;
   if (t != s.ignore_index && at - i * s.classes == t) {
-    const float g = s.reduction == Reduction::none   ? dy[i]
-                    : s.reduction == Reduction::mean ? *dy / *total_weight
-                                                     : *dy;
+    const float g = s.reduction == Reduction::none ? dy[i] : s.reduction == Reduction::mean ? *dy / *total_weight : *dy;
     gradient = weight != nullptr ? -(weight[t] * g) : -g;
   }
   dx[at] = gradient;
@@ -121,8 +118,8 @@ std::int64_t nll_backward(const NllShape& s, const float* dy, const std::int64_t
   const BadRow bad_row;
   check_targets(s, target, bad_row);
   const std::int64_t count = s.n * s.classes;
-  launch(backward_kernel, {ceil_div(count, kThreads), kThreads}, s, Divider(s.classes, count), dy, target,
-         weight, total_weight, bad_row.on_device(), dx);
+  launch(backward_kernel, {ceil_div(count, kThreads), kThreads}, s, Divider(s.classes, count), dy, target, weight,
+         total_weight, bad_row.on_device(), dx);
   return bad_row.result(s.n);
 }
 

@@ -5,7 +5,7 @@
 namespace isobit::kernels::ISOBIT_CUDA {
 namespace {
 
-void matmul(const MatmulProblem& problem) { 
+void matmul(const MatmulProblem& problem) {
   matmul_as_planned(problem, [](const ProductShape& s, int processors) { return plan_product(s, processors); });
 }
 

@@ -90,15 +90,15 @@ void matmul_as_planned(const MatmulProblem& p, PlanOf plan_of) {
   StridedLayout a{t.a.data, t.a.batch_stride, t.a.row_stride, t.a.column_stride, t.m};
   StridedLayout b{t.b.data, t.b.batch_stride, t.b.column_stride, t.b.row_stride, t.n};
   a.wide = is_wide(a), b.wide = is_wide(b);
-  MatrixOutput out{{t.batch, t.m, t.n, t.k}, t.c, t.c_batch_stride, t.c_row_stride, t.c_column_stride, t.addend,
-                   t.alpha, t.beta};
+  MatrixOutput out{{t.batch, t.m, t.n, t.k}, t.c,      t.c_batch_stride, t.c_row_stride,
+                   t.c_column_stride,        t.addend, t.alpha,          t.beta};
   out.wide = t.c_column_stride == 1 && t.c_row_stride % 4 == 0 && t.c_batch_stride % 4 == 0 && aligned16(t.c);
   const int processors = multiprocessors();
   const ProductPlan plan = plan_of(out.shape, processors);
   const bool a_by_k = walk_over(a) == Walk::k, b_by_k = walk_over(b) == Walk::k;
-  const auto run = a_by_k ? (b_by_k ? run_matrix_product<Walk::k, Walk::k> : run_matrix_product<Walk::k, Walk::rows>)
-                          : (b_by_k ? run_matrix_product<Walk::rows, Walk::k>
-                                    : run_matrix_product<Walk::rows, Walk::rows>);
+  const auto run =
+      a_by_k ? (b_by_k ? run_matrix_product<Walk::k, Walk::k> : run_matrix_product<Walk::k, Walk::rows>)
+             : (b_by_k ? run_matrix_product<Walk::rows, Walk::k> : run_matrix_product<Walk::rows, Walk::rows>);
   run(out, a, b, plan, processors);
 }
 

@@ -1,7 +1,7 @@
 // Optimizer steps: one pass over the parameter and its states, one thread per element.
 #include "contract/optimizer.h"
 
-#include "kernels/cpu/optimizer_coefficients.h"
+#include "kernels/formulas/optimizer_coefficients.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/table.h"
 
@@ -11,8 +11,7 @@ namespace {
 constexpr int kThreads = 256;
 
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void sgd_kernel(contract::SgdCoefficients c, float* parameter,
-                                                                const float* gradient, float* buffer,
-                                                                std::int64_t n) {
+                                                                const float* gradient, float* buffer, std::int64_t n) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= n) return;
   float p = parameter[i];
@@ -36,12 +35,12 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void adam_kernel(contract::AdamC
 
 void sgd_step(const SgdOptions& options, bool first_step, float* parameter, const float* gradient, float* buffer,
               std::int64_t n) {
-  launch(sgd_kernel, {ceil_div(n, kThreads), kThreads}, coefficients(options, first_step), parameter, gradient,
-         buffer, n);
+  launch(sgd_kernel, {ceil_div(n, kThreads), kThreads}, coefficients(options, first_step), parameter, gradient, buffer,
+         n);
 }
 
-void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient,
-               float* exp_avg, float* exp_avg_sq, std::int64_t n) {
+void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, float* exp_avg,
+               float* exp_avg_sq, std::int64_t n) {
   launch(adam_kernel, {ceil_div(n, kThreads), kThreads}, coefficients(options, step), parameter, gradient, exp_avg,
          exp_avg_sq, n);
 }

@@ -100,8 +100,7 @@ struct RowPlan {
 // A part of an output goes to partials[part * outputs + o]; where it is the only one, to finish.
 template <class Op, class Finish>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads, 3) void row_kernel(Op op, Finish finish, ReduceLayout layout,
-                                                                    RowPlan plan,
-                                                                    typename Op::Value* partials) {
+                                                                    RowPlan plan, typename Op::Value* partials) {
   using Value = typename Op::Value;
   const int warp = thread_index() / kWarp;
   const bool alone = plan.warps == 1;
@@ -139,9 +138,9 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads, 3) void row_kernel(Op op, Finis
 
 // A block: one leaf of `columns` outputs, which lie side by side in memory.
 template <int columns, class Op, class Finish>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads,
-                                   2) void column_kernel(Op op, Finish finish, ReduceLayout layout,
-                                                         std::int64_t tiles, typename Op::Value* partials) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads, 2) void column_kernel(Op op, Finish finish, ReduceLayout layout,
+                                                                       std::int64_t tiles,
+                                                                       typename Op::Value* partials) {
   const ColumnTeam<columns> team;
   const std::int64_t leaf = block_index() / tiles;
   const std::int64_t o = block_index() % tiles * columns + team.column;
@@ -162,8 +161,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads,
 // The tree over an output's partial values, by one thread.
 template <class Value, class Finish>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads, 2) void combine_kernel(Finish finish, const Value* partials,
-                                                                        std::int64_t parts,
-                                                                        std::int64_t outputs) {
+                                                                        std::int64_t parts, std::int64_t outputs) {
   const std::int64_t o = block_index() * kTeamThreads + thread_index();
   if (o >= outputs) return;
   finish(o, tree_of<Value>(parts, [&](std::int64_t i) { return partials[i * outputs + o]; }));
@@ -182,17 +180,15 @@ ISOBIT_DEVICE Value tree_of_warp(Value value, int count) {
 
 // The same by a block: a thread takes `chunk` partial values, a power of two.
 template <class Value, class Finish>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads,
-                                   2) void combine_block_kernel(Finish finish, const Value* partials,
-                                                                std::int64_t parts, std::int64_t outputs,
-                                                                std::int64_t chunk) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads, 2) void combine_block_kernel(Finish finish, const Value* partials,
+                                                                              std::int64_t parts, std::int64_t outputs,
+                                                                              std::int64_t chunk) {
   Value* const of_warp = shared_memory<Value>();
   const std::int64_t o = block_index(), first = thread_index() * chunk;
   const int warp = thread_index() / kWarp;
   const int threads = static_cast<int>(ceil_div(parts, chunk));  // that have partial values
   const std::int64_t mine = parts - first < chunk ? parts - first : chunk;
-  const Value value =
-      tree_of<Value>(mine, [&](std::int64_t i) { return partials[(first + i) * outputs + o]; });
+  const Value value = tree_of<Value>(mine, [&](std::int64_t i) { return partials[(first + i) * outputs + o]; });
   const Value of_this = tree_of_warp(value, threads - warp * kWarp);
   if (thread_index() % kWarp == 0) of_warp[warp] = of_this;
   barrier();
@@ -203,27 +199,26 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kTeamThreads,
 template <class Value, class Finish>
 void combine(const Finish& finish, const Value* partials, std::int64_t parts, std::int64_t outputs) {
   if (parts <= 8 || outputs >= 4096) {
-    launch(combine_kernel<Value, Finish>, {ceil_div(outputs, kTeamThreads), kTeamThreads}, finish, partials,
-           parts, outputs);
+    launch(combine_kernel<Value, Finish>, {ceil_div(outputs, kTeamThreads), kTeamThreads}, finish, partials, parts,
+           outputs);
     return;
   }
   std::int64_t chunk = 1;
   while (chunk * kTeamThreads < parts) chunk *= 2;
   launch(combine_block_kernel<Value, Finish>,
-         {outputs, kTeamThreads, kTeamWarps * static_cast<std::int64_t>(sizeof(Value))}, finish, partials,
-         parts, outputs, chunk);
+         {outputs, kTeamThreads, kTeamWarps * static_cast<std::int64_t>(sizeof(Value))}, finish, partials, parts,
+         outputs, chunk);
 }
 
 template <int columns, class Op, class Finish>
 void reduce_columns(const ReduceLayout& layout, const Op& op, const Finish& finish) {
   using Value = typename Op::Value;
   const std::int64_t outputs = layout.kept.count, tiles = ceil_div(outputs, columns);
-  const Scratch scratch(layout.leaves > 1 ? layout.leaves * outputs * static_cast<std::int64_t>(sizeof(Value))
-                                          : 0);
+  const Scratch scratch(layout.leaves > 1 ? layout.leaves * outputs * static_cast<std::int64_t>(sizeof(Value)) : 0);
   Value* const partials = scratch.as<Value>();
   launch(column_kernel<columns, Op, Finish>,
-         {tiles * layout.leaves, kTeamThreads, ColumnTeam<columns>::shared_bytes(sizeof(typename Op::Lane))},
-         op, finish, layout, tiles, partials);
+         {tiles * layout.leaves, kTeamThreads, ColumnTeam<columns>::shared_bytes(sizeof(typename Op::Lane))}, op,
+         finish, layout, tiles, partials);
   if (layout.leaves > 1) combine<Value>(finish, partials, layout.leaves, outputs);
 }
 
@@ -234,9 +229,8 @@ void reduce_rows(const ReduceLayout& layout, const Op& op, const Finish& finish)
   const RowPlan plan(layout);
   const Scratch scratch(plan.parts > 1 ? plan.parts * outputs * static_cast<std::int64_t>(sizeof(Value)) : 0);
   Value* const partials = scratch.as<Value>();
-  launch(row_kernel<Op, Finish>,
-         {plan.blocks, kTeamThreads, kTeamWarps * static_cast<std::int64_t>(sizeof(Value))}, op, finish,
-         layout, plan, partials);
+  launch(row_kernel<Op, Finish>, {plan.blocks, kTeamThreads, kTeamWarps * static_cast<std::int64_t>(sizeof(Value))}, op,
+         finish, layout, plan, partials);
   if (plan.parts > 1) combine<Value>(finish, partials, plan.parts, outputs);
 }
 

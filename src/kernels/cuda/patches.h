@@ -37,7 +37,7 @@ struct alignas(16) Tap {
   int down, right;  // where the tap looks, from a position's (top, left)
   int weight;       // its place in the weights, from the row's start; -1: no tap
 };
-inline constexpr int kNoTap = 1 << 30;      // a `down` that is outside of every image
+inline constexpr int kNoTap = 1 << 30;       // a `down` that is outside of every image
 inline constexpr int kNoPosition = 1 << 29;  // a `top` likewise, also together with kNoTap
 inline constexpr int kTapPadding = 128;      // tables end with taps outside, up to a multiple of this
 
@@ -90,8 +90,8 @@ struct PatchesByPosition {
     static_assert(kDeep <= Config::kStep && Config::kThreads >= extent);
 
    public:
-    ISOBIT_DEVICE Loader(const PatchesByPosition& patches, std::int64_t group, std::int64_t first, std::int64_t k0,
-                         int, int thread)
+    ISOBIT_DEVICE Loader(const PatchesByPosition& patches, std::int64_t group, std::int64_t first, std::int64_t k0, int,
+                         int thread)
         : grid_(patches.grid),
           corner_(patches.grid, patches.source + group * patches.grid.group_stride,
                   static_cast<int>(first) + thread % extent, first + thread % extent < patches.grid.positions),

@@ -15,8 +15,9 @@ struct Pair64 {
 };
 
 template <class Element>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void place_kernel(RowPlacing p, Divider inner, Divider count, std::int64_t elements,
-                                                                  const Element* source, Element* destination) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void place_kernel(RowPlacing p, Divider inner, Divider count,
+                                                                  std::int64_t elements, const Element* source,
+                                                                  Element* destination) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= elements) return;
   const std::int64_t line = inner.quotient(i), o = count.quotient(line), k = line - o * count.divisor();
@@ -27,8 +28,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void place_kernel(RowPlacing p, 
 template <class Element>
 void place(const RowPlacing& p, const void* source, void* destination) {
   const std::int64_t lines = p.outer * p.count, elements = lines * p.inner;
-  launch(place_kernel<Element>, {ceil_div(elements, kThreads), kThreads}, p, Divider(p.inner, elements), Divider(p.count, lines), elements,
-         static_cast<const Element*>(source), static_cast<Element*>(destination));
+  launch(place_kernel<Element>, {ceil_div(elements, kThreads), kThreads}, p, Divider(p.inner, elements),
+         Divider(p.count, lines), elements, static_cast<const Element*>(source), static_cast<Element*>(destination));
 }
 
 void place_rows(const RowPlacing& p, const void* source, void* destination) {
@@ -38,7 +39,8 @@ void place_rows(const RowPlacing& p, const void* source, void* destination) {
     case 4: return place<std::uint32_t>(p, source, destination);
     case 8: return place<std::uint64_t>(p, source, destination);
     case 16: return place<Pair64>(p, source, destination);
-    default: throw DeviceError("elements of " + std::to_string(p.size) + " bytes can not be placed on a device");
+    default:
+      throw DeviceError("elements of " + std::to_string(p.size) + " bytes cannot be copied by index on a device");
   }
 }
 

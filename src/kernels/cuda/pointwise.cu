@@ -1,5 +1,5 @@
 // Point-wise operators and their gradients: the formulas of every other implementation, one thread per element.
-#include "kernels/cpu/pointwise_kernels.h"
+#include "kernels/formulas/pointwise_kernels.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/table.h"
 

@@ -31,8 +31,7 @@ struct Positions {
   template <class Int>
   [[nodiscard]] ISOBIT_DEVICE Place<Int> split(std::int64_t i) const {
     const std::int64_t line = width.quotient(i), plane = height.quotient(line);
-    return {plane, static_cast<Int>(line - plane * height.divisor()),
-            static_cast<Int>(i - line * width.divisor())};
+    return {plane, static_cast<Int>(line - plane * height.divisor()), static_cast<Int>(i - line * width.divisor())};
   }
   [[nodiscard]] std::int64_t blocks() const { return ceil_div(count, kThreads); }
 };
@@ -52,8 +51,7 @@ struct Axis {
   // The window's elements inside the image, from .first in steps of dilation.
   [[nodiscard]] ISOBIT_DEVICE Range<Int> inside(Int o) const {
     const Int begin = start(o), end = begin + (k - 1) * dilation + 1;
-    return {begin < 0 ? begin + (dilation - 1 - begin) / dilation * dilation : begin,
-            end < size ? end : size};
+    return {begin < 0 ? begin + (dilation - 1 - begin) / dilation * dilation : begin, end < size ? end : size};
   }
   // The outputs whose windows reach from at or before element i to at or behind it.
   [[nodiscard]] ISOBIT_DEVICE Range<Int> covering(Int i) const {
@@ -76,13 +74,13 @@ struct Plane {
 
 // Whether every number that a kernel forms fits 32 bits; the factors of adaptive windows included.
 bool is_narrow(const Pool2dShape& s) {
-  const auto reach = [](std::int64_t size, std::int64_t out, std::int64_t k, std::int64_t stride,
-                        std::int64_t pad, std::int64_t dilation) {
+  const auto reach = [](std::int64_t size, std::int64_t out, std::int64_t k, std::int64_t stride, std::int64_t pad,
+                        std::int64_t dilation) {
     return std::max(out * stride + k * dilation + pad + size + stride, (out + 1) * (size + 1));
   };
   const std::int64_t largest = std::max({reach(s.h, s.out_h, s.kh, s.stride_h, s.pad_h, s.dilation_h),
-                                         reach(s.w, s.out_w, s.kw, s.stride_w, s.pad_w, s.dilation_w),
-                                         s.h * s.w, s.out_h * s.out_w, (s.kh + s.pad_h) * (s.kw + s.pad_w)});
+                                         reach(s.w, s.out_w, s.kw, s.stride_w, s.pad_w, s.dilation_w), s.h * s.w,
+                                         s.out_h * s.out_w, (s.kh + s.pad_h) * (s.kw + s.pad_w)});
   return largest < kInt32End;
 }
 
@@ -98,9 +96,8 @@ void with_integers(const Pool2dShape& s, Function function) {
 // ---- maximum ---------------------------------------------------------------------------------------------
 
 template <class Int>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_kernel(Positions outputs, Plane<Int> s,
-                                                                const float* x, float* y,
-                                                                std::int64_t* index) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_kernel(Positions outputs, Plane<Int> s, const float* x,
+                                                                float* y, std::int64_t* index) {
   const std::int64_t o = block_index() * kThreads + thread_index();
   if (o >= outputs.count) return;
   const Place<Int> place = outputs.template split<Int>(o);
@@ -136,17 +133,14 @@ void max_pool2d(const Pool2dShape& s, const float* x, float* y, std::int64_t* in
 template <class Int>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_backward_kernel(Positions inputs, Positions outputs,
                                                                          std::int64_t share, Plane<Int> s,
-                                                                         const float* dy,
-                                                                         const std::int64_t* index, float* dx,
-                                                                         int* strays) {
+                                                                         const float* dy, const std::int64_t* index,
+                                                                         float* dx, int* strays) {
   const std::int64_t share_end = (block_index() + 1) * share;
-  for (std::int64_t o = block_index() * share + thread_index(); o < share_end && o < outputs.count;
-       o += kThreads) {
+  for (std::int64_t o = block_index() * share + thread_index(); o < share_end && o < outputs.count; o += kThreads) {
     const std::int64_t at = index[o];
     if (at < 0 || at >= static_cast<std::int64_t>(s.h.size) * s.w.size) continue;
     const Place<Int> place = outputs.template split<Int>(o), target = inputs.template split<Int>(at);
-    if (!s.h.reaches(place.row, target.row) || !s.w.reaches(place.column, target.column))
-      atomic_max(strays, 1);
+    if (!s.h.reaches(place.row, target.row) || !s.w.reaches(place.column, target.column)) atomic_max(strays, 1);
   }
 
   const std::int64_t i = block_index() * kThreads + thread_index();
@@ -166,11 +160,10 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_backward_kernel(Positio
 }
 
 // Where there are strays: every element asks every output of its plane.
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads,
-                                   4) void max_backward_search_kernel(const int* strays, std::int64_t count,
-                                                                      Divider in_plane,
-                                                                      std::int64_t out_plane, const float* dy,
-                                                                      const std::int64_t* index, float* dx) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_backward_search_kernel(const int* strays, std::int64_t count,
+                                                                                Divider in_plane,
+                                                                                std::int64_t out_plane, const float* dy,
+                                                                                const std::int64_t* index, float* dx) {
   if (*strays == 0) return;
   const std::int64_t stride = block_count() * kThreads;
   for (std::int64_t i = block_index() * kThreads + thread_index(); i < count; i += stride) {
@@ -214,10 +207,7 @@ struct AverageWindows {
   float divisor;
 
   AverageWindows(const Pool2dShape& shape, bool include, std::int64_t override_by)
-      : s(shape),
-        count_include_pad(include),
-        overridden(override_by != 0),
-        divisor(static_cast<float>(override_by)) {
+      : s(shape), count_include_pad(include), overridden(override_by != 0), divisor(static_cast<float>(override_by)) {
     s.h.dilation = s.w.dilation = 1;
   }
 
@@ -233,8 +223,7 @@ struct AverageWindows {
     Window<Int> window{clipped(s.h, oh), clipped(s.w, ow), divisor};
     if (overridden) return window;
     const Int inside = (window.rows.end - window.rows.first) * (window.columns.end - window.columns.first);
-    window.divisor =
-        static_cast<float>(count_include_pad ? padded_length(s.h, oh) * padded_length(s.w, ow) : inside);
+    window.divisor = static_cast<float>(count_include_pad ? padded_length(s.h, oh) * padded_length(s.w, ow) : inside);
     return window;
   }
   [[nodiscard]] ISOBIT_DEVICE static Range<Int> covering(const Axis<Int>& a, Int i) { return a.covering(i); }
@@ -258,8 +247,8 @@ struct AdaptiveWindows {
 };
 
 template <class Int, class Windows>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_kernel(Positions outputs, Windows windows,
-                                                                    const float* x, float* y) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_kernel(Positions outputs, Windows windows, const float* x,
+                                                                    float* y) {
   const std::int64_t o = block_index() * kThreads + thread_index();
   if (o >= outputs.count) return;
   const Place<Int> place = outputs.template split<Int>(o);
@@ -275,9 +264,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_kernel(Positions ou
 }
 
 template <class Int, class Windows>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_backward_kernel(Positions inputs,
-                                                                             Windows windows, const float* dy,
-                                                                             float* dx) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_backward_kernel(Positions inputs, Windows windows,
+                                                                             const float* dy, float* dx) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= inputs.count) return;
   const Place<Int> place = inputs.template split<Int>(i);
@@ -295,8 +283,8 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_backward_kernel(Pos
   dx[i] = t;
 }
 
-void average_pool2d(const Pool2dShape& s, bool count_include_pad, std::int64_t divisor_override,
-                    const float* x, float* y) {
+void average_pool2d(const Pool2dShape& s, bool count_include_pad, std::int64_t divisor_override, const float* x,
+                    float* y) {
   const Positions outputs = outputs_of(s);
   with_integers(s, [&](auto zero) {
     using Int = decltype(zero);
@@ -311,8 +299,7 @@ void average_pool2d_backward(const Pool2dShape& s, bool count_include_pad, std::
   with_integers(s, [&](auto zero) {
     using Int = decltype(zero);
     const AverageWindows<Int> windows(s, count_include_pad, divisor_override);
-    launch(average_backward_kernel<Int, AverageWindows<Int>>, {inputs.blocks(), kThreads}, inputs, windows,
-           dy, dx);
+    launch(average_backward_kernel<Int, AverageWindows<Int>>, {inputs.blocks(), kThreads}, inputs, windows, dy, dx);
   });
 }
 
@@ -330,8 +317,7 @@ void adaptive_average_pool2d_backward(const Pool2dShape& s, const float* dy, flo
   with_integers(s, [&](auto zero) {
     using Int = decltype(zero);
     const AdaptiveWindows<Int> windows{Plane<Int>(s)};
-    launch(average_backward_kernel<Int, AdaptiveWindows<Int>>, {inputs.blocks(), kThreads}, inputs, windows,
-           dy, dx);
+    launch(average_backward_kernel<Int, AdaptiveWindows<Int>>, {inputs.blocks(), kThreads}, inputs, windows, dy, dx);
   });
 }
 

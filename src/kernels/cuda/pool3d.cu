@@ -1,5 +1,5 @@
-// Pooling by windows given per dimension: a thread per output; gradients a thread per element, which takes what meets it in
-// ascending order of the outputs.
+// Pooling by windows given per dimension: a thread per output; gradients a thread per element, which takes what meets
+// it in ascending order of the outputs.
 #include "kernels/pool3d.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "contract/extrema.h"
 #include "contract/formula.h"
-#include "kernels/cpu/pool_places.h"
+#include "kernels/formulas/pool_places.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/divider.h"
 #include "kernels/cuda/incidence.h"
@@ -105,8 +105,8 @@ struct CoverTable {
 
 // ---- maxima
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_kernel(Positions outputs, PoolWindows p, const float* x, float* y,
-                                                                std::int64_t* index) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void max_kernel(Positions outputs, PoolWindows p, const float* x,
+                                                                float* y, std::int64_t* index) {
   const std::int64_t o = block_index() * kThreads + thread_index();
   if (o >= outputs.count) return;
   const Place place = outputs.split(o);
@@ -131,9 +131,9 @@ void max_pool3d(const PoolWindows& p, const float* x, float* y, std::int64_t* in
   launch(max_kernel, {outputs.blocks(), kThreads}, outputs, *windows, x, y, index);
 }
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void fractional_kernel(FractionalPool p, std::int64_t count, Divider out,
-                                                                       const float* samples, const float* x, float* y,
-                                                                       std::int64_t* index) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void fractional_kernel(FractionalPool p, std::int64_t count,
+                                                                       Divider out, const float* samples,
+                                                                       const float* x, float* y, std::int64_t* index) {
   const std::int64_t o = block_index() * kThreads + thread_index();
   if (o >= count) return;
   const std::int64_t plane = out.quotient(o);
@@ -157,7 +157,8 @@ struct IndexedPlace {
   }
 };
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void chain_kernel(std::int64_t places, Incidences met, const float* dy, float* dx) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void chain_kernel(std::int64_t places, Incidences met, const float* dy,
+                                                                  float* dx) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= places) return;
   float t = 0.0f;
@@ -167,20 +168,22 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void chain_kernel(std::int64_t p
 
 // Planes that one set of lists can hold, about 256 MiB of them.
 std::int64_t planes_at_once(std::int64_t planes, std::int64_t in, std::int64_t out) {
-  if (in >= kInt32End || out >= kInt32End) throw DeviceError("a plane of 2^31 elements or more is too large for pooling on a device");
+  if (in >= kInt32End || out >= kInt32End)
+    throw DeviceError("a plane of 2^31 elements or more is too large for pooling on a device");
   constexpr std::int64_t kMost = std::int64_t{256} << 20;
   const std::int64_t fit = std::max<std::int64_t>(kMost / IncidenceLists::bytes_of(out, in), 1);
   return std::min({planes, fit, (kInt32End - 1) / std::max<std::int64_t>({in, out, 1})});
 }
 
-void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy, const std::int64_t* index,
-                       float* dx) {
+void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy,
+                       const std::int64_t* index, float* dx) {
   if (planes == 0 || in == 0) return;
   const std::int64_t most = planes_at_once(planes, in, out);
   for (std::int64_t first = 0; first < planes; first += most) {
     const std::int64_t now = std::min(most, planes - first), places = now * in;
     const IncidenceLists met(now, out, in, IndexedPlace{index + first * out, in, Divider(out, now * out)});
-    launch(chain_kernel, {ceil_div(places, kThreads), kThreads}, places, met.lists(), dy + first * out, dx + first * in);
+    launch(chain_kernel, {ceil_div(places, kThreads), kThreads}, places, met.lists(), dy + first * out,
+           dx + first * in);
   }
 }
 
@@ -221,11 +224,13 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_kernel(Positions ou
 void average_pool3d(const PoolWindows& p, Divisor divisor, std::int64_t fixed, const float* x, float* y) {
   const DeviceWindows windows(p);
   const Positions outputs = outputs_of(p);
-  launch(average_kernel, {outputs.blocks(), kThreads}, outputs, *windows, Divisors{divisor, static_cast<float>(fixed)}, x, y);
+  launch(average_kernel, {outputs.blocks(), kThreads}, outputs, *windows, Divisors{divisor, static_cast<float>(fixed)},
+         x, y);
 }
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_backward_kernel(Positions inputs, PoolWindows p, Divisors divisors,
-                                                                             Covers depth, Covers height, Covers width,
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void average_backward_kernel(Positions inputs, PoolWindows p,
+                                                                             Divisors divisors, Covers depth,
+                                                                             Covers height, Covers width,
                                                                              const float* dy, float* dx) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= inputs.count) return;
@@ -257,8 +262,8 @@ void average_pool3d_backward(const PoolWindows& p, Divisor divisor, std::int64_t
   const Scratch scratch(tables.bytes());
   const std::int64_t* const at = tables.copied(scratch);
   const auto cover = [&](int axis) { return Covers{at + begins[axis], at + lists[axis]}; };
-  launch(average_backward_kernel, {inputs.blocks(), kThreads}, inputs, *windows, Divisors{divisor, static_cast<float>(fixed)},
-         cover(0), cover(1), cover(2), dy, dx);
+  launch(average_backward_kernel, {inputs.blocks(), kThreads}, inputs, *windows,
+         Divisors{divisor, static_cast<float>(fixed)}, cover(0), cover(1), cover(2), dy, dx);
 }
 
 // ---- unpooling: the last item of each place, by the largest number
@@ -275,14 +280,16 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void last_item_kernel(std::int64
     atomic_max(last + plane * out + at, static_cast<int>(i - plane * in.divisor()));
   }
 }
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void place_items_kernel(std::int64_t places, Divider out, std::int64_t in,
-                                                                        const int* last, const float* x, float* y) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void place_items_kernel(std::int64_t places, Divider out,
+                                                                        std::int64_t in, const int* last,
+                                                                        const float* x, float* y) {
   const std::int64_t i = block_index() * kThreads + thread_index();
   if (i >= places) return;
   y[i] = last[i] < 0 ? 0.0f : x[out.quotient(i) * in + last[i]];
 }
 
-std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index, float* y) {
+std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index,
+                    float* y) {
   const std::int64_t items = planes * in, places = planes * out;
   if (in >= kInt32End) throw DeviceError("a plane of 2^31 elements or more is too large for unpooling on a device");
   constexpr std::int64_t kNone = std::int64_t{1} << 62, kWord = sizeof(std::int64_t);

@@ -35,8 +35,7 @@ inline double expected_cycles(const ProductShape& s, const ConfigRate& rate, std
   constexpr double kStart = 2000, kSecondLaunch = 4000, kBytesPerCycle = 2500;
   const std::int64_t leaves = std::max<std::int64_t>(1, ceil_div(s.k, contract::kLeaf));
   const std::int64_t chunks = ceil_div(leaves, chunk_leaves);
-  const auto items =
-      static_cast<double>(chunks * s.batch * ceil_div(s.m, rate.rows) * ceil_div(s.n, rate.columns));
+  const auto items = static_cast<double>(chunks * s.batch * ceil_div(s.m, rate.rows) * ceil_div(s.n, rate.columns));
   const auto terms = static_cast<double>(std::min(s.k, chunk_leaves * contract::kLeaf));
   const double work = terms * rate.rows * rate.columns;
   const double per_processor = std::ceil(items / processors), waves = std::ceil(per_processor / rate.blocks);

@@ -25,10 +25,10 @@ struct Normal {
   static constexpr bool kReads = false;
   float mean, deviation;
   ISOBIT_HOST_DEVICE Float4 operator()(const contract::PhiloxBlock& b, Float4) const {
-    const auto first = contract::normals_of_words<float>(static_cast<std::int32_t>(b.word[0]),
-                                                         static_cast<std::int32_t>(b.word[1]));
-    const auto second = contract::normals_of_words<float>(static_cast<std::int32_t>(b.word[2]),
-                                                          static_cast<std::int32_t>(b.word[3]));
+    const auto first =
+        contract::normals_of_words<float>(static_cast<std::int32_t>(b.word[0]), static_cast<std::int32_t>(b.word[1]));
+    const auto second =
+        contract::normals_of_words<float>(static_cast<std::int32_t>(b.word[2]), static_cast<std::int32_t>(b.word[3]));
     return {value(first.first), value(first.second), value(second.first), value(second.second)};
   }
   ISOBIT_HOST_DEVICE float value(float z) const { return contract::fma(z, deviation, mean); }
@@ -66,9 +66,8 @@ struct Dropout {
 // Place i of the arrays is element first + i; x and y may be the same. `wide`: a whole block's four places may
 // be read and written at once.
 template <class Formula>
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void fill_kernel(Formula formula, std::uint64_t key,
-                                                                 std::int64_t first, bool wide, const float* x,
-                                                                 float* y, std::int64_t n) {
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void fill_kernel(Formula formula, std::uint64_t key, std::int64_t first,
+                                                                 bool wide, const float* x, float* y, std::int64_t n) {
   const std::int64_t block = first / 4 + block_index() * kThreads + thread_index();
   const std::int64_t place = block * 4 - first;  // -3 and up
   if (place >= n) return;
@@ -103,8 +102,8 @@ void run(const Formula& formula, std::uint64_t key, std::int64_t first, const fl
   const auto aligned = [&](const float* p) {
     return (reinterpret_cast<std::uintptr_t>(p) - static_cast<std::uintptr_t>(first % 4) * sizeof(float)) % 16 == 0;
   };
-  launch(fill_kernel<Formula>, {ceil_div(blocks, kThreads), kThreads}, formula, key, first, aligned(x) && aligned(y),
-         x, y, n);
+  launch(fill_kernel<Formula>, {ceil_div(blocks, kThreads), kThreads}, formula, key, first, aligned(x) && aligned(y), x,
+         y, n);
 }
 
 void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, float* out, std::int64_t n) {

@@ -25,9 +25,7 @@ ISOBIT_DEVICE Best moved(Best v, Move move) {
 namespace {
 
 struct ArgmaxOp : OverArray<Best> {
-  [[nodiscard]] ISOBIT_DEVICE Best take(Best t, float x, Context, std::int64_t i) const {
-    return t + Best{x, i};
-  }
+  [[nodiscard]] ISOBIT_DEVICE Best take(Best t, float x, Context, std::int64_t i) const { return t + Best{x, i}; }
 };
 
 // sum / count; the sum itself with count 1, since dividing by 1 changes nothing.

@@ -39,18 +39,14 @@ struct OverArray {
 
   [[nodiscard]] ISOBIT_DEVICE Lane none() const { return {}; }
   [[nodiscard]] ISOBIT_DEVICE Context context(std::int64_t) const { return {}; }
-  [[nodiscard]] ISOBIT_DEVICE float load(Context, std::int64_t offset, std::int64_t) const {
-    return x[offset];
-  }
+  [[nodiscard]] ISOBIT_DEVICE float load(Context, std::int64_t offset, std::int64_t) const { return x[offset]; }
 };
 
 struct SumOp : OverArray<float> {
   [[nodiscard]] ISOBIT_DEVICE float take(float t, float x, Context, std::int64_t) const { return t + x; }
 };
 struct SquaresOp : OverArray<float> {
-  [[nodiscard]] ISOBIT_DEVICE float take(float t, float x, Context, std::int64_t) const {
-    return ::fmaf(x, x, t);
-  }
+  [[nodiscard]] ISOBIT_DEVICE float take(float t, float x, Context, std::int64_t) const { return ::fmaf(x, x, t); }
 };
 template <class Extremum>
 struct ExtremumOp : OverArray<Extremum> {

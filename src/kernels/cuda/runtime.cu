@@ -25,8 +25,8 @@ void* allocate(std::size_t bytes, void* on) {
     (void)cudaGetLastError();
     std::size_t available = 0, total = 0;
     check(cudaMemGetInfo(&available, &total), "asking for free memory");
-    throw DeviceError("CUDA: out of memory: " + std::to_string(bytes) + " bytes asked, " + std::to_string(available) + " of " +
-                      std::to_string(total) + " free");
+    throw DeviceError("CUDA: out of memory: " + std::to_string(bytes) + " bytes asked for, " +
+                      std::to_string(available) + " of " + std::to_string(total) + " free");
   }
   check(status, "allocating memory");
   return memory;

@@ -105,8 +105,9 @@ ISOBIT_DEVICE Extremum later_of(bool largest, Extremum before, Extremum after) {
   return before.place < 0 || contract::takes_over(largest, after.value, before.value) ? after : before;
 }
 
-ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void extremum_kernel(bool largest, std::int64_t lines, std::int64_t size,
-                                                                     std::int64_t inner, const float* x, float* values,
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void extremum_kernel(bool largest, std::int64_t lines,
+                                                                     std::int64_t size, std::int64_t inner,
+                                                                     const float* x, float* values,
                                                                      std::int64_t* places) {
   const std::int64_t line = block_index() * kThreads + thread_index();
   if (line >= lines) return;

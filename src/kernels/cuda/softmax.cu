@@ -30,9 +30,7 @@ struct FromMaximum {
 };
 
 struct Softmax : FromMaximum {
-  [[nodiscard]] ISOBIT_DEVICE float prepared(float v, float maximum) const {
-    return contract::exp(v - maximum);
-  }
+  [[nodiscard]] ISOBIT_DEVICE float prepared(float v, float maximum) const { return contract::exp(v - maximum); }
   [[nodiscard]] ISOBIT_DEVICE float take(float t, float e) const { return t + e; }
   [[nodiscard]] ISOBIT_DEVICE float row_value(float sum) const { return sum; }
   ISOBIT_DEVICE void store(std::int64_t at, float e, float sum) const { y[at] = e / sum; }
@@ -135,12 +133,8 @@ struct RowSumOp {
   const float* maximum;
 
   [[nodiscard]] ISOBIT_DEVICE float none() const { return 0.0f; }
-  [[nodiscard]] ISOBIT_DEVICE float context(std::int64_t o) const {
-    return Row::kShifts ? maximum[o] : 0.0f;
-  }
-  [[nodiscard]] ISOBIT_DEVICE Loaded load(float, std::int64_t offset, std::int64_t) const {
-    return row.load(offset);
-  }
+  [[nodiscard]] ISOBIT_DEVICE float context(std::int64_t o) const { return Row::kShifts ? maximum[o] : 0.0f; }
+  [[nodiscard]] ISOBIT_DEVICE Loaded load(float, std::int64_t offset, std::int64_t) const { return row.load(offset); }
   [[nodiscard]] ISOBIT_DEVICE float take(float t, Loaded v, float maximum_of_row, std::int64_t) const {
     return row.take(t, row.prepared(v, maximum_of_row));
   }
@@ -160,8 +154,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void element_kernel(Row row, Div
                                                                     const float* values) {
   const std::int64_t at = block_index() * kThreads + thread_index();
   if (at >= count) return;
-  const std::int64_t r =
-      block.quotient(at) * inner.divisor() + at - inner.quotient(at) * inner.divisor();
+  const std::int64_t r = block.quotient(at) * inner.divisor() + at - inner.quotient(at) * inner.divisor();
   row.store(at, row.prepared(row.load(at), Row::kShifts ? maximum[r] : 0.0f), values[r]);
 }
 

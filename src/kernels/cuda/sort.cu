@@ -1,6 +1,6 @@
 // Stable sorts: an element and its place become one 64-bit key, so that all keys differ and every sorter gives the one
-// result. Tiles of 2048 keys are sorted in shared memory (8 a thread by a network, then merges); short rows share a tile,
-// long ones are merged tile by tile in scratch, a pass for each doubling.
+// result. Tiles of 2048 keys are sorted in shared memory (8 a thread by a network, then merges); short rows share a
+// tile, long ones are merged tile by tile in scratch, a pass for each doubling.
 //
 // A merge is cut into equal parts beforehand ("merge path": O. Green, R. McColl, D. Bader, "GPU merge path", 2012).
 #include "kernels/sort.h"
@@ -165,9 +165,9 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 4) void merge_kernel(Target target,
   const int count = n - begin < kTile ? static_cast<int>(n - begin) : kTile;
   const Key *const a = from + row * n + pair, *const b = a + na;
   // Half of the lanes look for the tile's begin, half for its end.
-  const std::int64_t taken =
-      taken_of_first<std::int64_t>(d + (thread_index() % kWarp < kWarp / 2 ? 0 : count), na, nb,
-                                   [=](std::int64_t i) { return a[i]; }, [=](std::int64_t j) { return b[j]; });
+  const std::int64_t taken = taken_of_first<std::int64_t>(
+      d + (thread_index() % kWarp < kWarp / 2 ? 0 : count), na, nb, [=](std::int64_t i) { return a[i]; },
+      [=](std::int64_t j) { return b[j]; });
   const std::int64_t a_begin = shuffle(taken, 0);
   const std::int64_t a_end = shuffle(taken, kWarp / 2);
   const int of_a = static_cast<int>(a_end - a_begin);
@@ -202,7 +202,8 @@ void sort_long_rows(bool descending, std::int64_t rows, const Target& target, Ke
   launch(merge_kernel<true>, shape, target, tiles, width, from, to);
 }
 
-void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values, std::int64_t* places) {
+void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values,
+               std::int64_t* places) {
   if (n >> 32 != 0) throw std::length_error("sort_rows: rows of 2^32 elements and more");
   if (rows == 0 || n == 0) return;
   if (n <= kTile) {

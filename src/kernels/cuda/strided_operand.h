@@ -39,8 +39,8 @@ struct StridedOperand : StridedLayout {
         place<1>(thread);
       }
       rows_ = static_cast<int>(operand.rows - first < extent ? operand.rows - first : extent) - row_;
-      from_ = operand.data + batch * operand.batch_stride + (first + row_) * operand.row_stride +
-              (k0 + deep_) * k_stride();
+      from_ =
+          operand.data + batch * operand.batch_stride + (first + row_) * operand.row_stride + (k0 + deep_) * k_stride();
     }
 
     // Terms [k, k + kStep) of the chunk.
@@ -73,8 +73,7 @@ struct StridedOperand : StridedLayout {
 #pragma unroll
         for (int r = 0; r < extent; r += kStride) {
           copy_async_or_zero<4 * width>(tile + (d + deep_) * kPitch + r + row_,
-                                        from_ + r * operand_.row_stride + d * k_stride(),
-                                        inside && r < rows_);
+                                        from_ + r * operand_.row_stride + d * k_stride(), inside && r < rows_);
         }
       }
     }

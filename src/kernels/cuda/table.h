@@ -7,67 +7,31 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cuda/runtime.h"
 
 namespace isobit::kernels::ISOBIT_CUDA {
 
-void fill_matmul(KernelTable& t);
-void fill_conv2d(KernelTable& t);
-void fill_reduce(KernelTable& t);
-void fill_batch_norm(KernelTable& t);
-void fill_group_norm(KernelTable& t);
-void fill_softmax(KernelTable& t);
-void fill_loss(KernelTable& t);
-void fill_pool2d(KernelTable& t);
-void fill_pool3d(KernelTable& t);
-void fill_grid_sample(KernelTable& t);
-void fill_pointwise(KernelTable& t);
-void fill_elementwise(KernelTable& t);
-void fill_activation(KernelTable& t);
-void fill_indexed(KernelTable& t);
-void fill_scan(KernelTable& t);
-void fill_sort(KernelTable& t);
-void fill_place_rows(KernelTable& t);
-void fill_wide_functions(KernelTable& t);
-void fill_random(KernelTable& t);
-void fill_optimizer(KernelTable& t);
-void fill_exact_sum(KernelTable& t);
-void fill_fingerprint(KernelTable& t);
+#define ISOBIT_DECLARE_FILL(family) void fill_##family(KernelTable& t);
+#define ISOBIT_NO_FILL(family)
+ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_NO_FILL)
+#undef ISOBIT_DECLARE_FILL
 
-// A table's functions, as addresses.
+// A table's functions, as addresses; their names are kKernelSlotNames.
 using TableSlots = std::array<const void*, sizeof(KernelTable) / sizeof(void*)>;
 [[nodiscard]] inline TableSlots slots_of(const KernelTable& t) { return std::bit_cast<TableSlots>(t); }
 
 // Every slot filled: nothing falls back to the host's code. Throws std::logic_error where one is empty.
 [[nodiscard]] inline KernelTable make_table() {
   KernelTable t;
-  fill_matmul(t);
-  fill_conv2d(t);
-  fill_reduce(t);
-  fill_batch_norm(t);
-  fill_group_norm(t);
-  fill_softmax(t);
-  fill_loss(t);
-  fill_pool2d(t);
-  fill_pool3d(t);
-  fill_grid_sample(t);
-  fill_pointwise(t);
-  fill_elementwise(t);
-  fill_activation(t);
-  fill_indexed(t);
-  fill_scan(t);
-  fill_sort(t);
-  fill_place_rows(t);
-  fill_wide_functions(t);
-  fill_random(t);
-  fill_optimizer(t);
-  fill_exact_sum(t);
-  fill_fingerprint(t);
+#define ISOBIT_FILL(family) fill_##family(t);
+  ISOBIT_KERNEL_FAMILIES(ISOBIT_FILL, ISOBIT_FILL, ISOBIT_NO_FILL)
+#undef ISOBIT_FILL
+#undef ISOBIT_NO_FILL
   const TableSlots slots = slots_of(t);
   const auto empty = std::find(slots.begin(), slots.end(), nullptr) - slots.begin();
   if (empty != static_cast<std::ptrdiff_t>(slots.size())) {
-    throw std::logic_error("the device's kernel table: slot " + std::to_string(empty) + " is empty");
+    throw std::logic_error("the device's kernel table: slot " + std::string(kKernelSlotNames[empty]) + " is empty");
   }
   return t;
 }

@@ -69,9 +69,7 @@ struct ThreadPlace {
   }
   // A thread's rows (and columns) come in groups of up to 4 neighbours.
   ISOBIT_DEVICE int row(int i) const { return spread<Config::kThreadRows, Config::kThreadsDown>(i, down); }
-  ISOBIT_DEVICE int column(int j) const {
-    return spread<Config::kThreadColumns, Config::kThreadsAcross>(j, across);
-  }
+  ISOBIT_DEVICE int column(int j) const { return spread<Config::kThreadColumns, Config::kThreadsAcross>(j, across); }
 
  private:
   template <int count, int threads>
@@ -180,8 +178,7 @@ ISOBIT_DEVICE void store_values(const Problem& problem, float* chunk, std::int64
                                 std::int64_t j, const float* values, int width) {
   const ProductShape& s = problem.shape;
   if (chunk == nullptr && width == 4 && problem.wide && j + 4 <= s.n) {
-    problem.store4(batch, i, j,
-                   {values[0] + 0.0f, values[1] + 0.0f, values[2] + 0.0f, values[3] + 0.0f});  // never -0
+    problem.store4(batch, i, j, {values[0] + 0.0f, values[1] + 0.0f, values[2] + 0.0f, values[3] + 0.0f});  // never -0
     return;
   }
 #pragma unroll
@@ -197,7 +194,7 @@ ISOBIT_DEVICE void store_values(const Problem& problem, float* chunk, std::int64
 
 template <class Config, class Problem>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(Config::kThreads, Config::kBlocks) void tile_product_kernel(Problem problem,
-                                                                                            TileWork work) {
+                                                                                               TileWork work) {
   using RowLoader = typename Problem::A::template Loader<Config::kRows, Config>;
   using ColumnLoader = typename Problem::B::template Loader<Config::kColumns, Config>;
   float* const stages = shared_memory<float>();

@@ -1,5 +1,6 @@
-// Functions by binary64 formulas, remainders, selections: the formulas of every other implementation, a thread per element.
-#include "kernels/cpu/wide_formulas.h"
+// Functions by binary64 formulas, remainders, selections: the formulas of every other implementation, a thread per
+// element.
+#include "kernels/formulas/wide_formulas.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/table.h"
 

@@ -21,7 +21,10 @@ struct FusedAttention : nn::Module {
   FusedAttention(std::int64_t width, std::int64_t heads, bool causal, const char* in_name, const char* out_name)
       : in(register_module(in_name, nn::Linear(width, 3 * width))),
         out(register_module(out_name, nn::Linear(width, width))),
-        in_name(in_name), out_name(out_name), heads(heads), causal(causal) {}
+        in_name(in_name),
+        out_name(out_name),
+        heads(heads),
+        causal(causal) {}
   at::Tensor forward(const at::Tensor& x) {
     const std::vector<at::Tensor> qkv = split_heads(call(in_name, in, x), heads);
     const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, causal);
@@ -34,10 +37,13 @@ struct FusedAttention : nn::Module {
 };
 
 struct FeedForward : nn::Module {
-  FeedForward(std::int64_t width, std::int64_t hidden, const char* in_name, const char* out_name, const char* approximation)
+  FeedForward(std::int64_t width, std::int64_t hidden, const char* in_name, const char* out_name,
+              const char* approximation)
       : in(register_module(in_name, nn::Linear(width, hidden))),
         out(register_module(out_name, nn::Linear(hidden, width))),
-        in_name(in_name), out_name(out_name), approximation(approximation) {}
+        in_name(in_name),
+        out_name(out_name),
+        approximation(approximation) {}
   at::Tensor forward(const at::Tensor& x) { return call(out_name, out, at::gelu(call(in_name, in, x), approximation)); }
   nn::Linear in, out;
   const char *in_name, *out_name, *approximation;

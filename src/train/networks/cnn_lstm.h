@@ -12,13 +12,15 @@ struct CnnLstm : Network {
   CnnLstm(const ModelSettings& settings, std::int64_t height)
       : conv1(register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 16, 3).padding(1)))),
         conv2(register_module("conv2", nn::Conv2d(nn::Conv2dOptions(16, 32, 3).padding(1)))),
-        lstm(register_module("lstm", nn::LSTM(nn::LSTMOptions(32 * (height / 4), width_of(settings)).num_layers(depth_of(settings))))),
+        lstm(register_module(
+            "lstm", nn::LSTM(nn::LSTMOptions(32 * (height / 4), width_of(settings)).num_layers(depth_of(settings))))),
         fc(register_module("fc", nn::Linear(width_of(settings), settings.classes))),
         dropout(settings.dropout) {}
   static std::int64_t width_of(const ModelSettings& settings) { return settings.width > 0 ? settings.width : 128; }
   static std::int64_t depth_of(const ModelSettings& settings) { return settings.depth > 0 ? settings.depth : 1; }
   static Start start(const nn::Module& module, const std::string& leaf, const at::Tensor& /*tensor*/) {
-    if (const auto* lstm = module.as<nn::LSTM>()) return {Start::uniform, 1.0 / std::sqrt(static_cast<double>(lstm->options.hidden_size()))};
+    if (const auto* lstm = module.as<nn::LSTM>())
+      return {Start::uniform, 1.0 / std::sqrt(static_cast<double>(lstm->options.hidden_size()))};
     return usual_start(module, leaf);
   }
 

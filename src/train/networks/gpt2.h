@@ -1,5 +1,5 @@
-// Radford et al., "Language models are unsupervised multitask learners", 2019: GPT-2 with tied embeddings, no dropout. Tokens
-// [n, t] to logits [n, t, vocabulary]; names as the published weights'. For benchmarks and tests.
+// Radford et al., "Language models are unsupervised multitask learners", 2019: GPT-2 with tied embeddings, no dropout.
+// Tokens [n, t] to logits [n, t, vocabulary]; names as the published weights'. For benchmarks and tests.
 #pragma once
 
 #include <ATen/ops/embedding.h>
@@ -32,8 +32,9 @@ struct Gpt2 : Network {
     wpe = register_parameter("wpe", at::zeros({positions, width}));
     const auto list = register_module("h", std::make_shared<nn::Module>());
     for (std::int64_t i = 0; i < settings.depth; ++i) {
-      blocks.push_back({fmt::format("h.{}", i),
-                        list->register_module(std::to_string(i), std::make_shared<Gpt2Block>(width, heads_of(settings, width)))});
+      blocks.push_back(
+          {fmt::format("h.{}", i),
+           list->register_module(std::to_string(i), std::make_shared<Gpt2Block>(width, heads_of(settings, width)))});
     }
     ln_f = register_module("ln_f", nn::LayerNorm(nn::LayerNormOptions({width})));
   }

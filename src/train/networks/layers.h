@@ -28,7 +28,8 @@ at::Tensor call(const char* name, Layer& layer, const at::Tensor& x) {
   return layer->forward(x);
 }
 
-// As Python's module computes it; torch's C++ module adds the bias to a product of its own where x has more than two dimensions.
+// As Python's module computes it; torch's C++ module adds the bias to a product of its own where x has more than two
+// dimensions.
 inline at::Tensor call(const char* name, nn::Linear& layer, const at::Tensor& x) {
   const ModuleScope scope(name);
   return at::linear(x, layer->weight, layer->bias);
@@ -55,7 +56,9 @@ inline Start usual_start(const nn::Module& module, const std::string& leaf) {
 // A network that starts otherwise hides this one.
 struct Network : nn::Module {
   // `leaf`: the parameter's name within `module`.
-  static Start start(const nn::Module& module, const std::string& leaf, const at::Tensor& /*tensor*/) { return usual_start(module, leaf); }
+  static Start start(const nn::Module& module, const std::string& leaf, const at::Tensor& /*tensor*/) {
+    return usual_start(module, leaf);
+  }
 };
 
 }  // namespace isobit::train::networks

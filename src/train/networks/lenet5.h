@@ -1,4 +1,5 @@
-// LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU and max pooling.
+// LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", 1998; with ReLU and max
+// pooling.
 #pragma once
 
 #include "train/networks/layers.h"

@@ -53,8 +53,9 @@ struct ResNet18 : Network {
       const auto layer = register_module(fmt::format("layer{}", stage), std::make_shared<nn::Module>());
       for (int place = 0; place < 2; ++place) {
         const std::int64_t stride = place == 0 && stage > 1 ? 2 : 1;
-        blocks.push_back({fmt::format("layer{}.{}", stage, place),
-                          layer->register_module(std::to_string(place), std::make_shared<BasicBlock>(in, out, stride))});
+        blocks.push_back(
+            {fmt::format("layer{}.{}", stage, place),
+             layer->register_module(std::to_string(place), std::make_shared<BasicBlock>(in, out, stride))});
         in = out;
       }
     }

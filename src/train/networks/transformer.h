@@ -1,5 +1,6 @@
-// An encoder over the rows of an image (Vaswani et al., 2017): each row is a token. Layers as torch.nn.TransformerEncoderLayer
-// with batch_first, ReLU, norms after the sums and no dropout, with its names and its order of rows in every product.
+// An encoder over the rows of an image (Vaswani et al., 2017): each row is a token. Layers as
+// torch.nn.TransformerEncoderLayer with batch_first, ReLU, norms after the sums and no dropout, with its names and its
+// order of rows in every product.
 #pragma once
 
 #include "train/networks/attention.h"
@@ -17,7 +18,8 @@ struct EncoderLayer : nn::Module {
     at::Tensor forward(const at::Tensor& x) {
       const at::Tensor by_row = x.transpose(0, 1);
       const at::Tensor qkv = at::linear(by_row, in_proj_weight, in_proj_bias);  // [rows, n, 3 width]
-      const at::Tensor parts = qkv.view({qkv.size(0), qkv.size(1), 3, heads, x.size(2) / heads}).permute({2, 1, 3, 0, 4});
+      const at::Tensor parts =
+          qkv.view({qkv.size(0), qkv.size(1), 3, heads, x.size(2) / heads}).permute({2, 1, 3, 0, 4});
       const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
       return call("out_proj", out_proj, y.permute({2, 0, 1, 3}).reshape(by_row.sizes())).transpose(0, 1);
     }
@@ -48,15 +50,17 @@ struct Transformer : Network {
     position = register_parameter("position", at::zeros({height, width}));
     const auto list = register_module("layers", std::make_shared<nn::Module>());
     for (std::int64_t i = 0; i < depth; ++i) {
-      layers.push_back({fmt::format("layers.{}", i),
-                        list->register_module(std::to_string(i), std::make_shared<EncoderLayer>(width, heads_of(settings, width)))});
+      layers.push_back(
+          {fmt::format("layers.{}", i),
+           list->register_module(std::to_string(i), std::make_shared<EncoderLayer>(width, heads_of(settings, width)))});
     }
     fc = register_module("fc", nn::Linear(width, settings.classes));
   }
   static std::int64_t width_of(const ModelSettings& settings) { return settings.width > 0 ? settings.width : 128; }
   static Start start(const nn::Module& module, const std::string& leaf, const at::Tensor& tensor) {
     if (leaf == "position") return {Start::normal, 0.02};
-    if (leaf == "in_proj_weight") return {Start::uniform, std::sqrt(6.0 / static_cast<double>(tensor.size(0) + tensor.size(1)))};
+    if (leaf == "in_proj_weight")
+      return {Start::uniform, std::sqrt(6.0 / static_cast<double>(tensor.size(0) + tensor.size(1)))};
     return usual_start(module, leaf);
   }
 

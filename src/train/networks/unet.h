@@ -1,5 +1,5 @@
-// Ronneberger, Fischer, Brox, "U-Net: convolutional networks for biomedical image segmentation", 2015; with padding, so that
-// the output has the input's size, and batch norm. Logits per pixel: [n, classes, height, width].
+// Ronneberger, Fischer, Brox, "U-Net: convolutional networks for biomedical image segmentation", 2015; with padding, so
+// that the output has the input's size, and batch norm. Logits per pixel: [n, classes, height, width].
 #pragma once
 
 #include "train/networks/layers.h"

@@ -1,5 +1,5 @@
-// Dosovitskiy et al., "An image is worth 16x16 words", 2021, in the size "tiny" of Touvron et al., 2021 (width 192, 12 blocks,
-// 3 heads); names as timm's.
+// Dosovitskiy et al., "An image is worth 16x16 words", 2021, in the size "tiny" of Touvron et al., 2021 (width 192, 12
+// blocks, 3 heads); names as timm's.
 #pragma once
 
 #include "train/networks/attention.h"
@@ -33,7 +33,8 @@ struct VitTiny : Network {
     const std::int64_t depth = settings.depth > 0 ? settings.depth : 12;
     for (std::int64_t i = 0; i < depth; ++i) {
       blocks.push_back({fmt::format("blocks.{}", i),
-                        list->register_module(std::to_string(i), std::make_shared<VitBlock>(channels, heads_of(settings, channels)))});
+                        list->register_module(std::to_string(i),
+                                              std::make_shared<VitBlock>(channels, heads_of(settings, channels)))});
     }
     norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({channels}).eps(1e-6)));
     head = register_module("head", nn::Linear(channels, settings.classes));

@@ -1,5 +1,5 @@
 // Activations with parameters and terms of losses, element by element.
-#include "kernels/cpu/activation_kernels.h"
+#include "kernels/formulas/activation_kernels.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

@@ -3,7 +3,7 @@
 
 #include "contract/lane_sum.h"
 #include "contract/moments.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -18,9 +18,7 @@ contract::Moments moments_of(const ChannelShape& s, std::int64_t c, const float*
   return contract::moments(s.per_channel(), [&](std::int64_t i) { return x[offset_of(s, c, i)]; });
 }
 
-float invstd_of_one(float variance, double eps) {
-  return 1.0f / std::sqrt(variance + static_cast<float>(eps));
-}
+float invstd_of_one(float variance, double eps) { return 1.0f / std::sqrt(variance + static_cast<float>(eps)); }
 
 template <class Function>
 void for_each_channel(const ChannelShape& s, Function function) {
@@ -68,9 +66,8 @@ void batch_norm_training(const BatchNormForward& p) {
 }
 
 void batch_norm_inference(const BatchNormForward& p) {
-  for_each_channel(p.shape, [&](std::int64_t c) {
-    apply(p, c, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps));
-  });
+  for_each_channel(
+      p.shape, [&](std::int64_t c) { apply(p, c, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps)); });
 }
 
 void backward_channel(const BatchNormBackward& p, std::int64_t c) {

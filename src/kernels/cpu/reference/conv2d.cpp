@@ -1,6 +1,6 @@
 #include "kernels/conv2d.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/reference/dot_panel.h"
 #include "kernels/threads.h"
 
@@ -10,14 +10,13 @@ namespace {
 std::int64_t blocks_of(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
 // x at (n, c, ih, iw); +0 outside the image (contract, section 3: padded positions are terms).
-float pixel(const Conv2dShape& s, const float* x, std::int64_t n, std::int64_t c, std::int64_t ih,
-            std::int64_t iw) {
+float pixel(const Conv2dShape& s, const float* x, std::int64_t n, std::int64_t c, std::int64_t ih, std::int64_t iw) {
   if (ih < 0 || ih >= s.h || iw < 0 || iw >= s.w) return 0.0f;
   return x[((n * s.ci + c) * s.h + ih) * s.w + iw];
 }
 
-float weight_at(const Conv2dShape& s, const float* weight, std::int64_t co, std::int64_t ci_in_group,
-                std::int64_t kh, std::int64_t kw) {
+float weight_at(const Conv2dShape& s, const float* weight, std::int64_t co, std::int64_t ci_in_group, std::int64_t kh,
+                std::int64_t kw) {
   return weight[((co * (s.ci / s.groups) + ci_in_group) * s.kh + kh) * s.kw + kw];
 }
 
@@ -66,8 +65,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
                                 at.column[c] * s.stride_w + right);
           },
           [&](std::int64_t r, std::int64_t c, float product) {
-            y[(n * s.co + channel + r) * plane + first + c] =
-                bias == nullptr ? product : product + bias[channel + r];
+            y[(n * s.co + channel + r) * plane + first + c] = bias == nullptr ? product : product + bias[channel + r];
           });
     }
   });
@@ -75,8 +73,8 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
 
 // The taps of one axis whose phase meets the elements i with i mod stride == phase: (i + pad - k * dilation)
 // is a multiple of the stride.
-std::vector<std::int64_t> meeting_taps(std::int64_t phase, std::int64_t taps, std::int64_t stride,
-                                       std::int64_t pad, std::int64_t dilation) {
+std::vector<std::int64_t> meeting_taps(std::int64_t phase, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+                                       std::int64_t dilation) {
   std::vector<std::int64_t> meeting;
   for (std::int64_t k = 0; k < taps; ++k)
     if ((phase + pad - k * dilation) % stride == 0) meeting.push_back(k);
@@ -91,14 +89,12 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups;
   const auto taps_h = meeting_taps(phase_h, s.kh, s.stride_h, s.pad_h, s.dilation_h);
   const auto taps_w = meeting_taps(phase_w, s.kw, s.stride_w, s.pad_w, s.dilation_w);
-  const auto count_h = static_cast<std::int64_t>(taps_h.size()),
-             count_w = static_cast<std::int64_t>(taps_w.size());
+  const auto count_h = static_cast<std::int64_t>(taps_h.size()), count_w = static_cast<std::int64_t>(taps_w.size());
   const std::int64_t width = blocks_of(s.w - phase_w, s.stride_w);
   const std::int64_t elements = blocks_of(s.h - phase_h, s.stride_h) * width;
   for (std::int64_t first = 0; first < elements; first += kPanelColumns) {
     for (std::int64_t channel = 0; channel < ci; channel += kPanelRows) {
-      const std::int64_t rows = std::min(kPanelRows, ci - channel),
-                         columns = std::min(kPanelColumns, elements - first);
+      const std::int64_t rows = std::min(kPanelRows, ci - channel), columns = std::min(kPanelColumns, elements - first);
       const auto tap = [&](std::int64_t k) {
         const Tap t = tap_of(k, count_h, count_w);
         return Tap{group * co + t.first, taps_h[static_cast<std::size_t>(t.kh)],
@@ -109,8 +105,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
           rows, columns, co * count_h * count_w,
           [&](std::int64_t k, float* row) {
             const Tap t = tap(k);
-            for (std::int64_t r = 0; r < rows; ++r)
-              row[r] = weight_at(s, weight, t.first, channel + r, t.kh, t.kw);
+            for (std::int64_t r = 0; r < rows; ++r) row[r] = weight_at(s, weight, t.first, channel + r, t.kh, t.kw);
           },
           [&](std::int64_t k, float* column) {
             const Tap t = tap(k);
@@ -148,8 +143,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const std::int64_t column_blocks = blocks_of(taps, kPanelColumns), row_blocks = blocks_of(co, kPanelRows);
   parallel_for(0, s.groups * row_blocks * column_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
-      const std::int64_t first = index % column_blocks * kPanelColumns,
-                         group = index / column_blocks / row_blocks;
+      const std::int64_t first = index % column_blocks * kPanelColumns, group = index / column_blocks / row_blocks;
       const std::int64_t channel = group * co + index / column_blocks % row_blocks * kPanelRows;
       const std::int64_t rows = std::min(kPanelRows, (group + 1) * co - channel);
       const std::int64_t columns = std::min(kPanelColumns, taps - first);
@@ -168,9 +162,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
               column[c] = pixel(s, x, at.first, group * ci + tap[c].first, top + tap[c].kh * s.dilation_h,
                                 left + tap[c].kw * s.dilation_w);
           },
-          [&](std::int64_t r, std::int64_t c, float product) {
-            dweight[(channel + r) * taps + first + c] = product;
-          });
+          [&](std::int64_t r, std::int64_t c, float product) { dweight[(channel + r) * taps + first + c] = product; });
     }
   });
 }

@@ -24,8 +24,8 @@ void outer_product_baseline(float* chain, const float* row, std::int64_t rows, c
 // Baseline x86-64 has no fma instruction and libm's function costs a call per term: the same loop again, for
 // machines that have one. A pointer of our own and no target_clones: those need ifuncs, which run before a
 // sanitizer is ready.
-__attribute__((target("avx2,fma"))) void outer_product_with_fma(float* chain, const float* row,
-                                                                std::int64_t rows, const float* column) {
+__attribute__((target("avx2,fma"))) void outer_product_with_fma(float* chain, const float* row, std::int64_t rows,
+                                                                const float* column) {
   outer_product(chain, row, rows, column);
 }
 

@@ -56,8 +56,7 @@ void dot_panel(std::int64_t rows, std::int64_t columns, std::int64_t terms, Fill
   }
   tree.result(chain.data());
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c)
-      store(r, c, chain[static_cast<std::size_t>(r * kPanelColumns + c)]);
+    for (std::int64_t c = 0; c < columns; ++c) store(r, c, chain[static_cast<std::size_t>(r * kPanelColumns + c)]);
 }
 
 }  // namespace isobit::kernels::reference

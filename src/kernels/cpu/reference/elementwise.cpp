@@ -1,5 +1,5 @@
 // Element-wise operators, element by element. Every host uses these: on CPUs stock's own operators do the work.
-#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/formulas/elementwise_kernels.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

@@ -1,7 +1,7 @@
 // Fingerprint sums as the contract writes them, element by element.
 #include "contract/fingerprint.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 
 namespace isobit::kernels::reference {
 namespace {

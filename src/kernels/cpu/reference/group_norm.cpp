@@ -5,7 +5,7 @@
 
 #include "contract/lane_sum.h"
 #include "contract/moments.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -44,9 +44,7 @@ void input_gradient(const GroupNormBackward& p, std::int64_t r) {
   const std::int64_t count = p.shape.per_row();
   const float *const x = p.x + r * count, *const dy = p.dy + r * count;
   const float mean = p.mean[r], invstd = p.invstd[r];
-  const auto gradient = [&](std::int64_t j) {
-    return p.weight ? dy[j] * p.weight[channel_of(p.shape, r, j)] : dy[j];
-  };
+  const auto gradient = [&](std::int64_t j) { return p.weight ? dy[j] * p.weight[channel_of(p.shape, r, j)] : dy[j]; };
   contract::LaneSum sum, dot;
   for (std::int64_t j = 0; j < count; ++j) {
     sum.add(gradient(j));

@@ -5,7 +5,7 @@
 
 #include "contract/pairwise_tree.h"
 #include "contract/platform.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -52,8 +52,7 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
       if (count == 0) continue;
       for (std::int64_t i = 0; i < inner; i += kWide) {
         const std::int64_t width = inner - i < kWide ? inner - i : kWide;
-        const Piece sum =
-            sum_of(occurrences.order + begin, count, inner, width, source + o * source_rows * inner + i);
+        const Piece sum = sum_of(occurrences.order + begin, count, inner, width, source + o * source_rows * inner + i);
         float* const to = destination + line * inner + i;
         for (std::int64_t j = 0; j < width; ++j) {
           to[j] = alpha == 1.0f ? to[j] + sum.v[j] : std::fma(alpha, sum.v[j], to[j]);

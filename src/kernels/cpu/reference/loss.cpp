@@ -1,6 +1,6 @@
 // Negative log-likelihood, row after row, as loss.h writes it.
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 
 namespace isobit::kernels::reference {
 namespace {
@@ -39,9 +39,7 @@ std::int64_t nll_backward(const NllShape& s, const float* dy, const std::int64_t
   for (std::int64_t i = 0; i < s.n; ++i) {
     const std::int64_t t = target[i];
     if (t == s.ignore_index) continue;
-    const float g = s.reduction == Reduction::none   ? dy[i]
-                    : s.reduction == Reduction::mean ? *dy / *total_weight
-                                                     : *dy;
+    const float g = s.reduction == Reduction::none ? dy[i] : s.reduction == Reduction::mean ? *dy / *total_weight : *dy;
     dx[i * s.classes + t] = weight ? -(weight[t] * g) : -g;
   }
   return -1;

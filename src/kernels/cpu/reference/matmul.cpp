@@ -1,6 +1,6 @@
 #include "kernels/matmul.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/reference/dot_panel.h"
 #include "kernels/threads.h"
 

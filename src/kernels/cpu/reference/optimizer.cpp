@@ -1,8 +1,8 @@
 // Optimizer steps as the contract writes them, element by element.
 #include "contract/optimizer.h"
 
-#include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/optimizer_coefficients.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/formulas/optimizer_coefficients.h"
 
 namespace isobit::kernels::reference {
 namespace {
@@ -16,8 +16,8 @@ void sgd_step(const SgdOptions& options, bool first_step, float* parameter, cons
   }
 }
 
-void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient,
-               float* exp_avg, float* exp_avg_sq, std::int64_t n) {
+void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, float* exp_avg,
+               float* exp_avg_sq, std::int64_t n) {
   const contract::AdamCoefficients c = coefficients(options, step);
   for (std::int64_t i = 0; i < n; ++i) {
     contract::adam_element(c, parameter[i], gradient[i], exp_avg[i], exp_avg_sq[i]);

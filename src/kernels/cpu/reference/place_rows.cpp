@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -15,7 +15,8 @@ void place_rows(const RowPlacing& p, const void* source, void* destination) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t o = i / p.count, k = i % p.count;
       std::memcpy(static_cast<char*>(destination) + (o * p.rows + p.to[k]) * bytes,
-                  static_cast<const char*>(source) + (o * p.source_rows + p.from[k]) * bytes, static_cast<std::size_t>(bytes));
+                  static_cast<const char*>(source) + (o * p.source_rows + p.from[k]) * bytes,
+                  static_cast<std::size_t>(bytes));
     }
   });
 }

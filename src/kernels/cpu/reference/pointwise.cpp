@@ -1,5 +1,5 @@
 // Point-wise operators, element by element.
-#include "kernels/cpu/pointwise_kernels.h"
+#include "kernels/formulas/pointwise_kernels.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

@@ -1,11 +1,12 @@
-// Pooling by windows given per dimension, window after window, as pool3d.h writes it.
+// Pooling by windows given per dimension, window after window, as pool3d.h writes it. Of all but the averages every
+// host uses these.
 #include "kernels/pool3d.h"
 
 #include <limits>
 
 #include "contract/extrema.h"
-#include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/pool_places.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/formulas/pool_places.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -36,8 +37,11 @@ void each_element(const PoolWindows& p, std::int64_t od, std::int64_t oh, std::i
       for (std::int64_t w = p.w.begin[ow]; w < p.w.end[ow]; w += p.w.step) function((d * p.h.in + h) * p.w.in + w);
 }
 
-float divisor_of(const PoolWindows& p, Divisor divisor, std::int64_t fixed, std::int64_t d, std::int64_t h, std::int64_t w) {
-  const auto inside = [](const PoolAxis& a, std::int64_t o) { return a.end[o] > a.begin[o] ? a.end[o] - a.begin[o] : 0; };
+float divisor_of(const PoolWindows& p, Divisor divisor, std::int64_t fixed, std::int64_t d, std::int64_t h,
+                 std::int64_t w) {
+  const auto inside = [](const PoolAxis& a, std::int64_t o) {
+    return a.end[o] > a.begin[o] ? a.end[o] - a.begin[o] : 0;
+  };
   switch (divisor) {
     case Divisor::inside: return static_cast<float>(inside(p.d, d) * inside(p.h, h) * inside(p.w, w));
     case Divisor::with_padding: return static_cast<float>(p.d.extent[d] * p.h.extent[h] * p.w.extent[w]);
@@ -60,8 +64,8 @@ void max_pool3d(const PoolWindows& p, const float* x, float* y, std::int64_t* in
   });
 }
 
-void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy, const std::int64_t* index,
-                       float* dx) {
+void max_pool_gradient(std::int64_t planes, std::int64_t in, std::int64_t out, const float* dy,
+                       const std::int64_t* index, float* dx) {
   parallel_for(0, planes, 8192 / (in + out + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       float* const to = dx + plane * in;
@@ -100,13 +104,15 @@ void fractional_max_pool(const FractionalPool& p, const float* samples, const fl
   const std::int64_t in = p.in[0] * p.in[1] * p.in[2], out = p.out[0] * p.out[1] * p.out[2];
   parallel_for(0, p.planes, 8192 / (in + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin * out; o < end * out; ++o) {
-      const std::int64_t plane = o / out, best = ISOBIT_ISA::fractional_maximum(p, samples + 3 * plane, x + plane * in, o % out);
+      const std::int64_t plane = o / out,
+                         best = ISOBIT_ISA::fractional_maximum(p, samples + 3 * plane, x + plane * in, o % out);
       y[o] = x[plane * in + best], index[o] = best;
     }
   });
 }
 
-std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index, float* y) {
+std::int64_t unpool(std::int64_t planes, std::int64_t in, std::int64_t out, const float* x, const std::int64_t* index,
+                    float* y) {
   for (std::int64_t i = 0; i < planes * in; ++i) {
     if (index[i] < 0 || index[i] >= out) return i;
   }

@@ -1,7 +1,7 @@
 // Random fills, element by element from the contract's words.
 #include "contract/random.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -22,8 +22,7 @@ void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, 
   });
 }
 
-void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out,
-                 std::int64_t n) {
+void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n) {
   parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t even = (first + i) & ~std::int64_t{1};

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "contract/ordered_dot.h"
-#include "kernels/cpu/host_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -33,8 +33,8 @@ void step_of_row(const RecurrentForward& p, std::int64_t t, std::int64_t r) {
     float* const g = gates + u;
     switch (s.cell) {
       case RecurrentCell::lstm: {
-        contract::LstmStep<float> step{hidden(0, u) + g[0], hidden(1, u) + g[h], hidden(2, u) + g[2 * h],
-                                       hidden(3, u) + g[3 * h], 0, 0, 0};
+        contract::LstmStep<float> step{
+            hidden(0, u) + g[0], hidden(1, u) + g[h], hidden(2, u) + g[2 * h], hidden(3, u) + g[3 * h], 0, 0, 0};
         step = contract::lstm_step(step, p.c[r * h + u]);
         g[0] = step.i, g[h] = step.f, g[2 * h] = step.g, g[3 * h] = step.o;
         p.c[r * h + u] = step.c;
@@ -51,12 +51,8 @@ void step_of_row(const RecurrentForward& p, std::int64_t t, std::int64_t r) {
         p.y[at + u] = step.h;
         break;
       }
-      case RecurrentCell::rnn_tanh:
-        p.y[at + u] = g[0] = contract::tanh(hidden(0, u) + g[0]);
-        break;
-      case RecurrentCell::rnn_relu:
-        p.y[at + u] = g[0] = contract::relu(hidden(0, u) + g[0]);
-        break;
+      case RecurrentCell::rnn_tanh: p.y[at + u] = g[0] = contract::tanh(hidden(0, u) + g[0]); break;
+      case RecurrentCell::rnn_relu: p.y[at + u] = g[0] = contract::relu(hidden(0, u) + g[0]); break;
     }
   }
   for (std::int64_t u = 0; u < h; ++u) state[u] = p.y[at + u];

@@ -3,7 +3,7 @@
 
 #include "contract/extrema.h"
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -42,8 +42,7 @@ float sum_of(const Element& element, std::int64_t count) {
 }
 
 void sum(const ReduceShape& shape, const float* x, float* out) {
-  for_each_output(shape, x, out,
-                  [](const auto& element, std::int64_t count) { return sum_of(element, count); });
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) { return sum_of(element, count); });
 }
 
 void mean(const ReduceShape& shape, const float* x, float* out) {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/host_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

@@ -3,7 +3,7 @@
 
 #include "contract/chains.h"
 #include "contract/functions_wide.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

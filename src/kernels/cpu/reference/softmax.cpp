@@ -4,7 +4,7 @@
 #include "contract/extrema.h"
 #include "contract/functions.h"
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -58,8 +58,7 @@ void log_softmax(const SoftmaxShape& s, const float* x, float* y) {
 void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
   for_each_row(s, [&](std::int64_t first) {
     contract::LaneSum dot;
-    for (std::int64_t i = 0; i < s.size; ++i)
-      dot.add_product(dy[first + i * s.inner], y[first + i * s.inner]);
+    for (std::int64_t i = 0; i < s.size; ++i) dot.add_product(dy[first + i * s.inner], y[first + i * s.inner]);
     const float d = dot.result();
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;

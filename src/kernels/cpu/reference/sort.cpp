@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
@@ -20,7 +20,8 @@ struct Before {
   }
 };
 
-void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values, std::int64_t* places) {
+void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values,
+               std::int64_t* places) {
   parallel_for(0, rows, 512 / (n + 1) + 1, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const float* const row = x + r * n;

@@ -1,6 +1,6 @@
 // Functions by binary64 formulas, element by element.
-#include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/wide_formulas.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/formulas/wide_formulas.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {

@@ -1,5 +1,5 @@
 // Activations with parameters and terms of losses, a register of lanes at a time.
-#include "kernels/cpu/activation_kernels.h"
+#include "kernels/formulas/activation_kernels.h"
 #include "kernels/cpu/vector/lane_map.h"
 
 namespace isobit::kernels::ISOBIT_ISA {

@@ -7,10 +7,10 @@
 // register holds channels instead of elements.
 #include "contract/moments.h"
 #include "contract/scalar_ops.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/row_moments.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -18,7 +18,7 @@ namespace {
 
 using contract::kLeaf;
 constexpr std::int64_t kWorthAThread = 16384;  // elements
-constexpr std::int64_t kPacked = 16384;  // elements of a channel that are copied to scratch; two: 128 KB
+constexpr std::int64_t kPacked = 16384;        // elements of a channel that are copied to scratch; two: 128 KB
 
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -102,19 +102,16 @@ ISOBIT_INLINE F normalised(F x, const ChannelScale<F>& by) {
 }
 
 void apply(const BatchNormForward& p, std::int64_t c, const Channel& x, float mean, float invstd) {
-  const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd,
-                                       p.bias ? p.bias[c] : 0.0f};
+  const ChannelScale<FloatLanes> by = {mean, p.weight ? p.weight[c] * invstd : invstd, p.bias ? p.bias[c] : 0.0f};
   for (std::int64_t s = 0; s < p.shape.n; ++s) {
     const float* const from = x.segment(s);
     float* const to = p.y + (s * p.shape.c + c) * p.shape.inner;
-    for_each_register(p.shape.inner, [&](std::int64_t i, auto part) {
-      put(to + i, normalised(fetch(from + i, part), by), part);
-    });
+    for_each_register(p.shape.inner,
+                      [&](std::int64_t i, auto part) { put(to + i, normalised(fetch(from + i, part), by), part); });
   }
 }
 
-void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments,
-                     float* invstd) {
+void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments, float* invstd) {
   const std::int64_t n = p.shape.per_channel();
   const float variance = n > 0 ? moments.m2 / static_cast<float>(n) : 0.0f;
   *invstd = invstd_of_one(variance, p.eps);
@@ -189,16 +186,14 @@ ISOBIT_INLINE MomentLanes operator+(const MomentLanes& a, const MomentLanes& b) 
 }
 
 template <class Extent>
-ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride,
-                                         Extent part) {
+ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride, Extent part) {
   contract::PairwiseTreeOf<MomentLanes> tree;
   for (std::int64_t begin = 0; begin < rows; begin += kLeaf) {
     const std::int64_t n = smaller(kLeaf, rows - begin);
     const float* const first = x + begin * stride;
     FloatLanes sum[1], m2[1];
     column_leaf<1>(
-        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); },
-        Plus{}, sum);
+        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); }, Plus{}, sum);
     const FloatLanes mean = sum[0] / FloatLanes(static_cast<float>(n));
     const auto square = [&](FloatLanes t, std::int64_t r, int) {
       const FloatLanes d = fetch(first + r * stride, part) - mean;
@@ -214,20 +209,18 @@ ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std:
 template <class Function>
 void for_each_channel_register(const ChannelShape& s, Function function) {
   const std::int64_t registers = (s.c + kLanes - 1) / kLanes;
-  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 const std::int64_t last = smaller(end * kLanes, s.c);
-                 for_each_register(last - begin * kLanes,
-                                   [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
-               });
+  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = smaller(end * kLanes, s.c);
+    for_each_register(last - begin * kLanes, [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
+  });
 }
 
 ISOBIT_INLINE std::int64_t lanes_of(Whole) { return kLanes; }
 ISOBIT_INLINE std::int64_t lanes_of(Part part) { return part.count; }
 
 template <class Extent>
-ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean,
-                                 FloatLanes invstd, Extent part) {
+ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean, FloatLanes invstd,
+                                 Extent part) {
   const FloatLanes scale = p.weight ? fetch(p.weight + c, part) * invstd : invstd;
   const ChannelScale<FloatLanes> by = {mean, scale, p.bias ? fetch(p.bias + c, part) : FloatLanes(0.0f)};
   for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
@@ -253,9 +246,7 @@ void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
   for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
     const std::int64_t n = smaller(kLeaf, p.shape.n - begin), first = begin * stride + c;
     FloatLanes sum[1], dot[1];
-    const auto add = [&](FloatLanes t, std::int64_t r, int) {
-      return t + fetch(p.dy + first + r * stride, part);
-    };
+    const auto add = [&](FloatLanes t, std::int64_t r, int) { return t + fetch(p.dy + first + r * stride, part); };
     const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
       const std::int64_t at = first + r * stride;
       return fma(fetch(p.dy + at, part), fetch(p.x + at, part) - mean, t);
@@ -327,19 +318,16 @@ void batch_norm_inference(const BatchNormForward& p) {
     });
   }
   for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch&) {
-    const Channel x = {p.x + c * p.shape.inner, p.shape.inner, p.shape.c * p.shape.inner,
-                       p.shape.per_channel()};
+    const Channel x = {p.x + c * p.shape.inner, p.shape.inner, p.shape.c * p.shape.inner, p.shape.per_channel()};
     apply(p, c, x, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps));
   });
 }
 
 void batch_norm_backward(const BatchNormBackward& p) {
   if (p.shape.inner == 1) {
-    return for_each_channel_register(p.shape,
-                                     [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
+    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
   }
-  for_each_channel(p.shape,
-                   [&](std::int64_t c, const ChannelScratch& scratch) { backward_channel(p, c, scratch); });
+  for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch& scratch) { backward_channel(p, c, scratch); });
 }
 
 }  // namespace

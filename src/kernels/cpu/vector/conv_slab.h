@@ -17,14 +17,13 @@ struct Slab {
   std::int64_t step_h,
       step_w;  // padded element (r, q) is source element (r * step_h - top, q * step_w - left)
 
-  [[nodiscard]] ISOBIT_INLINE std::int64_t offset(std::int64_t channel, std::int64_t r,
-                                                  std::int64_t q) const {
+  [[nodiscard]] ISOBIT_INLINE std::int64_t offset(std::int64_t channel, std::int64_t r, std::int64_t q) const {
     return channel * plane + r * row + q % split * phase_width + q / split;
   }
 };
 
-ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::int64_t width,
-                             std::int64_t split, std::int64_t step_h = 1, std::int64_t step_w = 1) {
+ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t split,
+                             std::int64_t step_h = 1, std::int64_t step_w = 1) {
   Slab s{channels, height, width, split, (width + split - 1) / split, 0, 0, 0, step_h, step_w};
   s.row = s.split * s.phase_width;
   s.plane = s.height * s.row;
@@ -49,8 +48,8 @@ ISOBIT_INLINE void zero_floats(float* to, std::int64_t n) {
 }
 
 // to[i] = from[first + i * step] where that lies in [0, w), else 0; i < count.
-ISOBIT_INLINE void copy_strided(float* to, std::int64_t count, const float* from, std::int64_t first,
-                                std::int64_t step, std::int64_t w) {
+ISOBIT_INLINE void copy_strided(float* to, std::int64_t count, const float* from, std::int64_t first, std::int64_t step,
+                                std::int64_t w) {
   const std::int64_t before = first >= 0 ? 0 : (step - 1 - first) / step;
   const std::int64_t past = first >= w ? 0 : (w - first + step - 1) / step;
   const std::int64_t begin = before < count ? before : count, limit = past < count ? past : count;
@@ -78,14 +77,13 @@ ISOBIT_INLINE void fill_row(const Slab& s, const float* from, std::int64_t w, st
     return;
   }
   for (std::int64_t phase = 0; phase < s.split; ++phase)
-    copy_strided(row + phase * s.phase_width, s.phase_width, from, phase * s.step_w - left,
-                 s.split * s.step_w, w);
+    copy_strided(row + phase * s.phase_width, s.phase_width, from, phase * s.step_w - left, s.split * s.step_w, w);
 }
 
 // images x channels x h x w floats, image_stride apart, into the slab at padded position (top, left). What
 // lies past the slab's height or width is left out.
-void fill_slab(const Slab& s, const float* source, std::int64_t images, std::int64_t image_stride,
-               std::int64_t h, std::int64_t w, std::int64_t top, std::int64_t left, float* slab) {
+void fill_slab(const Slab& s, const float* source, std::int64_t images, std::int64_t image_stride, std::int64_t h,
+               std::int64_t w, std::int64_t top, std::int64_t left, float* slab) {
   for (std::int64_t n = 0; n < images; ++n)
     for (std::int64_t c = 0; c < s.channels; ++c) {
       const float* from = source + n * image_stride + c * h * w;

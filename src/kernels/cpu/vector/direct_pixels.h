@@ -15,8 +15,8 @@ constexpr int slots_for(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
 
 // out[r][s * kLanes + l] = chain over k of fma(a[k][r], slots[s][offsets[k] + l], .), + (+0)
 template <int kRows>
-__attribute__((noinline)) void direct_leaf(const float* a, const std::int32_t* offsets,
-                                           const float* const* slots, std::int64_t terms, float* out) {
+__attribute__((noinline)) void direct_leaf(const float* a, const std::int32_t* offsets, const float* const* slots,
+                                           std::int64_t terms, float* out) {
   constexpr int kSlots = slots_for(kRows);
   FloatLanes t[kRows][kSlots];
   const float* slot[kSlots];
@@ -69,20 +69,18 @@ ISOBIT_INLINE bool direct_is_faster(const GatheredProduct& p) {
 }
 
 // As multiply_pixels.
-void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::int64_t images,
-                              std::int64_t tile0, std::int64_t tile1) {
+void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
+                              std::int64_t tile1) {
   using contract::kLeaf;
   Workspace workspace;
   const std::int64_t leaves = p.terms > kLeaf ? (p.terms + kLeaf - 1) / kLeaf : 1;
   const std::int64_t level_stride = (tile1 - tile0) * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * level_stride);
   alignas(64) float tile[kTileSize];
-  const std::int64_t slots_per_row = (p.width + kLanes - 1) / kLanes,
-                     all_slots = images * p.height * slots_per_row;
+  const std::int64_t slots_per_row = (p.width + kLanes - 1) / kLanes, all_slots = images * p.height * slots_per_row;
   const std::int64_t only_rows = p.rows - tile0 * kTileRows;  // where there is one tile
-  const int most_slots = tile1 - tile0 > 1
-                             ? slots_for(kTileRows)
-                             : slots_for(static_cast<int>(only_rows < kTileRows ? only_rows : kTileRows));
+  const int most_slots = tile1 - tile0 > 1 ? slots_for(kTileRows)
+                                           : slots_for(static_cast<int>(only_rows < kTileRows ? only_rows : kTileRows));
   for (std::int64_t first = 0; first < all_slots; first += most_slots) {
     const float* slot[8];
     PixelRun runs[8];
@@ -92,8 +90,7 @@ void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::
       const std::int64_t n = index / slots_per_row / p.height;
       slot[s] = slab + n * p.image + i * p.row_step + j;
       const std::int64_t length = p.width - j < kLanes ? p.width - j : kLanes;
-      runs[s] = {s * kLanes, first + s < all_slots ? length : 0,
-                 n * p.y_image + i * p.y_row + j * p.y_column};
+      runs[s] = {s * kLanes, first + s < all_slots ? length : 0, n * p.y_image + i * p.y_row + j * p.y_column};
     }
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
@@ -102,8 +99,8 @@ void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::
         // A last tile of one or two rows keeps the slots of the others: a third row is computed and not
         // stored.
         const std::int64_t computed = most_slots == 2 && rows < 3 ? 3 : rows;
-        kDirectFunctions.by_rows[computed](p.weights + (t * p.terms + k0) * kTileRows, p.offsets + k0, slot,
-                                           terms, tile);
+        kDirectFunctions.by_rows[computed](p.weights + (t * p.terms + k0) * kTileRows, p.offsets + k0, slot, terms,
+                                           tile);
         if (add_leaf(tile, partial + (t - tile0) * kTileSize, level_stride, leaf, leaves))
           store_runs(p, runs, most_slots, t * kTileRows, rows, most_slots * kLanes, tile);
       }

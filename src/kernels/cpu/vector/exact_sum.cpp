@@ -2,7 +2,7 @@
 // are the contract's.
 #include "contract/exact_sum.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/wide_lanes.h"
 #include "kernels/threads.h"
 
@@ -79,8 +79,8 @@ void add_digits(const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::
 // False where a sum is larger.
 ISOBIT_INLINE bool round_block(const std::int64_t* hi, const std::int64_t* lo, WideDouble weight, float* out) {
   const WideInt h = wide_load(hi), l = wide_load(lo), half_range = wide_set(1ull << 51);
-  const WideInt beyond = wide_or(wide_shift_right(wide_add(h, half_range), 52),
-                                 wide_shift_right(wide_add(l, half_range), 52));
+  const WideInt beyond =
+      wide_or(wide_shift_right(wide_add(h, half_range), 52), wide_shift_right(wide_add(l, half_range), 52));
   if (wide_any(beyond)) return false;
   const WideInt shifter_bits = wide_set(kShifterBits);
   const WideDouble shifter = wide_double(kShifter);

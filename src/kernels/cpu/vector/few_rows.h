@@ -69,8 +69,8 @@ ISOBIT_INLINE void load_transposed4(const float* first, std::int64_t stride, __m
   out[2] = _mm256_shuffle_ps(b, d, 0x44), out[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 
-// b_k == 1: kGroups groups of 8 columns from column j on. kLineByLine: a group's whole cache lines before the next group's,
-// for columns that share few cache sets; otherwise the groups' chains go side by side.
+// b_k == 1: kGroups groups of 8 columns from column j on. kLineByLine: a group's whole cache lines before the next
+// group's, for columns that share few cache sets; otherwise the groups' chains go side by side.
 template <int kRows, int kGroups, bool kLineByLine>
 void sum_columns(const FewRows& p, std::int64_t j) {
   constexpr int kTogether = kLineByLine ? 1 : kGroups;
@@ -98,7 +98,8 @@ void sum_columns(const FewRows& p, std::int64_t j) {
         for (int r = 0; r < kRows; ++r)
           for (int i = 0; i < 4; ++i) {
             const __m256 factor = _mm256_set1_ps(p.a[r * p.a_row + (k + q + i) * p.a_k]);
-            for (int g = 0; g < kTogether; ++g) sum[r][first + g] = _mm256_fmadd_ps(factor, block[g][i], sum[r][first + g]);
+            for (int g = 0; g < kTogether; ++g)
+              sum[r][first + g] = _mm256_fmadd_ps(factor, block[g][i], sum[r][first + g]);
           }
       }
     }
@@ -107,7 +108,8 @@ void sum_columns(const FewRows& p, std::int64_t j) {
     float* sums = p.sums + r * p.sums_row + j;
     for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(sums + g * 8, sum[r][g]);
     for (std::int64_t t = k; t < end; ++t)
-      for (int c = 0; c < kGroups * 8; ++c) sums[c] = __builtin_fmaf(p.a[r * p.a_row + t * p.a_k], from[c * stride + t], sums[c]);
+      for (int c = 0; c < kGroups * 8; ++c)
+        sums[c] = __builtin_fmaf(p.a[r * p.a_row + t * p.a_k], from[c * stride + t], sums[c]);
   }
 }
 
@@ -117,7 +119,8 @@ void sum_narrow(const FewRows& p) {
   for (int r = 0; r < kRows; ++r)
     for (std::int64_t j = 0; j < p.columns; ++j) {
       float sum = 0.0f;
-      for (std::int64_t k = p.first; k < p.first + p.terms; ++k) sum = __builtin_fmaf(p.a[r * p.a_row + k * p.a_k], p.b[j * p.b_column + k], sum);
+      for (std::int64_t k = p.first; k < p.first + p.terms; ++k)
+        sum = __builtin_fmaf(p.a[r * p.a_row + k * p.a_k], p.b[j * p.b_column + k], sum);
       p.sums[r * p.sums_row + j] = sum;
     }
 }
@@ -142,14 +145,10 @@ void few_rows_leaf(const FewRows& p) {
 // One leaf of rows (1 to kFewRows) rows.
 ISOBIT_INLINE void few_rows_leaf(const FewRows& p, std::int64_t rows) {
   switch (rows) {
-    case 1:
-      return few_rows_leaf<1>(p);
-    case 2:
-      return few_rows_leaf<2>(p);
-    case 3:
-      return few_rows_leaf<3>(p);
-    default:
-      return few_rows_leaf<4>(p);
+    case 1: return few_rows_leaf<1>(p);
+    case 2: return few_rows_leaf<2>(p);
+    case 3: return few_rows_leaf<3>(p);
+    default: return few_rows_leaf<4>(p);
   }
 }
 

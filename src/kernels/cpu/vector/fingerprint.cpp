@@ -2,7 +2,7 @@
 // threads may be added in any order.
 #include "contract/fingerprint.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/wide_lanes.h"
 #include "kernels/threads.h"
 

@@ -10,8 +10,8 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 template <int kRows, int kVectors>
-__attribute__((noinline)) void gathered_tile_leaf(const float* const* rows, const std::int32_t* offsets,
-                                                  const float* b, std::int64_t terms, float* out) {
+__attribute__((noinline)) void gathered_tile_leaf(const float* const* rows, const std::int32_t* offsets, const float* b,
+                                                  std::int64_t terms, float* out) {
   FloatLanes t[kRows][kVectors];
   const float* row[kRows];
   ISOBIT_UNROLL(GCC unroll 16)

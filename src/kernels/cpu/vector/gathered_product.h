@@ -12,7 +12,7 @@
 #include "kernels/cpu/vector/conv_slab.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/tile_product.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
@@ -62,8 +62,7 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
     const std::int64_t source = n * p.image + i * p.row_step + j;
     pieces.one_row = length == kTileColumns;
     for (std::int64_t l = 0; l < length; l += pieces.copy_width)
-      pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l),
-                                            static_cast<std::int32_t>(source + l)};
+      pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l), static_cast<std::int32_t>(source + l)};
     if (flat && lane > 0 && i > 0) {
       pieces.runs[pieces.run_count - 1].length += length;
     } else {
@@ -78,8 +77,8 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
 
 // panel[k][lane] for terms [0, terms) of `offsets`. Copies go upwards, so that each spill is overwritten by
 // the piece or the k that follows.
-void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_t* offsets,
-                 std::int64_t terms, float* panel) {
+void pack_pixels(const PanelPieces& pieces, const float* slab, const std::int32_t* offsets, std::int64_t terms,
+                 float* panel) {
   if (pieces.one_row) {
     const float* pixels = slab + pieces.copies[0].source;
     for (std::int64_t k = 0; k < terms; ++k, panel += kTileColumns)
@@ -111,8 +110,7 @@ void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, s
       if (p.y_column == 1) {
         copy_floats(y + runs[i].target, tile + runs[i].lane, runs[i].length);
       } else {
-        for (std::int64_t l = 0; l < runs[i].length; ++l)
-          y[runs[i].target + l * p.y_column] = tile[runs[i].lane + l];
+        for (std::int64_t l = 0; l < runs[i].length; ++l) y[runs[i].target + l * p.y_column] = tile[runs[i].lane + l];
       }
     }
   }
@@ -120,11 +118,12 @@ void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, s
 
 constexpr std::int64_t kPanelsAtOnce = 4;  // share a row tile's weights while those are in the L1 cache
 
-// One leaf of row tiles [tile0, tile1) times `panels` panels of pixels. done(q, first row, rows, tile) receives finished tiles.
+// One leaf of row tiles [tile0, tile1) times `panels` panels of pixels. done(q, first row, rows, tile) receives
+// finished tiles.
 template <class Done>
 void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::int64_t panels, const float* pixels,
-                     std::int64_t panel_stride, std::int64_t leaf, std::int64_t leaves, std::int64_t tile0, std::int64_t tile1,
-                     float* partial, std::int64_t level_stride, Done done) {
+                     std::int64_t panel_stride, std::int64_t leaf, std::int64_t leaves, std::int64_t tile0,
+                     std::int64_t tile1, float* partial, std::int64_t level_stride, Done done) {
   using contract::kLeaf;
   alignas(64) float tile[kTileSize];
   const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
@@ -164,7 +163,8 @@ void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t i
       pieces[panels] = panel_pieces(p, first + panels * kTileColumns, positions);
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
-      for (std::int64_t q = 0; q < panels; ++q) pack_pixels(pieces[q], slab, p.offsets + k0, terms, pixels + q * panel_stride);
+      for (std::int64_t q = 0; q < panels; ++q)
+        pack_pixels(pieces[q], slab, p.offsets + k0, terms, pixels + q * panel_stride);
       multiply_panels(p, pieces, panels, pixels, panel_stride, leaf, leaves, tile0, tile1, partial, level_stride,
                       [&](std::int64_t q, std::int64_t first_row, std::int64_t rows, float* tile) {
                         store_runs(p, pieces[q].runs, pieces[q].run_count, first_row, rows, kTileColumns, tile);

@@ -59,8 +59,7 @@ __attribute__((noinline)) void tile_leaf(const float* a, const float* b, std::in
   }
 }
 
-using TileFunction = void (*)(const float* a, const float* b, std::int64_t terms, float* out,
-                              std::int64_t out_stride);
+using TileFunction = void (*)(const float* a, const float* b, std::int64_t terms, float* out, std::int64_t out_stride);
 
 struct TileFunctions {
   TileFunction by_size[kTileRows + 1][kTileVectors + 1];

@@ -5,10 +5,10 @@
 #include "kernels/group_norm.h"
 
 #include "contract/scalar_ops.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/row_moments.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -20,8 +20,8 @@ constexpr std::int64_t kWorthAThread = 16384;  // elements
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 std::int64_t grain(std::int64_t elements) { return kWorthAThread / (elements + 1) + 1; }
 
-// function(i, Whole or Part, first channel of these elements) over a row's elements: each register's channels lie side by
-// side (inner = 1: lane l has channel c + l) or are one (else).
+// function(i, Whole or Part, first channel of these elements) over a row's elements: each register's channels lie side
+// by side (inner = 1: lane l has channel c + l) or are one (else).
 template <class Function>
 ISOBIT_INLINE void along_row(const GroupShape& s, std::int64_t r, Function function) {
   const std::int64_t first = r % s.groups * s.group_channels();
@@ -30,8 +30,7 @@ ISOBIT_INLINE void along_row(const GroupShape& s, std::int64_t r, Function funct
     return;
   }
   for (std::int64_t c = 0; c < s.group_channels(); ++c) {
-    for_each_register(s.inner,
-                      [&](std::int64_t i, auto part) { function(c * s.inner + i, part, first + c); });
+    for_each_register(s.inner, [&](std::int64_t i, auto part) { function(c * s.inner + i, part, first + c); });
   }
 }
 
@@ -79,8 +78,8 @@ void input_gradient(const GroupNormBackward& p, std::int64_t r, float* scratch) 
   contract::PairwiseTreeOf<float> sums, dots;
   for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
     const float *const x_leaf = x + begin, *const g_leaf = g + begin;
-    const TwoSums leaf = leaf_two_sums(
-        smaller(kLeaf, count - begin), [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
+    const TwoSums leaf =
+        leaf_two_sums(smaller(kLeaf, count - begin), [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
           const FloatLanes gradient = fetch(g_leaf + i, part);
           sum = sum + gradient;
           dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);

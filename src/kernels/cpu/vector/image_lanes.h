@@ -1,6 +1,7 @@
 // Convolutions of large batches over small maps: images are the lanes, and taps that fall outside are skipped.
 //
-//   y[n, r, i, j] = tree over terms (c, tap of i, tap of j) of weights[r][c, taps] * x[n, c, source rows, columns]   (+ bias[r])
+//   y[n, r, i, j] = tree over terms (c, tap of i, tap of j) of weights[r][c, taps] * x[n, c, source rows, columns]   (+
+//   bias[r])
 //
 // A tile's columns are one output position (i, j) of up to kTileColumns images, so that a tap is outside for all of
 // them or for none: on maps of 4 x 4 under a 3 x 3 kernel that leaves out 30 % of the terms. x is transposed to
@@ -14,7 +15,7 @@
 #include "kernels/cpu/vector/pairwise_tiles.h"
 #include "kernels/cpu/vector/skipping_microkernel.h"
 #include "kernels/cpu/vector/tile_product.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
@@ -27,27 +28,27 @@ struct AxisTaps {
 };
 
 struct ImageLanes {
-  std::int64_t channels = 0, rows = 0;  // of x; of y
-  std::int64_t h = 0, w = 0;            // of x
-  std::int64_t height = 0, width = 0;   // of y
-  std::int64_t kernel_w = 1, kernel = 1;       // taps of the kernel: kh * kw
+  std::int64_t channels = 0, rows = 0;                           // of x; of y
+  std::int64_t h = 0, w = 0;                                     // of x
+  std::int64_t height = 0, width = 0;                            // of y
+  std::int64_t kernel_w = 1, kernel = 1;                         // taps of the kernel: kh * kw
   const AxisTaps *rows_taps = nullptr, *columns_taps = nullptr;  // [height], [width]
-  const float* weights = nullptr;              // packed [row tile][channel][tap][kTileRows]
-  const float* bias = nullptr;                 // [rows] or nullptr
+  const float* weights = nullptr;                                // packed [row tile][channel][tap][kTileRows]
+  const float* bias = nullptr;                                   // [rows] or nullptr
 };
 
 constexpr std::int64_t kPositionsAtOnce = 16;  // share a tile's weights while these are in the L1 cache
-constexpr std::int64_t kFetchChannels = 4;    // ahead of the one that is transposed
-constexpr std::int64_t kRowFloats = 16;       // a band of rows covers at least a cache line of each image
+constexpr std::int64_t kFetchChannels = 4;     // ahead of the one that is transposed
+constexpr std::int64_t kRowFloats = 16;        // a band of rows covers at least a cache line of each image
 
 ISOBIT_INLINE std::int64_t band_rows(std::int64_t h, std::int64_t w) {
   const std::int64_t rows = (kRowFloats + w - 1) / w;
   return rows < h ? rows : h;
 }
 
-// Rows [first, first + rows) of every channel of x to the slab: [c][h][w][kTileColumns]; lanes past `images` hold copies.
-// Eight images through all channels, then the next eight: image strides are often large powers of two, whose lines
-// fight for the same eight places of a cache set. What is read next is too far apart for the hardware to foresee.
+// Rows [first, first + rows) of every channel of x to the slab: [c][h][w][kTileColumns]; lanes past `images` hold
+// copies. Eight images through all channels, then the next eight: image strides are often large powers of two, whose
+// lines fight for the same eight places of a cache set. What is read next is too far apart for the hardware to foresee.
 void rows_to_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, std::int64_t images, std::int64_t first,
                    std::int64_t rows, float* slab) {
   const std::int64_t plane = p.h * p.w, count = rows * p.w;
@@ -74,15 +75,16 @@ void rows_to_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, st
 }
 
 // Results [rows][positions][kTileColumns] to y, whose planes lie height * width apart; eight images at a time as above.
-void lanes_to_rows(const ImageLanes& p, const float* results, std::int64_t row_stride, std::int64_t rows, std::int64_t positions,
-                   std::int64_t images, std::int64_t y_image, float* y) {
+void lanes_to_rows(const ImageLanes& p, const float* results, std::int64_t row_stride, std::int64_t rows,
+                   std::int64_t positions, std::int64_t images, std::int64_t y_image, float* y) {
   const std::int64_t plane = p.height * p.width;
   for (std::int64_t g = 0; g < images; g += 8) {
     const std::int64_t count = images - g < 8 ? images - g : 8;
     for (std::int64_t r = 0; r < rows; ++r) {
       float* to = y + g * y_image + r * plane;
       for (std::int64_t l = 0; l < count; ++l)
-        for (std::int64_t k = 0; k < positions; k += 16) __builtin_prefetch(to + l * y_image + kFetchChannels * plane + k, 1);
+        for (std::int64_t k = 0; k < positions; k += 16)
+          __builtin_prefetch(to + l * y_image + kFetchChannels * plane + k, 1);
       store_transposed(results + r * row_stride + g, positions, count, y_image, to);
     }
   }
@@ -128,8 +130,8 @@ void list_terms(const ImageLanes& p, const AxisTaps& rows, const AxisTaps& colum
 
 // An output position of a band that is computed together with others.
 struct Position {
-  std::int64_t place = 0;          // within the band
-  const float* pixels = nullptr;   // its first source pixel
+  std::int64_t place = 0;         // within the band
+  const float* pixels = nullptr;  // its first source pixel
   const AxisTaps *rows = nullptr, *columns = nullptr;
   const TermList* list = nullptr;  // of the leaf under way
 };
@@ -144,7 +146,8 @@ std::int64_t choose_positions(const ImageLanes& p, std::int64_t i0, std::int64_t
     terms = rows.terms * columns.terms;
     done[place] = true;
     const bool some = rows.count > 0 && columns.count > 0;
-    positions[count++] = {place, some ? slab + (rows.source[0] * p.w + columns.source[0]) * kTileColumns : slab, &rows, &columns, nullptr};
+    positions[count++] = {place, some ? slab + (rows.source[0] * p.w + columns.source[0]) * kTileColumns : slab, &rows,
+                          &columns, nullptr};
   }
   return count;
 }
@@ -173,8 +176,8 @@ struct ImageLanesScratch {
 };
 
 // Sums for `count` positions of a band into scratch.results, row tiles [tile0, tile1).
-void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t count, std::int64_t images, std::int64_t tile0,
-                        std::int64_t tile1, ImageLanesScratch& scratch) {
+void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t count, std::int64_t images,
+                        std::int64_t tile0, std::int64_t tile1, ImageLanesScratch& scratch) {
   using contract::kLeaf;
   alignas(64) float tile[kTileSize];
   const std::int64_t terms = p.channels * positions[0].rows->terms * positions[0].columns->terms;
@@ -195,7 +198,8 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
         for (std::int64_t r = 0; r < rows; ++r)
           for (int l = 0; l < kTileColumns; l += kLanes) {
             const FloatLanes value = load(tile + r * kTileColumns + l);
-            store(to + r * scratch.row_stride + l, p.bias == nullptr ? value : value + FloatLanes(p.bias[t * kTileRows + r]));
+            store(to + r * scratch.row_stride + l,
+                  p.bias == nullptr ? value : value + FloatLanes(p.bias[t * kTileRows + r]));
           }
       }
     }
@@ -205,7 +209,8 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
 ISOBIT_INLINE std::int64_t most_terms(const ImageLanes& p) {
   std::int64_t rows = 0, columns = 0;
   for (std::int64_t i = 0; i < p.height; ++i) rows = p.rows_taps[i].terms > rows ? p.rows_taps[i].terms : rows;
-  for (std::int64_t j = 0; j < p.width; ++j) columns = p.columns_taps[j].terms > columns ? p.columns_taps[j].terms : columns;
+  for (std::int64_t j = 0; j < p.width; ++j)
+    columns = p.columns_taps[j].terms > columns ? p.columns_taps[j].terms : columns;
   return p.channels * rows * columns;
 }
 
@@ -225,7 +230,8 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
   scratch.slab = workspace.floats(p.channels * p.h * p.w * kTileColumns);
   scratch.results = workspace.floats(rows * scratch.row_stride);
   scratch.partial = workspace.floats(tree_levels(leaves > 1 ? leaves : 1) * scratch.level_stride);
-  for (TermList& list : scratch.lists) list.a_offsets = workspace.ints(kLeaf), list.b_offsets = workspace.ints(kLeaf + kAhead);
+  for (TermList& list : scratch.lists)
+    list.a_offsets = workspace.ints(kLeaf), list.b_offsets = workspace.ints(kLeaf + kAhead);
   bool* done = static_cast<bool*>(workspace.bytes(static_cast<std::size_t>(out_band * p.width)));
   Position positions[kPositionsAtOnce];
   std::int64_t filled = 0;  // rows of x that lie in the slab
@@ -242,7 +248,8 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
     for (std::int64_t k = 0; k < places; ++k) done[k] = false;
     while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions))
       multiply_positions(p, positions, count, images, tile0, tile1, scratch);
-    lanes_to_rows(p, scratch.results, scratch.row_stride, rows, places, images, y_image, y + first_row * p.height * p.width + i0 * p.width);
+    lanes_to_rows(p, scratch.results, scratch.row_stride, rows, places, images, y_image,
+                  y + first_row * p.height * p.width + i0 * p.width);
   }
 }
 

@@ -42,12 +42,10 @@ template <int kShift>
 ISOBIT_INLINE FloatLanes shifted_down(FloatLanes x) {
   constexpr auto from = [](int lane) { return lane + kShift < kLanes ? lane + kShift : lane; };
 #if ISOBIT_LANES == 16
-  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6),
-                                 from(7), from(8), from(9), from(10), from(11), from(12), from(13), from(14),
-                                 from(15));
+  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7),
+                                 from(8), from(9), from(10), from(11), from(12), from(13), from(14), from(15));
 #else
-  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6),
-                                 from(7));
+  return __builtin_shufflevector(x.v, x.v, from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
 #endif
 }
 
@@ -122,8 +120,7 @@ ISOBIT_INLINE TwoSums leaf_two_sums(std::int64_t n, Step step) {
 // The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w *
 // kLanes... step(t, r, w) as above; lanes are rows mod 32.
 template <int kWide, class Step, class Merge>
-ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge merge,
-                               FloatLanes (&out)[kWide]) {
+ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge merge, FloatLanes (&out)[kWide]) {
   constexpr int kRows = static_cast<int>(contract::kSumLanes);
   FloatLanes lane[kRows][kWide];
   for (int j = 0; j < kRows; ++j) {

@@ -77,7 +77,8 @@ ISOBIT_INLINE FloatLanes load_first(const float* p, std::int64_t count, float fi
   return (FloatLanes::Raw)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), (__mmask16)((1u << count) - 1u), p);
 #elif ISOBIT_LANES == 8
   const auto keep = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  return (FloatLanes::Raw)_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, keep), _mm256_castsi256_ps(keep));
+  return (FloatLanes::Raw)_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(p, keep),
+                                           _mm256_castsi256_ps(keep));
 #else
   FloatLanes r(fill);
   for (std::int64_t i = 0; i < count; ++i) r.v[i] = p[i];

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -70,8 +70,7 @@ std::int64_t nll_backward(const NllShape& s, const float* dy, const std::int64_t
                        : s.reduction == Reduction::mean ? *dy / *total_weight
                                                         : *dy;
   parallel_for(0, s.n, 16384 / (s.classes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    std::memset(dx + begin * s.classes, 0,
-                static_cast<std::size_t>((end - begin) * s.classes) * sizeof(float));
+    std::memset(dx + begin * s.classes, 0, static_cast<std::size_t>((end - begin) * s.classes) * sizeof(float));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t t = target[i];
       if (t == s.ignore_index) continue;

@@ -1,11 +1,11 @@
 #include "kernels/matmul.h"
 
 #include "contract/platform.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/few_rows.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/tile_product.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 #include "kernels/tuning.h"
 
@@ -120,10 +120,13 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   float* partial = workspace.floats(tree_levels(leaves) * size);
   float* sums = workspace.floats(size);
   for (std::int64_t at = j0; at < j1; at += step) {
-    const std::int64_t j = smaller(at, j1 - step);  // the last columns' sums are some of them taken twice, none stored twice
+    const std::int64_t j =
+        smaller(at, j1 - step);  // the last columns' sums are some of them taken twice, none stored twice
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf;
-      few_rows_leaf({step, k0, smaller(kLeaf, p.k - k0), p.a, p.a_row, p.a_k, p.b + j * p.b_column, p.b_k, p.b_column, sums, width}, p.m);
+      few_rows_leaf({step, k0, smaller(kLeaf, p.k - k0), p.a, p.a_row, p.a_k, p.b + j * p.b_column, p.b_k, p.b_column,
+                     sums, width},
+                    p.m);
       add_leaf(sums, partial, size, leaf, leaves, size);
     }
     for (std::int64_t i = 0; i < size; i += kLanes) store(sums + i, load(sums + i) + FloatLanes(0.0f));  // never -0
@@ -137,7 +140,8 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
 constexpr std::int64_t kFewPanels = 64 / kTileColumns;
 
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
-void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
+void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
+                    std::int64_t j1) {
   Workspace workspace;
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1, depth = smaller(p.k, kLeaf);
   const std::int64_t panels = column_panels(j1 - j0);
@@ -161,13 +165,15 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
                                smaller(kTileColumns, j1 - j), b + (j - j0) * terms);
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
-      block.in_place = in_place ? p.a + i * p.a_row + k0 : nullptr, block.in_place_row = p.a_row, block.in_place_offsets = along_k;
+      block.in_place = in_place ? p.a + i * p.a_row + k0 : nullptr, block.in_place_row = p.a_row,
+      block.in_place_offsets = along_k;
       for (std::int64_t r = 0; r < block.rows && !in_place; r += kTileRows)
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
-      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns,
-                               float* tile) { store_tile(p, i + r, rows, j0 + c, columns, tile); });
+      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
+        store_tile(p, i + r, rows, j0 + c, columns, tile);
+      });
     }
   }
 }
@@ -220,11 +226,12 @@ void matmul(const MatmulProblem& problem) {
       static_cast<double>(problem.m) * static_cast<double>(problem.n) * (static_cast<double>(problem.k) + 16);
   const Tuning sizes = tuning();
   const Blocks blocks = blocks_of(sizes);
-  const auto useful = static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / static_cast<double>(sizes.product_thread)) + 1;
+  const auto useful =
+      static_cast<std::int64_t>(work * static_cast<double>(problem.batch) / static_cast<double>(sizes.product_thread)) +
+      1;
   const std::int64_t threads = smaller(thread_count(), useful);
   const std::int64_t pieces = (threads + problem.batch - 1) / problem.batch;
-  const Grid grid =
-      exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
+  const Grid grid = exchange ? grid_for(problem.n, problem.m, pieces) : grid_for(problem.m, problem.n, pieces);
   const std::int64_t per_member = grid.rows * grid.columns, total = problem.batch * per_member;
   parallel_for(0, total, total > threads ? total / threads : 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {

@@ -73,8 +73,7 @@ void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t
 }
 
 template <int kWidth>
-void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes,
-               float* panel) {
+void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes, float* panel) {
   if (lanes >= kWidth && kWidth % kLanes == 0) {
     for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth) {
       __builtin_prefetch(source + 8 * k_stride);
@@ -103,16 +102,15 @@ void pack_panel(const float* source, std::int64_t k_stride, std::int64_t lane_st
 }
 
 // to[c * stride + r] = tile[r][c] for r < rows, c < columns.
-ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns,
-                                    std::int64_t stride, float* to) {
+ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                                    float* to) {
   for (std::int64_t c = 0; c < columns; c += 8)
     for (std::int64_t r = 0; r < rows; r += 8) {
       __m256 block[8];
       for (std::int64_t i = 0; i < 8; ++i)
         block[i] = _mm256_loadu_ps(tile + (r + i < rows ? r + i : rows - 1) * kTileColumns + c);
       transpose8(block);
-      for (std::int64_t i = 0; i < 8 && c + i < columns; ++i)
-        store_some(to + (c + i) * stride + r, block[i], rows - r);
+      for (std::int64_t i = 0; i < 8 && c + i < columns; ++i) store_some(to + (c + i) * stride + r, block[i], rows - r);
     }
 }
 

@@ -1,10 +1,10 @@
-// A channel through the taps of grid_sample, a register of outputs at a time: where two taps of every output lie side by side in
-// memory, as all but those at an edge do, both come with one load of 64 bits.
+// A channel through the taps of grid_sample, a register of outputs at a time: where two taps of every output lie side
+// by side in memory, as all but those at an edge do, both come with one load of 64 bits.
 //
 // Include only from cpu/vector/*.cpp.
 #pragma once
 
-#include "kernels/cpu/grid_sample_kernels.h"
+#include "kernels/formulas/grid_sample_kernels.h"
 #include "kernels/cpu/vector/lanes.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -22,7 +22,8 @@ ISOBIT_INLINE LanePair gather_pairs(const float* x, const std::int32_t* place) {
   const __m512 high = _mm512_castpd_ps(_mm512_i32gather_pd(_mm512_extracti64x4_epi64(places, 1), x, 4));
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-  return {(FloatLanes::Raw)_mm512_permutex2var_ps(low, even, high), (FloatLanes::Raw)_mm512_permutex2var_ps(low, odd, high)};
+  return {(FloatLanes::Raw)_mm512_permutex2var_ps(low, even, high),
+          (FloatLanes::Raw)_mm512_permutex2var_ps(low, odd, high)};
 }
 // x[place] where the place is inside, else 0; memory outside is not read.
 ISOBIT_INLINE FloatLanes gather_inside(const float* x, const std::int32_t* place) {
@@ -86,7 +87,8 @@ struct PairedTaps {
       FloatLanes sum(0.0f);
       if (taps.paired[o / kLanes] == 0) {
         for (std::int64_t at = o; at < taps.count * taps.width; at += taps.width) {
-          const FloatLanes value = gather_inside(x, taps.place + at), next = copy ? value : fma(load(taps.weight + at), value, sum);
+          const FloatLanes value = gather_inside(x, taps.place + at),
+                           next = copy ? value : fma(load(taps.weight + at), value, sum);
           sum = select(load(taps.place + at) > IntLanes(-1), next, sum);
         }
         store(y + o, sum);

@@ -1,5 +1,5 @@
 // Point-wise operators, a register of lanes at a time.
-#include "kernels/cpu/pointwise_kernels.h"
+#include "kernels/formulas/pointwise_kernels.h"
 #include "kernels/cpu/vector/lane_map.h"
 
 namespace isobit::kernels::ISOBIT_ISA {

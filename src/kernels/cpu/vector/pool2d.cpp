@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "contract/extrema.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/threads.h"
 
@@ -105,8 +105,8 @@ void max_of_window(const Pool2dShape& s, const Row& row, std::int64_t ow, float*
 
 // contract::is_better_maximum per lane: best is no NaN, and x is one or larger.
 template <int kStride, class Extent>
-ISOBIT_INLINE void max_of_windows(const Pool2dShape& s, const Row& row, std::int64_t ow, Extent part,
-                                  float* y, std::int64_t* index) {
+ISOBIT_INLINE void max_of_windows(const Pool2dShape& s, const Row& row, std::int64_t ow, Extent part, float* y,
+                                  std::int64_t* index) {
   const std::int64_t left = ow * s.stride_w - s.pad_w;
   const IntLanes steps = lane_index() * IntLanes(static_cast<std::int32_t>(s.stride_w));
   std::int64_t line = (row.top + row.taps.first * s.dilation_h) * s.w + left;
@@ -170,8 +170,7 @@ float divisor_of(const Pool2dShape& s, const AverageRule& rule, const Row& row, 
   if (rule.divisor_override != 0) return static_cast<float>(rule.divisor_override);
   const std::int64_t left = ow * s.stride_w - s.pad_w;
   if (rule.count_include_pad) {
-    const std::int64_t height = smaller(s.kh, s.h + s.pad_h - row.top),
-                       width = smaller(s.kw, s.w + s.pad_w - left);
+    const std::int64_t height = smaller(s.kh, s.h + s.pad_h - row.top), width = smaller(s.kw, s.w + s.pad_w - left);
     return static_cast<float>(height * width);
   }
   const Taps columns = taps_inside(left, s.kw, 1, s.w);
@@ -184,8 +183,7 @@ float average_of_window(const Pool2dShape& s, const AverageRule& rule, const Row
   if (row.taps.first == row.taps.last || columns.first == columns.last) return 0.0f;
   float t = 0.0f;
   for (std::int64_t kh = row.taps.first; kh < row.taps.last; ++kh) {
-    for (std::int64_t kw = columns.first; kw < columns.last; ++kw)
-      t = t + row.image[(row.top + kh) * s.w + left + kw];
+    for (std::int64_t kw = columns.first; kw < columns.last; ++kw) t = t + row.image[(row.top + kh) * s.w + left + kw];
   }
   return t / divisor_of(s, rule, row, ow);
 }
@@ -222,8 +220,8 @@ void average_planes(const Pool2dShape& s, const AverageRule& rule, const float* 
   });
 }
 
-void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override,
-                    const float* x, float* y) {
+void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64_t divisor_override, const float* x,
+                    float* y) {
   Pool2dShape s = shape;
   s.dilation_h = s.dilation_w = 1;  // averages have none
   const AverageRule rule = {count_include_pad, divisor_override};

@@ -2,7 +2,7 @@
 // the 4 kLanes elements that they give, brought into element order at the end.
 #include "contract/random.h"
 
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lanes.h"
 #include "kernels/threads.h"
 
@@ -54,8 +54,7 @@ ISOBIT_INLINE void store_in_element_order(float* out, const FloatLanes (&v)[4]) 
 // chunk(words, x, y) writes the kChunk elements of one chunk to y; a chunk that a range holds only in part
 // goes through a buffer. x: a dropout's input, or null.
 template <class Chunk>
-void for_chunks(std::uint64_t key, std::int64_t first, const float* x, float* y, std::int64_t n,
-                Chunk chunk) {
+void for_chunks(std::uint64_t key, std::int64_t first, const float* x, float* y, std::int64_t n, Chunk chunk) {
   parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
     std::int64_t element = (first + begin) / 4 * 4;
     for (; element < first + end; element += kChunk) {
@@ -81,14 +80,12 @@ void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, 
   const float range = high - low;
   for_chunks(key, first, nullptr, out, n, [=](const Words& words, const float*, float* y) {
     FloatLanes v[4];
-    for (int i = 0; i < 4; ++i)
-      v[i] = contract::uniform_of_word(words.word[i], FloatLanes(low), FloatLanes(range));
+    for (int i = 0; i < 4; ++i) v[i] = contract::uniform_of_word(words.word[i], FloatLanes(low), FloatLanes(range));
     store_in_element_order(y, v);
   });
 }
 
-void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out,
-                 std::int64_t n) {
+void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n) {
   for_chunks(key, first, nullptr, out, n, [=](const Words& words, const float*, float* y) {
     FloatLanes v[4];
     for (int i = 0; i < 4; i += 2) {

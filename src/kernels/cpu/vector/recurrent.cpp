@@ -1,15 +1,16 @@
-// The steps of recurrent layers: the weight is packed once for the sequence, each step is a product of packed tiles whose
-// gates are computed while they lie in the cache. (docs/contract.md, section 11; formulas in contract/recurrent.h.)
+// The steps of recurrent layers: the weight is packed once for the sequence, each step is a product of packed tiles
+// whose gates are computed while they lie in the cache. (docs/contract.md, section 11; formulas in
+// contract/recurrent.h.)
 //
 // Rows are sequences and independent of each other: with enough of them every thread takes some through the whole
 // sequence and waits for nobody. With few, the threads share the hidden units of every step that is worth it.
 #include "contract/recurrent.h"
 
-#include "kernels/cpu/host_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/packed_product.h"
 #include "kernels/cpu/vector/step_products.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -43,7 +44,8 @@ Share share_for(const RecurrentShape& s) {
 //   units(t, r0, rows, a, panel)   then computes one panel's units of those rows
 // All tiles meet a panel before the next one: the weight, often larger than a cache, is read once a step.
 template <class Pack, class Units>
-void take_steps(const RecurrentShape& s, bool backwards, std::int64_t packed_terms, const Pack& pack, const Units& units) {
+void take_steps(const RecurrentShape& s, bool backwards, std::int64_t packed_terms, const Pack& pack,
+                const Units& units) {
   const std::int64_t panels = panels_of(s.hidden), tile_floats = packed_terms * kTileRows;
   const auto time = [&](std::int64_t i) { return s.time(backwards ? s.steps - 1 - i : i); };
   const Share share = share_for(s);
@@ -101,7 +103,8 @@ struct ForwardUnits {
     Workspace workspace;
     float* const partial = workspace.floats(packed_product_scratch(s.hidden));
     for (int g = 0; g < kGates; ++g) {
-      packed_product(a, packed + (panel * kGates + g) * s.hidden * kTileColumns, s.hidden, rows, columns, product[g], partial);
+      packed_product(a, packed + (panel * kGates + g) * s.hidden * kTileColumns, s.hidden, rows, columns, product[g],
+                     partial);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       for_each_register(columns, [&](std::int64_t l, auto part) {
@@ -223,7 +226,8 @@ struct BackwardUnits {
     float* const d = p.dgates + row * kGates * h + u;
     if constexpr (cell == RecurrentCell::lstm) {
       contract::LstmStep<FloatLanes> step;
-      step.i = fetch(g, part), step.f = fetch(g + h, part), step.g = fetch(g + 2 * h, part), step.o = fetch(g + 3 * h, part);
+      step.i = fetch(g, part), step.f = fetch(g + h, part), step.g = fetch(g + 2 * h, part),
+      step.o = fetch(g + 3 * h, part);
       step.tanh_c = fetch(p.tanh_cells + at, part);
       FloatLanes dc = contract::lstm_cell_gradient(dh, step.o, step.tanh_c);
       if (next) {

@@ -7,9 +7,9 @@
 
 #include "contract/extrema.h"
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -148,19 +148,16 @@ template <class Rule>
 float contiguous_leaf(const float* p, std::int64_t n) {
   return leaf_value(
       n, Rule::kStart,
-      [p](FloatLanes t, std::int64_t i, auto part) {
-        return Rule::step(t, fetch(p + i, part, Rule::kStart));
-      },
-      Rule{});
+      [p](FloatLanes t, std::int64_t i, auto part) { return Rule::step(t, fetch(p + i, part, Rule::kStart)); }, Rule{});
 }
 
 template <class Rule>
 float reduce_row(const Axes& reduced, const float* x) {
   LeafBuffer buffer;
   if (reduced.count <= kLeaf) {
-    return Rule::root(reduced.count == 0 ? Rule::kStart
-                                         : contiguous_leaf<Rule>(buffer.gather(reduced, x, 0, reduced.count),
-                                                                 reduced.count));
+    return Rule::root(reduced.count == 0
+                          ? Rule::kStart
+                          : contiguous_leaf<Rule>(buffer.gather(reduced, x, 0, reduced.count), reduced.count));
   }
   contract::PairwiseTreeOf<Leaf<Rule, float>> tree;
   for (std::int64_t begin = 0; begin < reduced.count; begin += kLeaf) {
@@ -172,11 +169,9 @@ float reduce_row(const Axes& reduced, const float* x) {
 
 template <class Rule, class Finish>
 void reduce_rows(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
-  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t o = begin; o < end; ++o)
-                   out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
-               });
+  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
+  });
 }
 
 template <class Rule, class Finish>
@@ -201,14 +196,12 @@ void reduce_leaves(const Axes& kept, const Axes& reduced, const float* x, float*
 
 // kWide registers of columns, or the first columns of one, of one leaf whose rows lie at x + offset[r].
 template <class Rule, int kWide, class Extent>
-ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, std::int64_t rows,
-                                   Extent extent, float* out) {
+ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, std::int64_t rows, Extent extent,
+                                   float* out) {
   FloatLanes value[kWide];
   column_leaf<kWide>(
       rows, Rule::kStart,
-      [&](FloatLanes t, std::int64_t r, int w) {
-        return Rule::step(t, fetch(x + offset[r] + w * kLanes, extent));
-      },
+      [&](FloatLanes t, std::int64_t r, int w) { return Rule::step(t, fetch(x + offset[r] + w * kLanes, extent)); },
       Rule{}, value);
   for (int w = 0; w < kWide; ++w) put(out + w * kLanes, value[w], extent);
 }
@@ -244,8 +237,7 @@ void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float
         leaf_of_columns<Rule, kSlots>(from + c, offset, rows, Whole{}, to + c);
         continue;
       }
-      for (; c + kLanes <= last; c += kLanes)
-        leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c);
+      for (; c + kLanes <= last; c += kLanes) leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c);
       if (c < last) leaf_of_columns<Rule, 1>(from + c, offset, rows, Part{last - c}, to + c);
     }
   });
@@ -269,8 +261,7 @@ void reduce(const ReduceShape& shape, const float* x, float* out, Finish finish)
   if (kept.count == 0) return;
   const bool columns = kept.last_is_contiguous() && !reduced.last_is_contiguous() && reduced.count > 0;
   if (columns && kept.size[kept.rank - 1] > 1) return reduce_columns<Rule>(kept, reduced, x, out, finish);
-  if (kept.count < 16 && reduced.count >= 8 * kLeaf)
-    return reduce_leaves<Rule>(kept, reduced, x, out, finish);
+  if (kept.count < 16 && reduced.count >= 8 * kLeaf) return reduce_leaves<Rule>(kept, reduced, x, out, finish);
   reduce_rows<Rule>(kept, reduced, x, out, finish);
 }
 
@@ -299,15 +290,9 @@ void sum(const ReduceShape& shape, const float* x, float* out) { reduce<Add>(sha
 void mean(const ReduceShape& shape, const float* x, float* out) {
   reduce<Add>(shape, x, out, OverCount{static_cast<float>(shape.reduced_count())});
 }
-void norm2(const ReduceShape& shape, const float* x, float* out) {
-  reduce<AddSquares>(shape, x, out, Root{});
-}
-void maximum(const ReduceShape& shape, const float* x, float* out) {
-  reduce<TakeMaximum>(shape, x, out, AsIs{});
-}
-void minimum(const ReduceShape& shape, const float* x, float* out) {
-  reduce<TakeMinimum>(shape, x, out, AsIs{});
-}
+void norm2(const ReduceShape& shape, const float* x, float* out) { reduce<AddSquares>(shape, x, out, Root{}); }
+void maximum(const ReduceShape& shape, const float* x, float* out) { reduce<TakeMaximum>(shape, x, out, AsIs{}); }
+void minimum(const ReduceShape& shape, const float* x, float* out) { reduce<TakeMinimum>(shape, x, out, AsIs{}); }
 
 // First of [0, n) that is NaN (where best is) or equal to best; n where there is none.
 std::int64_t first_at(const float* p, std::int64_t n, float best) {
@@ -325,22 +310,21 @@ std::int64_t first_at(const float* p, std::int64_t n, float best) {
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   const Axes kept(shape.kept_rank, shape.kept_size, shape.kept_stride);
   const Axes reduced(shape.reduced_rank, shape.reduced_size, shape.reduced_stride);
-  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 LeafBuffer buffer;
-                 for (std::int64_t o = begin; o < end; ++o) {
-                   const float* const from = x + kept.offset_of(o);
-                   const float best = reduce_row<TakeMaximum>(reduced, from);
-                   out[o] = 0;
-                   for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {
-                     const std::int64_t n = smaller(kLeaf, reduced.count - first);
-                     const std::int64_t at = first_at(buffer.gather(reduced, from, first, n), n, best);
-                     if (at == n) continue;
-                     out[o] = first + at;
-                     break;
-                   }
-                 }
-               });
+  parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    LeafBuffer buffer;
+    for (std::int64_t o = begin; o < end; ++o) {
+      const float* const from = x + kept.offset_of(o);
+      const float best = reduce_row<TakeMaximum>(reduced, from);
+      out[o] = 0;
+      for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {
+        const std::int64_t n = smaller(kLeaf, reduced.count - first);
+        const std::int64_t at = first_at(buffer.gather(reduced, from, first, n), n, best);
+        if (at == n) continue;
+        out[o] = first + at;
+        break;
+      }
+    }
+  });
 }
 
 }  // namespace

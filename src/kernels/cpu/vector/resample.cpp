@@ -1,10 +1,10 @@
-// Weighted sums along one dimension: lanes are neighbours in memory. Along the last dimension they are neighbouring outputs,
-// whose inputs are gathered; rows of different lengths end by mask, as a term that is none must not be added.
+// Weighted sums along one dimension: lanes are neighbours in memory. Along the last dimension they are neighbouring
+// outputs, whose inputs are gathered; rows of different lengths end by mask, as a term that is none must not be added.
 #include "kernels/resample.h"
 
-#include "kernels/cpu/host_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {

@@ -8,8 +8,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 inline contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
-  const float sum =
-      leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
+  const float sum = leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
   const float mean = sum / static_cast<float>(n);
   const FloatLanes center(mean);
   const float m2 = leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {

@@ -5,7 +5,7 @@
 #include "contract/extrema.h"
 #include "contract/functions.h"
 #include "contract/lane_sum.h"
-#include "kernels/cpu/kernel_table.h"
+#include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/threads.h"
 
@@ -60,22 +60,18 @@ void log_softmax_row(const float* x, float* y, std::int64_t size) {
     return t + keep(contract::exp(fetch(x + i, part) - m), part);
   });
   const FloatLanes log_sum(contract::log(sum));
-  for_each_register(size,
-                    [&](std::int64_t i, auto part) { put(y + i, (fetch(x + i, part) - m) - log_sum, part); });
+  for_each_register(size, [&](std::int64_t i, auto part) { put(y + i, (fetch(x + i, part) - m) - log_sum, part); });
 }
 
 void softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
-  const FloatLanes d(row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) {
-    return fma(fetch(dy + i, part), fetch(y + i, part), t);
-  }));
-  for_each_register(size, [&](std::int64_t i, auto part) {
-    put(dx + i, (fetch(dy + i, part) - d) * fetch(y + i, part), part);
-  });
+  const FloatLanes d(row_sum(
+      size, [=](FloatLanes t, std::int64_t i, auto part) { return fma(fetch(dy + i, part), fetch(y + i, part), t); }));
+  for_each_register(
+      size, [&](std::int64_t i, auto part) { put(dx + i, (fetch(dy + i, part) - d) * fetch(y + i, part), part); });
 }
 
 void log_softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
-  const FloatLanes d(
-      row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
+  const FloatLanes d(row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
   for_each_register(size, [&](std::int64_t i, auto part) {
     put(dx + i, fma(-contract::exp(fetch(y + i, part)), d, fetch(dy + i, part)), part);
   });
@@ -106,8 +102,7 @@ ISOBIT_INLINE FloatLanes column_maximum(const float* x, std::int64_t size, std::
 }
 
 template <class Extent>
-ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride,
-                                   Extent part) {
+ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
   const FloatLanes sum = column_sum(size, [=](FloatLanes t, std::int64_t r) {
     const FloatLanes e = contract::exp(fetch(x + r * stride, part) - m);
@@ -118,14 +113,11 @@ ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, 
 }
 
 template <class Extent>
-ISOBIT_INLINE void log_softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride,
-                                       Extent part) {
+ISOBIT_INLINE void log_softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
-  const FloatLanes log_sum = contract::log(column_sum(size, [=](FloatLanes t, std::int64_t r) {
-    return t + contract::exp(fetch(x + r * stride, part) - m);
-  }));
-  for (std::int64_t r = 0; r < size; ++r)
-    put(y + r * stride, (fetch(x + r * stride, part) - m) - log_sum, part);
+  const FloatLanes log_sum = contract::log(column_sum(
+      size, [=](FloatLanes t, std::int64_t r) { return t + contract::exp(fetch(x + r * stride, part) - m); }));
+  for (std::int64_t r = 0; r < size; ++r) put(y + r * stride, (fetch(x + r * stride, part) - m) - log_sum, part);
 }
 
 template <class Extent>
@@ -142,8 +134,7 @@ ISOBIT_INLINE void softmax_backward_columns(const float* dy, const float* y, flo
 template <class Extent>
 ISOBIT_INLINE void log_softmax_backward_columns(const float* dy, const float* y, float* dx, std::int64_t size,
                                                 std::int64_t stride, Extent part) {
-  const FloatLanes d =
-      column_sum(size, [=](FloatLanes t, std::int64_t r) { return t + fetch(dy + r * stride, part); });
+  const FloatLanes d = column_sum(size, [=](FloatLanes t, std::int64_t r) { return t + fetch(dy + r * stride, part); });
   for (std::int64_t r = 0; r < size; ++r) {
     const FloatLanes e = contract::exp(fetch(y + r * stride, part));
     put(dx + r * stride, fma(-e, d, fetch(dy + r * stride, part)), part);
@@ -191,9 +182,7 @@ void log_softmax(const SoftmaxShape& s, const float* x, float* y) {
 void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
   for_each_row(
       s, [&](std::int64_t at) { softmax_backward_row(dy + at, y + at, dx + at, s.size); },
-      [&](std::int64_t at, auto part) {
-        softmax_backward_columns(dy + at, y + at, dx + at, s.size, s.inner, part);
-      });
+      [&](std::int64_t at, auto part) { softmax_backward_columns(dy + at, y + at, dx + at, s.size, s.inner, part); });
 }
 
 void log_softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {

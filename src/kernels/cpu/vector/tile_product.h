@@ -24,9 +24,7 @@ struct TileBlock {
 };
 
 ISOBIT_INLINE std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
-ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) {
-  return (columns + kTileColumns - 1) / kTileColumns;
-}
+ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
 
 // finish(first row, rows, first column, columns, tile) receives each output once, in the last leaf; a tile is
 // [kTileRows][kTileColumns] and may be changed by it.
@@ -46,12 +44,10 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
         for (std::int64_t r = 0; r < rows; ++r) row[r] = block.in_place + (i + r) * block.in_place_row;
         gathered_tile_function(rows, columns)(row, block.in_place_offsets, b, block.terms, tile);
       } else {
-        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile,
-                                     kTileColumns);
+        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile, kTileColumns);
       }
       float* partial = block.partial + (panel * tiles + index) * kTileSize;
-      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves))
-        finish(i, rows, j, columns, tile);
+      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves)) finish(i, rows, j, columns, tile);
     }
   }
 }

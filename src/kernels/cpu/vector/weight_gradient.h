@@ -4,11 +4,11 @@
 //
 // Output channels are lanes: dy is transposed into panels [k][kTileColumns] leaf by leaf. Rows are taps: the
 // pixels under tap r are the slab from the tap's corner on, so nothing but the padding copy is made of x.
-// Where padding is worth skipping, a row tile holds channels of one tap, and its terms are the positions under which that
-// tap falls inside: the rest multiply a +0 of the padding with a value of dy, which changes nothing where that is finite.
-// A panel of dy that is not finite is multiplied in full.
-// A range of leaves [l0, l1) that begins at a multiple of a power of two, with at most that many leaves, is a
-// subtree of the whole tree: ranges may be computed apart and combined by the same tree.
+// Where padding is worth skipping, a row tile holds channels of one tap, and its terms are the positions under which
+// that tap falls inside: the rest multiply a +0 of the padding with a value of dy, which changes nothing where that is
+// finite. A panel of dy that is not finite is multiplied in full. A range of leaves [l0, l1) that begins at a multiple
+// of a power of two, with at most that many leaves, is a subtree of the whole tree: ranges may be computed apart and
+// combined by the same tree.
 #pragma once
 
 #include "contract/platform.h"
@@ -18,7 +18,7 @@
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/skipping_microkernel.h"
 #include "kernels/cpu/vector/tile_product.h"
-#include "kernels/cpu/workspace.h"
+#include "kernels/dispatch/workspace.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
@@ -101,7 +101,8 @@ ISOBIT_INLINE InsideRange inside_range(std::int64_t outputs, std::int64_t inputs
 }
 
 // Of output positions [k0, k0 + terms), whose places in the slab are `offsets`. One list per tap.
-void list_inside(const WeightGradient& w, std::int64_t k0, std::int64_t terms, const std::int32_t* offsets, InsideList* lists) {
+void list_inside(const WeightGradient& w, std::int64_t k0, std::int64_t terms, const std::int32_t* offsets,
+                 InsideList* lists) {
   const Conv2dShape& s = w.shape;
   const std::int64_t plane = w.plane(), out_w = s.out_w();
   for (std::int64_t tap = 0; tap < w.taps(); ++tap) {
@@ -139,7 +140,8 @@ void store_by_tap(const WeightGradient& w, std::int64_t p, const float* tiles, f
           __m256 block[8];
           for (int i = 0; i < 8; ++i) block[i] = _mm256_loadu_ps(row(tap + i) + c);
           transpose8(block);
-          for (std::int64_t i = 0; i < 8 && c + i < columns; ++i) _mm256_storeu_ps(to + (c + i) * w.rows + tap, block[i]);
+          for (std::int64_t i = 0; i < 8 && c + i < columns; ++i)
+            _mm256_storeu_ps(to + (c + i) * w.rows + tap, block[i]);
         }
       for (; tap < taps; ++tap)
         for (std::int64_t c = 0; c < columns; ++c) to[c * w.rows + tap] = row(tap)[c];
@@ -151,8 +153,8 @@ void store_by_tap(const WeightGradient& w, std::int64_t p, const float* tiles, f
 ISOBIT_INLINE void store_gradient(const WeightGradient& w, std::int64_t p, std::int64_t t, const float* tile,
                                   float* dw) {
   const std::int64_t rows = w.rows - t * kTileRows, columns = w.columns - p * kTileColumns;
-  store_transposed(tile, rows < kTileRows ? rows : kTileRows, columns < kTileColumns ? columns : kTileColumns,
-                   w.rows, dw + p * kTileColumns * w.rows + t * kTileRows);
+  store_transposed(tile, rows < kTileRows ? rows : kTileRows, columns < kTileColumns ? columns : kTileColumns, w.rows,
+                   dw + p * kTileColumns * w.rows + t * kTileRows);
 }
 
 // Leaves [l0, l1) (l1 > l0, or both 0: no terms) of `group`, row tiles [tile0, tile1). With `results` the
@@ -167,7 +169,8 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
   float* partial = workspace.floats(tree_levels(l1 - l0) * level_stride);
   float* panel = workspace.floats(kLeaf * kTileColumns);
   std::int32_t* offsets = workspace.ints(kLeaf);
-  auto* row_tile = static_cast<WeightGradient::RowTile*>(workspace.bytes(sizeof(WeightGradient::RowTile) * static_cast<std::size_t>(tiles)));
+  auto* row_tile = static_cast<WeightGradient::RowTile*>(
+      workspace.bytes(sizeof(WeightGradient::RowTile) * static_cast<std::size_t>(tiles)));
   for (std::int64_t t = tile0; t < tile1; ++t) row_tile[t - tile0] = w.row_tile(t);
   InsideList* inside = nullptr;
   if (w.skipping) {
@@ -184,8 +187,8 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
       first_image = k0 / plane;
       const std::int64_t images = ((end < all ? end : all) - 1) / plane + 1 - first_image;
       const Conv2dShape& s = w.shape;
-      fill_slab(w.slab, w.x + (first_image * s.ci + group * w.slab.channels) * s.h * s.w, images,
-                s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w, slab);
+      fill_slab(w.slab, w.x + (first_image * s.ci + group * w.slab.channels) * s.h * s.w, images, s.ci * s.h * s.w, s.h,
+                s.w, s.pad_h, s.pad_w, slab);
     }
     position_offsets(w, first_image, k0, terms, offsets);
     if (w.skipping) list_inside(w, k0, terms, offsets, inside);
@@ -200,8 +203,8 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
         for (std::int64_t r = 0; r < rows.count; ++r) row[r] = slab + w.corner[rows.first + r * rows.step];
         if (skip) {
           const InsideList& list = inside[rows.tap];
-          kSkippingFunctions.gathered[rows.count][columns > kLanes ? 2 : 1](row, list.a_offsets, panel, list.b_offsets, list.count,
-                                                                           tile);
+          kSkippingFunctions.gathered[rows.count][columns > kLanes ? 2 : 1](row, list.a_offsets, panel, list.b_offsets,
+                                                                            list.count, tile);
         } else {
           gathered_tile_function(rows.count, columns)(row, offsets, panel, terms, tile);
         }

@@ -1,15 +1,16 @@
-// The formulas of wide_functions.h some elements at a time: loops over blocks that the compiler turns into vectors (this file has
-// flags of its own, src/kernels/CMakeLists.txt). tan, erfc, sinc and entropy stay the reference's: they branch, or take long anyway.
+// The formulas of wide_functions.h some elements at a time: loops over blocks that the compiler turns into vectors
+// (this file has flags of its own, src/kernels/CMakeLists.txt), or the reference's: as the list's column `build` says
+// (wide_functions_list.h).
 #include <cmath>
 
-#include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/wide_formulas.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/formulas/wide_formulas.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::reference {
 void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n);
 void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n);
-}
+}  // namespace isobit::kernels::reference
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
@@ -21,8 +22,8 @@ struct Block {
   std::int32_t hard[kBlock];
 };
 
-// rest = fmod(a, b): in binary64 a quotient below 2^29 times b and the difference are exact; the quotient may be one too large
-// where it was rounded. Others by integers.
+// rest = fmod(a, b): in binary64 a quotient below 2^29 times b and the difference are exact; the quotient may be one
+// too large where it was rounded. Others by integers.
 inline void find_rests(Block& block) {
   std::int32_t any = 0;
   for (std::int64_t i = 0; i < kBlock; ++i) {
@@ -40,25 +41,6 @@ inline void find_rests(Block& block) {
   }
 }
 
-struct Fmod {
-  static void run(Block& block) {
-    find_rests(block);
-    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = block.rest[i];
-  }
-};
-struct Remainder {
-  static void run(Block& block) {
-    find_rests(block);
-    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::remainder_of(block.rest[i], block.b[i]);
-  }
-};
-struct FloorDivide {
-  static void run(Block& block) {
-    find_rests(block);
-    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::floor_of(block.a[i], block.b[i], block.rest[i]);
-  }
-};
-
 // The reference's formula, the operator a constant.
 template <WideUnary op>
 struct One {
@@ -70,6 +52,20 @@ template <WideBinary op>
 struct Two {
   static void run(Block& block) {
     for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::apply(op, block.a[i], block.b[i]);
+  }
+};
+
+// Formulas of fmod's result.
+template <WideBinary op>
+struct OfRests {
+  static void run(Block& block) {
+    find_rests(block);
+    for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = formula(block.a[i], block.b[i], block.rest[i]);
+  }
+  static float formula(float a, float b, float rest) {
+    if constexpr (op == WideBinary::fmod) return rest;
+    if constexpr (op == WideBinary::remainder) return wide::remainder_of(rest, b);
+    if constexpr (op == WideBinary::floor_divide) return wide::floor_of(a, b, rest);
   }
 };
 
@@ -92,41 +88,42 @@ void run(const float* a, const float* b, float* y, std::int64_t n) {
   });
 }
 
-void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n) {
-  switch (op) {
-    case WideUnary::log2: return run<One<WideUnary::log2>>(x, nullptr, y, n);
-    case WideUnary::log10: return run<One<WideUnary::log10>>(x, nullptr, y, n);
-    case WideUnary::exp2: return run<One<WideUnary::exp2>>(x, nullptr, y, n);
-    case WideUnary::sinh: return run<One<WideUnary::sinh>>(x, nullptr, y, n);
-    case WideUnary::cosh: return run<One<WideUnary::cosh>>(x, nullptr, y, n);
-    case WideUnary::asin: return run<One<WideUnary::asin>>(x, nullptr, y, n);
-    case WideUnary::acos: return run<One<WideUnary::acos>>(x, nullptr, y, n);
-    case WideUnary::atan: return run<One<WideUnary::atan>>(x, nullptr, y, n);
-    case WideUnary::asinh: return run<One<WideUnary::asinh>>(x, nullptr, y, n);
-    case WideUnary::acosh: return run<One<WideUnary::acosh>>(x, nullptr, y, n);
-    case WideUnary::atanh: return run<One<WideUnary::atanh>>(x, nullptr, y, n);
-    case WideUnary::logit: return run<One<WideUnary::logit>>(x, nullptr, y, n);
-    default: return reference::wide_unary(op, x, y, n);
-  }
+// The list's column `build`.
+template <WideUnary op>
+void vectorized(const float* x, float* y, std::int64_t n) {
+  run<One<op>>(x, nullptr, y, n);
+}
+template <WideUnary op>
+void scalar(const float* x, float* y, std::int64_t n) {
+  reference::wide_unary(op, x, y, n);
+}
+template <WideBinary op>
+void vectorized(const float* a, const float* b, float* y, std::int64_t n) {
+  run<Two<op>>(a, b, y, n);
+}
+template <WideBinary op>
+void rests(const float* a, const float* b, float* y, std::int64_t n) {
+  run<OfRests<op>>(a, b, y, n);
+}
+template <WideBinary op>
+void scalar(const float* a, const float* b, float* y, std::int64_t n) {
+  reference::wide_binary(op, a, b, y, n);
 }
 
+void wide_unary(WideUnary op, const float* x, float* y, std::int64_t n) {
+  switch (op) {
+#define ISOBIT_CASE(name, formula, build, ...) \
+  case WideUnary::name: return build<WideUnary::name>(x, y, n);
+    ISOBIT_WIDE_UNARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
+  }
+}
 void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::int64_t n) {
   switch (op) {
-    case WideBinary::fmod: return run<Fmod>(a, b, y, n);
-    case WideBinary::remainder: return run<Remainder>(a, b, y, n);
-    case WideBinary::floor_divide: return run<FloorDivide>(a, b, y, n);
-    case WideBinary::trunc_divide: return run<Two<WideBinary::trunc_divide>>(a, b, y, n);
-    case WideBinary::hypot: return run<Two<WideBinary::hypot>>(a, b, y, n);
-    case WideBinary::copysign: return run<Two<WideBinary::copysign>>(a, b, y, n);
-    case WideBinary::fmaximum: return run<Two<WideBinary::fmaximum>>(a, b, y, n);
-    case WideBinary::fminimum: return run<Two<WideBinary::fminimum>>(a, b, y, n);
-    case WideBinary::heaviside: return run<Two<WideBinary::heaviside>>(a, b, y, n);
-    case WideBinary::atan2: return run<Two<WideBinary::atan2>>(a, b, y, n);
-    case WideBinary::logaddexp: return run<Two<WideBinary::logaddexp>>(a, b, y, n);
-    case WideBinary::logaddexp2: return run<Two<WideBinary::logaddexp2>>(a, b, y, n);
-    case WideBinary::xlog1py: return run<Two<WideBinary::xlog1py>>(a, b, y, n);
-    case WideBinary::logit_backward: return run<Two<WideBinary::logit_backward>>(a, b, y, n);
-    default: return reference::wide_binary(op, a, b, y, n);
+#define ISOBIT_CASE(name, formula, build, ...) \
+  case WideBinary::name: return build<WideBinary::name>(a, b, y, n);
+    ISOBIT_WIDE_BINARY(ISOBIT_CASE)
+#undef ISOBIT_CASE
   }
 }
 

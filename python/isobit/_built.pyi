@@ -1,0 +1,4 @@
+# Of _built.py, which CMake writes (python/_built.py.in).
+__version__: str
+contract_version: str
+torch_version: str

@@ -1,0 +1,84 @@
+// The folder of a run that is being written (docs/formats/run.md): what the records of `isobit run` (run_writer.h) and
+// of Python programs (extension/records.h) have in common.
+//
+// Whoever holds a RunFolder holds the run's lock: no other process writes this record. Appended lines survive a kill of
+// the process, but for those that wait; what a checkpoint covers also survives a power failure. Files other than the
+// logs appear whole or not at all. Errors are UserError naming the file, those of the file system FileError; the record
+// stays sound and resumable. One thread per object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "archive/checkpoint.h"
+
+namespace isobit::archive {
+
+// Who writes the run decides which logs it has beside checkpoints.jsonl, and what helps where a step done twice
+// differs.
+struct RunKind {
+  std::vector<const char*> logs;
+  const char* other_step_remedy;
+};
+extern const RunKind kExperimentRun;  // isobit run
+extern const RunKind kScriptRun;      // isobit.record
+
+class RunFolder {
+ public:
+  // A new folder in `runs` (created where missing), complete when it appears. `inputs`: contents by file name,
+  // experiment.toml, environment.json and data.json among them.
+  [[nodiscard]] static RunFolder create(const std::filesystem::path& runs, const std::string& name,
+                                        std::map<std::string, std::string> inputs, const RunKind& kind);
+
+  // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where there is
+  // none, and `environment` is added. UserError for a finished run, one with a living writer, or damage before the
+  // checkpoint.
+  [[nodiscard]] static RunFolder resume(const std::filesystem::path& run, const std::string& environment,
+                                        const RunKind& kind);
+
+  RunFolder(RunFolder&&) noexcept;
+  RunFolder& operator=(RunFolder&&) noexcept;
+  ~RunFolder();  // releases the lock; the record is as it stands
+
+  [[nodiscard]] const std::string& id() const;
+  [[nodiscard]] const std::filesystem::path& path() const;
+  [[nodiscard]] std::int64_t steps() const;                                // appended so far
+  [[nodiscard]] const std::string& input(const std::string& name) const;   // as it was given
+  [[nodiscard]] const std::optional<CheckpointEntry>& checkpoint() const;  // where resume starts
+  [[nodiscard]] std::uint64_t size(const std::string& log) const;          // in bytes, what waits included
+
+  // A whole line, with its end. A line that waits is written with those after it, a quarter of a second later at most
+  // where they come; one that does not wait takes along what waits. What waits is lost with the process.
+  enum class Wait { no, for_more };
+  void append(const std::string& log, const std::string& line, Wait wait = Wait::no);
+  // To steps.jsonl; steps ascend by one. After resume a step that the cut-off log held already must come out the same:
+  // UserError naming the step and both lines otherwise.
+  void append_step(std::int64_t step, const std::string& line, Wait wait = Wait::no);
+  void flush();  // writes what waits
+
+  // checkpoints/step-<steps><suffix> of these pieces, one after the other, then its line; the logs are made durable
+  // first. Keeps the newest `keep` checkpoints (0: all).
+  void write_checkpoint(const std::string& suffix, std::span<const std::span<const std::byte>> pieces,
+                        std::int64_t keep);
+  // Another content for an input.
+  void replace(const std::string& name, const std::string& content);
+
+  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>".
+  void finish(const std::string& weights);
+  // Notes why the run ended early; never throws (the reason may be a full disk).
+  void fail(const std::string& reason) noexcept;
+
+ private:
+  struct Impl;
+  explicit RunFolder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace isobit::archive

@@ -1,0 +1,115 @@
+// Reductions by index: scatter_reduce, index_reduce, the gradient of unfold (contract, section 4; kernels/indexed.h).
+//
+// Integers go to stock's kernels where those are exact in any order.
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/index_reduce_cpu_dispatch.h>
+#include <ATen/ops/scatter_reduce_cpu_dispatch.h>
+
+#include <algorithm>
+
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/indexed_plan.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+
+// ---- scatter_reduce: what meets one destination, in ascending source order
+
+using kernels::IndexReduction;
+IndexReduction reduction_of(const char* op, std::string_view name) {
+  if (name == "sum") return IndexReduction::sum;
+  if (name == "prod") return IndexReduction::product;
+  if (name == "mean") return IndexReduction::mean;
+  TORCH_CHECK(name == "amax" || name == "amin", op, ": unknown reduction '", name, "'");
+  return name == "amax" ? IndexReduction::maximum : IndexReduction::minimum;
+}
+
+Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& given_index,
+                       const Tensor& source, IndexReduction kind, bool include_self) {
+  require_float(op, {&self, &source});
+  const Tensor result = fresh_copy(self);
+  if (given_index.numel() == 0) return result;
+  const Scatter scatter = scatter_into(op, result, dim, given_index, source);
+  kernels::indexed_reduce(kind, scatter.plan.occurrences(), include_self, scatter.source.const_data_ptr<float>(),
+                          result.mutable_data_ptr<float>());
+  return result;
+}
+
+constexpr const char* kScatter = "aten::scatter_reduce";
+Tensor scatter_reduce(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                      c10::string_view name, bool include_self) {
+  if (is_integral(self)) return at::cpu::scatter_reduce(self, dim, index, source, name, include_self);
+  return scatter_reduced(kScatter, self, dim, index, source, reduction_of(kScatter, name), include_self);
+}
+Tensor& scatter_reduce_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                           c10::string_view name, bool include_self, Tensor& out) {
+  copy_out(out, scatter_reduce(self, dim, index, source, name, include_self));
+  return out;
+}
+Tensor& scatter_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                        c10::string_view name, bool include_self) {
+  return self.copy_(scatter_reduce(self, dim, index, source, name, include_self));
+}
+
+// The index names whole slices of the source.
+constexpr const char* kIndex = "aten::index_reduce";
+Tensor index_reduce(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                    c10::string_view name, bool include_self) {
+  if (is_integral(self)) return at::cpu::index_reduce(self, dim, index, source, name, include_self);
+  TORCH_CHECK(name != "sum" && index.dim() <= 1, kIndex,
+              ": prod, mean, amax or amin and a one-dimensional index expected");
+  const IndexReduction kind = reduction_of(kIndex, name);
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  TORCH_CHECK(source.dim() == self.dim() && (self.dim() == 0 || source.size(dim) == index.numel()), kIndex, ": source ",
+              source.sizes(), " does not fit ", index.numel(), " indices");
+  at::DimVector sizes(static_cast<std::size_t>(std::max<std::int64_t>(source.dim(), 1)), 1);
+  sizes[static_cast<std::size_t>(dim)] = index.numel();
+  const Tensor wide = source.dim() == 0 ? index.reshape({1}) : index.view(sizes).expand(source.sizes());
+  return scatter_reduced(kIndex, self, dim, wide.contiguous(), source, kind, include_self);
+}
+Tensor& index_reduce_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                         c10::string_view name, bool include_self, Tensor& out) {
+  copy_out(out, index_reduce(self, dim, index, source, name, include_self));
+  return out;
+}
+Tensor& index_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, c10::string_view name,
+                      bool include_self) {
+  return self.copy_(index_reduce(self, dim, index, source, name, include_self));
+}
+
+// ---- unfold: an element's gradients are a chain from +0 over the windows that hold it
+
+Tensor unfold_backward(const Tensor& given_dy, at::IntArrayRef sizes, std::int64_t dim, std::int64_t size,
+                       std::int64_t step) {
+  require_float("aten::unfold_backward", given_dy);
+  const Tensor dx = new_tensor(sizes).zero_();
+  if (sizes.empty()) return dx.add(given_dy.reshape({}));
+  dim = at::maybe_wrap_dim(dim, static_cast<std::int64_t>(sizes.size()));
+  const Tensor dy = contiguous(given_dy.movedim(dim, 0));  // [windows, others, size]
+  Tensor to = dx.movedim(dim, 0);
+  for (std::int64_t w = 0; w < dy.size(0) && dx.numel() > 0; ++w) {
+    Tensor part = to.narrow(0, w * step, size);
+    part.add_(dy.select(0, w).movedim(-1, 0));
+  }
+  return dx;
+}
+
+}  // namespace
+
+std::vector<Entry> indexed_reduction_operators() {
+  constexpr std::string_view reduction =
+      "4: occurrences in ascending order; sums in leaves of 512 and the tree, else a chain";
+  return {
+      certify<scatter_reduce, kIntegersByStock>(kScatter, "two", reduction),
+      certify<scatter_reduce_out, kIntegersByStockAndOut>(kScatter, "two_out", reduction),
+      certify<scatter_reduce_, kIntegersByStock>("aten::scatter_reduce_", "two", reduction),
+      certify<index_reduce, kIntegersByStock>(kIndex, "", reduction),
+      certify<index_reduce_out, kIntegersByStockAndOut>(kIndex, "out", reduction),
+      certify<index_reduce_, kIntegersByStock>("aten::index_reduce_", "", reduction),
+      certify<unfold_backward>("aten::unfold_backward", "", "4: chain from +0 over the windows"),
+  };
+}
+
+}  // namespace isobit::aten

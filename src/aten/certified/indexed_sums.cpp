@@ -1,0 +1,76 @@
+// Additions by index: index_add, scatter_add (contract, section 4; kernels/indexed.h).
+//
+// A device's indices are brought to the host first. Integers go to stock's kernels, exact in any order.
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/index_add_cpu_dispatch.h>
+#include <ATen/ops/scatter_add_cpu_dispatch.h>
+
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/indexed_plan.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Scalar;
+using at::Tensor;
+
+// ---- index_add
+
+Tensor index_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  if (is_integral(self)) return at::cpu::index_add(self, dim, index, source, alpha);
+  require_float("aten::index_add", self);
+  const Tensor result = fresh_copy(self);
+  add_rows("aten::index_add", result, dim, index, source, alpha);
+  return result;
+}
+Tensor& index_add_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                      const Scalar& alpha, Tensor& out) {
+  if (is_integral(self)) return at::cpu::index_add_out(out, self, dim, index, source, alpha);
+  require_float("aten::index_add", out);
+  copy_out(out, index_add(self, dim, index, source, alpha));
+  return out;
+}
+Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  if (is_integral(self)) return at::cpu::index_add_(self, dim, index, source, alpha);
+  return self.copy_(index_add(self, dim, index, source, alpha));
+}
+
+// ---- scatter_add: every element of the index names its own destination
+
+Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& given_index, const Tensor& source) {
+  if (is_integral(self)) return at::cpu::scatter_add(self, dim, given_index, source);
+  constexpr const char* op = "aten::scatter_add";
+  require_float(op, {&self, &source});
+  const Tensor result = fresh_copy(self);
+  if (given_index.numel() == 0) return result;
+  const Scatter scatter = scatter_into(op, result, dim, given_index, source);
+  kernels::indexed_add(scatter.plan.occurrences(), 1, scatter.source.numel(), 1, 1.0f,
+                       scatter.source.const_data_ptr<float>(), result.mutable_data_ptr<float>());
+  return result;
+}
+Tensor& scatter_add_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, Tensor& out) {
+  if (is_integral(self)) return at::cpu::scatter_add_out(out, self, dim, index, source);
+  require_float("aten::scatter_add", out);
+  copy_out(out, scatter_add(self, dim, index, source));
+  return out;
+}
+Tensor& scatter_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  if (is_integral(self)) return at::cpu::scatter_add_(self, dim, index, source);
+  return self.copy_(scatter_add(self, dim, index, source));
+}
+
+}  // namespace
+
+std::vector<Entry> indexed_sum_operators() {
+  constexpr std::string_view ordered = "4: occurrences in ascending order, leaves of 512, pairwise tree";
+  return {
+      certify<index_add, kIntegersByStock>("aten::index_add", "", ordered),
+      certify<index_add_out, kIntegersByStockAndOut>("aten::index_add", "out", ordered),
+      certify<index_add_, kIntegersByStock>("aten::index_add_", "", ordered),
+      certify<scatter_add, kIntegersByStock>("aten::scatter_add", "", ordered),
+      certify<scatter_add_out, kIntegersByStockAndOut>("aten::scatter_add", "out", ordered),
+      certify<scatter_add_, kIntegersByStock>("aten::scatter_add_", "", ordered),
+  };
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,76 @@
+// One certified overload: its place in the table and its kernels. Private to this folder.
+#pragma once
+
+#include <torch/library.h>
+
+#include <vector>
+
+#include "aten/certified.h"
+#include "aten/certified/support/by_host.h"
+#include "aten/certified/support/device_call.h"
+
+namespace isobit::aten {
+
+struct Entry {
+  CertifiedOperator op;
+  torch::CppFunction (*cpu_kernel)();     // nullptr: stock's is exact there
+  torch::CppFunction (*device_kernel)();  // nullptr: devices refuse
+  StockKernel* stock;                     // to be filled with what the device kernel replaces
+  torch::CppFunction (*autograd_kernel)() =
+      nullptr;  // where the operator is its own derivative formula, or a composition
+};
+
+// certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, through
+// a DeviceKernel, on a device. Given to torch as a pointer: its wrappers are then compiled once per signature. `rules`:
+// what the device kernel takes besides float32 tensors of one device.
+template <auto& function, DeviceRules rules = {}>
+Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
+  return {{name, overload, section},
+          [] { return torch::CppFunction(&function); },
+          [] { return torch::CppFunction(device_kernel<function, rules>(function)); },
+          &stock_kernel<function, rules>};
+}
+
+// An operator that PyTorch decides about before autograd: the function stands there too, and is differentiated by what
+// it calls.
+template <auto& function, DeviceRules rules = {}>
+Entry certify_layer(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<function, rules>(name, overload, section);
+  entry.autograd_kernel = [] { return torch::CppFunction(&function); };
+  return entry;
+}
+
+// Certified on devices only: on the CPU stock's kernel is one IEEE operation and stays.
+template <auto& function, DeviceRules rules = {}>
+Entry certify_on_device(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<function, rules>(name, overload, section);
+  entry.cpu_kernel = nullptr;
+  entry.op.on_cpu = false;
+  return entry;
+}
+
+// Certified on the CPU; a device's tensors are brought to the host and the results back (by_host.h), integers too.
+template <auto& function>
+Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {
+  Entry entry = certify<ByHost<function>::call>(name, overload, section);
+  entry.cpu_kernel = [] { return torch::CppFunction(&function); };
+  entry.op.by_host = true;
+  return entry;
+}
+
+// The families of operators, defined in aten/certified/*.cpp. This list alone names them.
+// clang-format off
+#define ISOBIT_OPERATOR_FAMILIES(X) \
+  X(matmul) X(convolution) X(unary) X(arithmetic) X(rounding) X(random) X(softmax) X(attention) X(loss) \
+  X(reduce) X(extremum) X(pooling) X(normalization) X(group_normalization) X(activation) X(loss_term) \
+  X(indexed_sum) X(indexed_reduction) X(embedding) X(index_put) X(optimizer) X(ctc) X(recurrent) \
+  X(recurrent_cell) X(resampling) X(grid_sampling) X(pooling3d) X(unpooling) X(rank) X(lerp) \
+  X(unique_value) X(distance) X(wide_function) X(sequence) X(scan) X(composed_reduction) \
+  X(fractional_pooling) X(factorisation)
+// clang-format on
+
+#define ISOBIT_DECLARE_FAMILY(family) std::vector<Entry> family##_operators();
+ISOBIT_OPERATOR_FAMILIES(ISOBIT_DECLARE_FAMILY)
+#undef ISOBIT_DECLARE_FAMILY
+
+}  // namespace isobit::aten

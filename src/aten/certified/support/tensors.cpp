@@ -1,0 +1,58 @@
+#include "aten/certified/support/tensors.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+
+#include <c10/core/Allocator.h>
+
+#include <string>
+
+#include "aten/device_work.h"
+#include "aten/refusal.h"
+
+namespace isobit::aten {
+
+void refuse_type(std::string_view op, at::ScalarType type) {
+  refuse(op, std::string("is certified for float32 only, got ") + at::toString(type),
+         "convert with .float(), or run this part outside isobit");
+}
+
+at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {
+  if (working_device() == nullptr) return at::Tensor(at::detail::empty_cpu(sizes, type));
+  return at::Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(c10::kCUDA),
+                                              c10::DispatchKeySet(c10::DispatchKey::CUDA), type, std::nullopt));
+}
+
+bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef sizes, at::ScalarType type,
+                 std::initializer_list<const at::Tensor*> inputs, bool same_allowed) {
+  if (out.scalar_type() != type) refuse_type(op, out.scalar_type());
+  at::assert_no_internal_overlap(out);
+  for (const at::Tensor* input : inputs) {
+    if (!input->defined() || !input->is_alias_of(out)) continue;
+    const auto status = at::get_overlap_status(out, *input);
+    const bool same = status == at::MemOverlapStatus::Full && same_allowed;
+    if (out.sizes() != sizes || !(same || status == at::MemOverlapStatus::No)) return false;
+  }
+  at::native::resize_output(out, sizes);
+  return out.is_contiguous();
+}
+
+std::int64_t planes_of(const char* op, const at::Tensor& x, std::int64_t rank) {
+  require_float(op, x);
+  TORCH_CHECK(x.dim() == rank + 1 || x.dim() == rank + 2, op, ": ", rank + 1, " or ", rank + 2,
+              " dimensions expected, got ", x.sizes());
+  return x.size(-rank - 1) * (x.dim() == rank + 2 ? x.size(0) : 1);
+}
+
+void copy_out(const at::Tensor& out, const at::Tensor& result) {
+  at::native::resize_output(out, result.sizes());
+  out.copy_(result);
+}
+
+at::Tensor& float_out(std::string_view what, const at::Tensor& result, at::Tensor& out) {
+  require_float(what, out);
+  copy_out(out, result);
+  return out;
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,28 @@
+// A training by an experiment file, recorded, as `isobit run` does it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/execution_options.h"
+
+namespace isobit::cli {
+
+struct RunOptions {
+  std::string file, resume, runs;
+  std::vector<std::string> overrides;
+  bool json = false;
+  ExecutionOptions execution;
+};
+
+struct RunOutcome {
+  int code = 0;  // the process's: 0 finished, 1 failed, 130 interrupted
+  std::filesystem::path folder;
+  std::string weights;  // of a finished run, "isobit-0.1:<32 hex>"
+};
+
+// Prints what `isobit run` prints. Throws archive::UserError for bad input.
+RunOutcome run(const RunOptions& options);
+
+}  // namespace isobit::cli

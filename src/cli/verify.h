@@ -1,0 +1,24 @@
+// A recorded run executed again and compared, as `isobit verify` does it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/execution_options.h"
+
+namespace isobit::cli {
+
+struct VerifyOptions {
+  std::string run, runs, data, into;
+  std::string repository;              // of a Python program: "" is here
+  std::vector<std::string> arguments;  // of a Python program: empty are the recorded ones
+  std::int64_t from = 0, to = 0;       // 0: not given
+  bool json = false;
+  ExecutionOptions execution;
+};
+
+// Prints the verdict; the process's exit code: 0 identical, 1 different, 130 interrupted. Throws archive::UserError.
+int verify(const VerifyOptions& options);
+
+}  // namespace isobit::cli

@@ -1,0 +1,144 @@
+#include "extension/records.h"
+
+#include <exception>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "archive/files.h"
+#include "archive/log_lines.h"
+#include "archive/run_folder.h"
+#include "archive/runs.h"
+#include "archive/user_error.h"
+
+struct isobit_record {
+  isobit::archive::RunFolder run;
+  std::string folder;
+};
+
+namespace {
+
+namespace archive = isobit::archive;
+using archive::RunFolder;
+
+thread_local std::string message, place, answer;
+thread_local int code = 0;
+
+// Exceptions do not cross a C interface.
+template <class Function>
+const char* reported(Function&& function) {
+  place.clear();
+  code = 0;
+  try {
+    function();
+    return nullptr;
+  } catch (const archive::FileError& error) {
+    code = error.code();
+    place = error.place();
+    message = error.what();
+  } catch (const archive::UserError& error) {
+    place = error.place();
+    message = error.what();
+  } catch (const std::exception& error) {
+    message = error.what();
+  } catch (...) {
+    message = "unknown error";
+  }
+  return message.c_str();
+}
+
+std::string text_of(const char* content, std::int64_t size) { return {content, static_cast<std::size_t>(size)}; }
+
+void open(RunFolder run, isobit_record** record) {
+  std::string folder = run.path().string();
+  *record = new isobit_record{std::move(run), std::move(folder)};
+}
+
+}  // namespace
+
+int isobit_record_problem(const char** about) {
+  if (about != nullptr) *about = place.c_str();
+  return code;
+}
+
+const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
+                                 const char* const* contents, const std::int64_t* sizes, std::int64_t count,
+                                 isobit_record** record) {
+  return reported([=] {
+    std::map<std::string, std::string> inputs;
+    for (std::int64_t i = 0; i < count; ++i) inputs[names[i]] = text_of(contents[i], sizes[i]);
+    open(RunFolder::create(runs, name, std::move(inputs), archive::kScriptRun), record);
+  });
+}
+
+const char* isobit_record_resume(const char* folder, const char* environment, isobit_record** record) {
+  return reported([=] { open(RunFolder::resume(folder, environment, archive::kScriptRun), record); });
+}
+
+const char* isobit_record_id(const isobit_record* record) { return record->run.id().c_str(); }
+const char* isobit_record_folder(const isobit_record* record) { return record->folder.c_str(); }
+
+const char* isobit_record_checkpoint(const isobit_record* record, std::int64_t* step) {
+  const auto& checkpoint = record->run.checkpoint();
+  *step = checkpoint ? checkpoint->step : 0;
+  return checkpoint ? checkpoint->file.c_str() : nullptr;
+}
+
+std::int64_t isobit_record_size(const isobit_record* record, const char* log) {
+  try {
+    return static_cast<std::int64_t>(record->run.size(log));
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+const char* isobit_record_step(isobit_record* record, std::int64_t step, std::int64_t epoch, std::uint32_t loss,
+                               const char* batch, const char* weights, const char* optimizer) {
+  return reported([=] {
+    record->run.append_step(step, format_line(archive::StepLine{step, epoch, loss, batch, weights, optimizer}));
+  });
+}
+
+const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
+                                  const char* const* names, const double* values, std::int64_t count) {
+  return reported([=] {
+    archive::MetricsLine line{step, epoch, set, {}};
+    for (std::int64_t i = 0; i < count; ++i) line.values[names[i]] = values[i];
+    record->run.append(archive::kMetricsLog, format_line(line));
+  });
+}
+
+const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
+                                     const char* batches) {
+  return reported([=] {
+    record->run.append(archive::kEvaluationsLog, format_line(archive::EvaluationLine{step, epoch, tensors, batches}));
+  });
+}
+
+const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size) {
+  return reported([=] {
+    const auto piece = std::as_bytes(std::span(content, static_cast<std::size_t>(size)));
+    record->run.write_checkpoint(".pt", std::span(&piece, 1), 1);
+  });
+}
+
+const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size) {
+  return reported([=] { record->run.replace(name, text_of(content, size)); });
+}
+
+const char* isobit_record_finish(isobit_record* record, const char* weights) {
+  return reported([=] { record->run.finish(weights); });
+}
+
+void isobit_record_fail(isobit_record* record, const char* reason) { record->run.fail(reason); }
+
+void isobit_record_close(isobit_record* record) { delete record; }
+
+const char* isobit_record_find(const char* runs, const char* word, const char** folder) {
+  return reported([=] {
+    answer = archive::find_run(archive::runs_folder(runs), word).string();
+    *folder = answer.c_str();
+  });
+}

@@ -1,0 +1,53 @@
+// The record of a Python program (archive/run_folder.h) as C functions; python/isobit/_record_files.py is written on
+// them. Not where the library has the operators alone.
+//
+// A function that returns const char* returns nullptr, or a message that stays valid until the thread's next call here;
+// isobit_record_problem then says what kind it was. Texts are UTF-8 and end with a zero. One thread per record, and
+// only the process that began it.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+struct isobit_record;
+
+// Of this thread's last message: the errno of the file system's error, 0 for any other; *place (may be nullptr) is the
+// file or folder it is about, with which the message begins where it is not empty.
+int isobit_record_problem(const char** place);
+
+// A new record in the archive `runs`, with these inputs: `count` names, contents and sizes.
+const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
+                                 const char* const* contents, const std::int64_t* sizes, std::int64_t count,
+                                 isobit_record** record);
+// An unfinished one, cut back to its newest sound checkpoint.
+const char* isobit_record_resume(const char* folder, const char* environment, isobit_record** record);
+
+// These stay valid as long as the record.
+const char* isobit_record_id(const isobit_record* record);
+const char* isobit_record_folder(const isobit_record* record);
+// Where the record was resumed: a path within its folder, and the step; nullptr where it began.
+const char* isobit_record_checkpoint(const isobit_record* record, std::int64_t* step);
+// Of a log, in bytes; -1 where the run has none of that name.
+std::int64_t isobit_record_size(const isobit_record* record, const char* log);
+
+// A line each, written at once. `loss`: a binary32's bits. weights and optimizer may be empty.
+const char* isobit_record_step(isobit_record* record, std::int64_t step, std::int64_t epoch, std::uint32_t loss,
+                               const char* batch, const char* weights, const char* optimizer);
+const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
+                                  const char* const* names, const double* values, std::int64_t count);
+const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
+                                     const char* batches);
+
+// checkpoints/step-<N>.pt after the step last recorded; the one before it goes.
+const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size);
+const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size);
+const char* isobit_record_finish(isobit_record* record, const char* weights);
+void isobit_record_fail(isobit_record* record, const char* reason);
+// Releases the lock; the record stays as it is. Every record is closed once.
+void isobit_record_close(isobit_record* record);
+
+// The folder of the run that `word` means in the archive `runs` ("": $ISOBIT_RUNS, else runs); *folder stays valid
+// until the thread's next call here.
+const char* isobit_record_find(const char* runs, const char* word, const char** folder);
+}

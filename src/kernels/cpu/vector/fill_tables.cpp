@@ -1,0 +1,12 @@
+#include "kernels/dispatch/kernel_table.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+
+void fill_tables(KernelTable& t, HostTable& h) {
+#define ISOBIT_FILL(family) fill_##family(t);
+#define ISOBIT_FILL_HOST(family) fill_##family(h);
+#define ISOBIT_NO_FILL(family)
+  ISOBIT_KERNEL_FAMILIES(ISOBIT_FILL, ISOBIT_NO_FILL, ISOBIT_FILL_HOST)
+}
+
+}  // namespace isobit::kernels::ISOBIT_ISA

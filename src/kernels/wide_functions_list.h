@@ -1,0 +1,62 @@
+// The functions of wide_functions.h: a line each makes enum, implementations, certified operators, tests and golden
+// values.
+//
+// Columns:
+//   name
+//   formula     of x, or of a and b, seen from namespace isobit::kernels::wide (kernels/formulas/wide_formulas.h)
+//   build       vectorized: the vector builds take it in blocks; scalar: they leave it to the reference, as what
+//   branches or
+//               takes long anyway; rests: from fmod's results, which the vector builds find in blocks
+//   operator    PyTorch's, without aten::
+//   overloads   in_place: a new result, out and in place; no_in_place: the first two; by_hand: another signature or
+//   integers
+//               of its own, written in aten/certified/wide_functions.cpp
+//   section     the contract's, in words, or one of the names that aten/certified/wide_functions.cpp has for several
+// Where a name does not say it:
+//   logit         ln(x / (1 - x)); its gradient (dy, x): NaN for x outside [0, 1]
+//   entropy       NaN ? NaN : x > 0 ? -x * log(x) : x = 0 ? +0 : -inf
+//   fmod          exact, a's sign
+//   remainder     r = fmod(a, b); r + b where r is not 0 and of the other sign than b
+//   floor_divide  PyTorch's: docs/contract.md, section 10
+//   copysign      b's sign; of a NaN plus
+//   fmaximum, fminimum   section 1's, but of a number and NaN the number
+//   heaviside     a NaN ? NaN : a < 0 ? 0 : a > 0 ? 1 : b
+#pragma once
+
+// clang-format off
+#define ISOBIT_WIDE_UNARY(f) \
+  f(log2,    contract::log2(x),    vectorized,  log2,          in_place,     written) \
+  f(log10,   contract::log10(x),   vectorized,  log10,         in_place,     written) \
+  f(exp2,    contract::exp2(x),    vectorized,  exp2,          in_place,     written) \
+  f(sinh,    contract::sinh(x),    vectorized,  sinh,          in_place,     written) \
+  f(cosh,    contract::cosh(x),    vectorized,  cosh,          in_place,     written) \
+  f(tan,     contract::tan(x),     scalar,      tan,           in_place,     written) \
+  f(asin,    contract::asin(x),    vectorized,  asin,          in_place,     written) \
+  f(acos,    contract::acos(x),    vectorized,  acos,          in_place,     written) \
+  f(atan,    contract::atan(x),    vectorized,  atan,          in_place,     written) \
+  f(asinh,   contract::asinh(x),   vectorized,  asinh,         in_place,     written) \
+  f(acosh,   contract::acosh(x),   vectorized,  acosh,         in_place,     written) \
+  f(atanh,   contract::atanh(x),   vectorized,  atanh,         in_place,     written) \
+  f(erfc,    contract::erfc(x),    scalar,      erfc,          in_place,     written) \
+  f(lgamma,  contract::lgamma(x),  scalar,      lgamma,        in_place,     written) \
+  f(logit,   contract::logit(x),   vectorized,  logit,         by_hand,      written) \
+  f(sinc,    sinc(x),              scalar,      sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
+  f(entropy, entropy(x),           scalar,      special_entr,  no_in_place,  "10: -x * log(x)")
+
+#define ISOBIT_WIDE_BINARY(f) \
+  f(atan2,         contract::atan2(a, b),       vectorized,  atan2,           in_place,     written) \
+  f(hypot,         contract::hypot(a, b),       vectorized,  hypot,           in_place,     written) \
+  f(logaddexp,     contract::logaddexp(a, b),   vectorized,  logaddexp,       no_in_place,  written) \
+  f(logaddexp2,    contract::logaddexp2(a, b),  vectorized,  logaddexp2,      no_in_place,  written) \
+  f(fmod,          contract::exact_fmod(a, b),  rests,       fmod,            by_hand,      exact) \
+  f(remainder,     remainder(a, b),             rests,       remainder,       by_hand,      exact) \
+  f(floor_divide,  floor_divide(a, b),          rests,       floor_divide,    by_hand,      quotient) \
+  f(trunc_divide,  ::truncf(a / b),             vectorized,  div,             by_hand,      quotient) \
+  f(copysign,      copysign(a, b),              vectorized,  copysign,        by_hand,      selection) \
+  f(fmaximum,      fmaximum(a, b),              vectorized,  fmax,            by_hand,      selection) \
+  f(fminimum,      fminimum(a, b),              vectorized,  fmin,            by_hand,      selection) \
+  f(heaviside,     heaviside(a, b),             vectorized,  heaviside,       by_hand,      selection) \
+  f(xlog1py,       xlog1py(a, b),               vectorized,  special_xlog1py, no_in_place,  "10: a = 0 ? +0 : a * log1p(b)") \
+  f(nextafter,     contract::next_after(a, b),  scalar,      nextafter,       in_place,     exact) \
+  f(logit_backward, logit_backward(a, b),       vectorized,  logit_backward,  by_hand,      "10: dy / (x * (1 - x))")
+// clang-format on

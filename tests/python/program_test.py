@@ -1,0 +1,66 @@
+"""`python -m isobit`: the whole program, with this Python and its torch, which is not imported for it."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+from programs import Programs
+
+import isobit.__main__
+from isobit import _built
+
+PROGRAM = os.environ["ISOBIT_PROGRAM"]
+
+
+class ProgramTest(Programs):
+    def call(self, *words, expect=0, **environment):
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False,
+                              env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), **environment})
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def test_it_says_what_the_program_says(self):
+        for words, expect in ((["--version"], 0), (["--help"], 0), (["log", "--json"], 0), (["lgo"], 2), (["verify"], 2), ([], 2)):
+            self.assertEqual(self.call(sys.executable, "-m", "isobit", *words, expect=expect), self.call(PROGRAM, *words, expect=expect))
+
+    def test_the_script(self):
+        """What pip makes of [project.scripts]."""
+        script = "import sys; sys.argv[0] = 'isobit'; from isobit.__main__ import program; sys.exit(program())"
+        self.assertEqual(self.call(sys.executable, "-c", script, "--version"), self.call(PROGRAM, "--version"))
+
+    def test_records_are_read_without_torch(self):
+        out, _ = self.call(sys.executable, "-S", "-m", "isobit", "log", "--json")  # -S: without site-packages
+        self.assertEqual(json.loads(out), [])
+
+    def test_torch_is_not_imported(self):
+        told = self.call(sys.executable, "-X", "importtime", "-m", "isobit", "log")[1]
+        self.assertRegex(told, r"\bargparse|importlib")
+        self.assertNotRegex(told, r"\|\s+torch\b")
+        self.call(sys.executable, "-c", "import sys, isobit, isobit._verify; sys.exit('torch' in sys.modules)")
+
+    def test_another_torch_is_refused(self):
+        (self.folder / "torch").mkdir()
+        self.write("torch/__init__.py", "raise ImportError('not to be imported')")
+        self.write("torch/version.py", "__version__ = '1.2.3+cpu'\n")
+        path = os.pathsep.join([str(self.folder), *sys.path[1:]])
+        told = self.call(sys.executable, "-m", "isobit", "verify", "last", expect=2, PYTHONPATH=path)[1]
+        self.assertIn(f"'verify' needs PyTorch {_built.torch_version}, which does not load: PyTorch 1.2.3 is in {self.folder}/torch", told)
+        self.assertIn(f"pip install torch=={_built.torch_version}", told)
+        self.call(sys.executable, "-m", "isobit", "log", PYTHONPATH=path)
+
+    def test_a_build_without_the_program(self):
+        told = io.StringIO()
+        with mock.patch.object(isobit.__main__, "PROGRAM", pathlib.Path("/no/isobit")), contextlib.redirect_stderr(told):
+            self.assertEqual(isobit.__main__.main(["log"]), 2)
+        self.assertTrue(re.fullmatch(r"isobit: /no/isobit: no such file or directory \(this build has only the operators.*\)\n", told.getvalue()))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -8,8 +8,10 @@ import os
 import pathlib
 import re
 import struct
+import sys
 import threading
 import types
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, SupportsFloat
 
@@ -21,7 +23,7 @@ from torch.utils.data import DataLoader
 from isobit import _generators, _hooks, _library, _provenance, _record_files, _resume, _switch
 from isobit._batches import Batches, Progress
 from isobit._errors import RecordError
-from isobit._record_files import RunFolder, find_run, json_text
+from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
 FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
@@ -60,6 +62,7 @@ class record:
     _checkpoint: tuple[pathlib.Path, int] | None  # file and step that an interrupted run resumes from
     _loaded: bool
     _resumed_weights: str | None
+    _resumed_sha256: str
     _expected: tuple[list[list[str]], int] | None  # models and optimizers that were saved with
     _between: tuple[list[str], int]  # batches and loss when it was saved
     _recorded_sources: dict[str, str]
@@ -69,6 +72,8 @@ class record:
     _evaluated: list[str]  # and without gradients, since the last line
     _loss: int  # its bits
     _accumulated: bool
+    _depth_before: int  # enable() calls that hold where the block begins
+    _off: tuple[int, str, str] | None  # since when, by what and where the switch is off
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
                  resume: bool | str | None = None) -> None:
@@ -96,6 +101,8 @@ class record:
         except BaseException:
             _switch.disable()
             raise
+        self._depth_before, self._off = len(_switch._places), None
+        _switch.watchers.append(self._switched)
         _current = self
         return self
 
@@ -104,16 +111,21 @@ class record:
         global _current
         if self._process != os.getpid():
             return
-        _current = self._process = None
+        _current = None
         self._unhook()
+        _switch.watchers.remove(self._switched)
         try:
+            self._note_outside_at_end()
+            self._process = None
             if kind is None or (isinstance(error, SystemExit) and not error.code):
                 self._finish()
             else:
                 reason = _provenance.without_home(f"{kind.__name__}: {error}").partition("\n")[0]
                 self._folder.fail(reason[:500])
         finally:
-            _switch.disable()
+            self._process = None
+            if len(_switch._places) >= self._depth_before:  # else the program has undone it already
+                _switch.disable()
 
     def log(self, part: Literal["train", "test"] = "train", **values: SupportsFloat | torch.Tensor) -> None:
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3).
@@ -180,10 +192,10 @@ class record:
             if progress["loop"] is not None:
                 self._refuse_to_lose_gradients()
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
-                     "progress": progress, "batch": self._batch, "loss": self._loss, "weights": self._weights(),
+                     "progress": progress, "batch": self._batch, "loss": self._loss, "weights": self._weights(), "sha256": self._sha256(),
                      "models": list(map(_shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
-            torch.save(inner, buffer)
+            torch.save(_canonical(inner), buffer)
             self._folder.save(buffer.getvalue())
 
     def load(self, weights_only: bool = True) -> Any:
@@ -197,7 +209,7 @@ class record:
         inner = torch.load(self._checkpoint[0], weights_only=weights_only)
         _generators.set_states(inner["generators"])
         self._epoch, self._batch = inner["epoch"], inner["batch"]
-        self._loss, self._resumed_weights = inner["loss"], inner["weights"]
+        self._loss, self._resumed_weights, self._resumed_sha256 = inner["loss"], inner["weights"], inner.get("sha256", "")
         self._expected = inner["models"], inner["optimizers"]
         self._progress.load(inner["progress"])
         self._between = list(self._batch), self._loss
@@ -244,7 +256,7 @@ class record:
             "sources.json": self._sources()}
         if patch is not None:
             files["dirty.patch"] = patch
-        self._checkpoint, self._resumed_weights, self._loaded = None, None, False
+        self._checkpoint, self._resumed_weights, self._resumed_sha256, self._loaded = None, None, "", False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
         self._accumulated, self._expected, self._progress = False, None, Progress(self)
@@ -295,9 +307,26 @@ class record:
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
-        self._folder.finish(f"{_library.contract_version}:{self._weights()}")
+        self._folder.finish(f"{_library.contract_version}:{self._weights()}", self._sha256())
 
     # ---- what is watched
+
+    def _switched(self, on: bool, call: str, place: str) -> None:
+        """Notes each stretch in which the switch is off: what runs there is not certified."""
+        if self._process != os.getpid():
+            return
+        if not on:
+            self._off = self.steps, call, place
+        elif self._off is not None:
+            (after, began, where), self._off = self._off, None
+            if not self._must_load() and self._progress.pending is None:  # what is done again is in the record already
+                self._folder.outside(after, self.steps, where, began)
+
+    def _note_outside_at_end(self) -> None:
+        """A disable() too many leaves the switch off, one too few leaves it on: both are in the record."""
+        self._switched(True, "", "")
+        if len(_switch._places) > self._depth_before:
+            self._folder.outside(self.steps, self.steps, _switch._places[self._depth_before], "enable")
 
     def _hook(self) -> None:
         self._stock_call = torch.nn.Module.__call__
@@ -381,10 +410,18 @@ class record:
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
         self._require_all_parts()
+        return _fingerprint(self._named_weights())
+
+    def _sha256(self) -> str:
+        if not self._models and self._resumed_weights is not None:
+            return self._resumed_sha256
+        return weights_sha256(self._named_weights())
+
+    def _named_weights(self) -> list[tuple[str, torch.Tensor]]:
         if len(self._models) == 1:
-            return _fingerprint(list(self._models[0].state_dict().items()))
-        return _fingerprint([(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)
-                             for name, tensor in model.state_dict().items()])
+            return list(self._models[0].state_dict().items())
+        return [(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)
+                for name, tensor in model.state_dict().items()]
 
     def _require_all_parts(self) -> None:
         """Fingerprints name models and optimizers by the order in which the program came to them."""
@@ -408,6 +445,23 @@ class record:
 
 def _shape_of(model: torch.nn.Module) -> list[str]:
     return [f"{name} {list(tensor.shape)}" for name, tensor in model.state_dict().items()]
+
+
+def _canonical(value: Any) -> Any:
+    """The same in containers and texts of its own, so that pickle writes the same bytes whatever objects the program shares.
+
+    Only plain containers are entered; tensors stay the objects that they are, and what they share stays shared.
+    """
+    if type(value) is str:
+        return sys.intern(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_canonical, value))
+    if type(value) in (dict, OrderedDict):
+        copy = type(value)((_canonical(key), _canonical(part)) for key, part in value.items())
+        if type(value) is OrderedDict and value.__dict__:  # a state_dict's _metadata
+            copy.__dict__.update(_canonical(value.__dict__))
+        return copy
+    return value
 
 
 class _Depth:

@@ -8,8 +8,10 @@ import ctypes
 import json
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 from isobit import _library
 from isobit._errors import RecordError
@@ -38,10 +40,13 @@ if AVAILABLE:
     _evaluation = _declare("evaluation", _POINTER, _COUNT, _COUNT, _COUNT, _TEXT, brief=True)
     _save = _declare("save", _POINTER, _TEXT, _COUNT)
     _replace = _declare("replace", _POINTER, _TEXT, _TEXT, _COUNT)
-    _finish = _declare("finish", _POINTER, _TEXT)
+    _outside = _declare("outside", _POINTER, _COUNT, _COUNT, _TEXT, _TEXT, brief=True)
+    _finish = _declare("finish", _POINTER, _TEXT, _TEXT)
     _fail = _declare("fail", _POINTER, _TEXT, result=None)
     _close = _declare("close", _POINTER, result=None)
     _find = _declare("find", _TEXT, _TEXT, _TEXTS)
+    _weights_sha256 = _declare("weights_sha256", _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
+                               ctypes.POINTER(_POINTER), ctypes.POINTER(_COUNT), _COUNT, _TEXT)
 
 
 def require() -> None:
@@ -71,6 +76,33 @@ def find_run(runs: str | os.PathLike[str], word: str) -> pathlib.Path:
     folder = _TEXT()
     _raise(_find(os.fsencode(runs), os.fsencode(word), ctypes.byref(folder)))
     return pathlib.Path(os.fsdecode(folder.value or b""))
+
+
+# As the safetensors format spells them; what it has no word for counts as its bytes.
+DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32", torch.int64: "I64",
+          torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64", torch.float16: "F16", torch.bfloat16: "BF16",
+          torch.float32: "F32", torch.float64: "F64", torch.float8_e5m2: "F8_E5M2", torch.float8_e4m3fn: "F8_E4M3"}
+
+
+def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
+    """What SHA-256 gives for safetensors.torch.save(dict(named)), any NaN being the one NaN (src/archive/weights_digest.h).
+
+    Tensors of any device, strides and type; those that are no strided tensors have no elements here.
+    """
+    plain = []
+    for _, tensor in named:
+        tensor = tensor.detach() if tensor.layout == torch.strided else torch.zeros(0)
+        tensor = tensor.cpu().contiguous()
+        plain.append(tensor if tensor.dtype in DTYPES else tensor.reshape(-1).view(torch.uint8))
+    texts, counts = _TEXT * len(plain), _COUNT * len(plain)
+    extents = [extent for tensor in plain for extent in tensor.shape]
+    dtypes = [DTYPES[tensor.dtype].encode() for tensor in plain]
+    digits = ctypes.create_string_buffer(65)
+    _raise(_weights_sha256(texts(*[name.encode() for name, _ in named]), texts(*dtypes),
+                           counts(*[tensor.dim() for tensor in plain]), (_COUNT * len(extents))(*extents),
+                           (_POINTER * len(plain))(*[tensor.data_ptr() for tensor in plain]),
+                           counts(*[tensor.numel() * tensor.element_size() for tensor in plain]), len(plain), digits))
+    return digits.value.decode()
 
 
 class RunFolder:
@@ -118,6 +150,10 @@ class RunFolder:
     def evaluation(self, step: int, epoch: int, tensors: int, batches: str) -> None:
         _raise(_evaluation(self._record, step, epoch, tensors, batches.encode()))
 
+    def outside(self, after: int, until: int, place: str, call: str) -> None:
+        """A stretch in which the switch was off: it began after step `after` and ended when `until` were done."""
+        _raise(_outside(self._record, after, until, place.encode(), call.encode()))
+
     def save(self, content: bytes) -> None:
         """A checkpoint after the step last recorded; the one before it goes."""
         _raise(_save(self._record, content, len(content)))
@@ -125,9 +161,9 @@ class RunFolder:
     def replace(self, name: str, content: bytes) -> None:
         _raise(_replace(self._record, name.encode(), content, len(content)))
 
-    def finish(self, weights: str) -> None:
+    def finish(self, weights: str, sha256: str) -> None:
         try:
-            _raise(_finish(self._record, weights.encode()))
+            _raise(_finish(self._record, weights.encode(), sha256.encode()))
         finally:
             self._close()
 

@@ -1,4 +1,4 @@
-"""The switch: enable, disable, enabled; counted, and one for the whole process."""
+"""The switch: enable, disable, enabled, disabled; counted, and one for the whole process."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, cast
 
 import torch
@@ -21,7 +21,9 @@ ISAS: tuple[Isa, ...] = ("auto", "reference", "avx2", "avx512", "lanes16")
 _FORCED_ISA: Isa | None = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
 
 _lock = threading.RLock()
-_depth = 0
+_places: list[str] = []  # "module:line" of each enable() that holds; their number is the depth
+# Called with whether the switch is on now, the function that turned it and the place in the program (isobit.record).
+watchers: list[Callable[[bool, str, str], None]] = []
 
 
 def enable(isa: Isa = "auto") -> None:
@@ -34,23 +36,23 @@ def enable(isa: Isa = "auto") -> None:
     another isa than the one in force. From then on what is not covered raises RefusedError.
     Thread-safe against itself and disable(); no other thread may run operators meanwhile.
     """
-    global _depth
     if isa not in ISAS:
         raise ValueError(f"unknown isa {isa!r}: one of {', '.join(ISAS)}")
     isa = _FORCED_ISA or isa
     with _lock:
-        if _depth == 0:
+        if not _places:
             _refuse_within_autocast()
             _library.set_isa(isa)
         elif isa not in ("auto", _library.isa()):
             raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
         _library.enable()
-        _depth += 1
-        if _depth == 1:
+        _places.append(_place())
+        if len(_places) == 1:
             _hooks.install()
             _optimizers.install()
             _routes.install()
             _workers.install(_isa_in_force())
+            _tell(True, "enable")
 
 
 def _refuse_within_autocast() -> None:
@@ -60,18 +62,42 @@ def _refuse_within_autocast() -> None:
 
 
 def disable() -> None:
-    """Undoes one enable(). RuntimeError where there was none. Thread-safe as enable() is."""
-    global _depth
+    """Undoes one enable(). RuntimeError where there was none. Thread-safe as enable() is.
+
+    For a part of a program that isobit cannot compute, use disabled(): it says where the part ends.
+    """
     with _lock:
-        if _depth == 0:
-            raise RuntimeError("isobit.disable() without isobit.enable()")
-        _depth -= 1
-        if _depth == 0:
-            _workers.remove()
-            _routes.remove()
-            _optimizers.remove()
-            _hooks.remove()
-        _library.disable()
+        _undo_one("disable")
+
+
+def _undo_one(call: str) -> None:
+    if not _places:
+        raise RuntimeError("isobit.disable() without isobit.enable()")
+    _places.pop()
+    if not _places:
+        _workers.remove()
+        _routes.remove()
+        _optimizers.remove()
+        _hooks.remove()
+    _library.disable()
+    if not _places:
+        _tell(False, call)
+
+
+def _tell(on: bool, call: str) -> None:
+    for watcher in watchers:
+        watcher(on, call, _place())
+
+
+def _place() -> str:
+    """The line of the program that called: the first outside of this package and of contextlib."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name != "contextlib" and name.partition(".")[0] != "isobit":
+            break
+        frame = frame.f_back
+    return f"{frame.f_globals.get('__name__', '')}:{frame.f_lineno}"
 
 
 @contextlib.contextmanager
@@ -82,6 +108,24 @@ def enabled(isa: Isa = "auto") -> Iterator[None]:
         yield
     finally:
         disable()
+
+
+@contextlib.contextmanager
+def disabled() -> Iterator[None]:
+    """Stock PyTorch within a block, or within a function that it decorates; afterwards the switch is as it was before.
+
+    Nothing in the block is certified: isobit.record notes which steps ran in one, and isobit verify names them in its
+    verdict. Within no enable() it does nothing. Threads as for enable().
+    """
+    with _lock:
+        depth, isa = len(_places), _isa_in_force()
+        for _ in range(depth):
+            _undo_one("disabled")
+    try:
+        yield
+    finally:
+        for _ in range(depth):
+            enable(isa)
 
 
 def release_memory() -> int:

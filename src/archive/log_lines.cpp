@@ -7,6 +7,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "archive/json_text.h"
+#include "archive/sha256.h"
+
 namespace isobit::archive {
 namespace {
 
@@ -35,8 +38,11 @@ std::uint32_t to_bits(const std::string& hex) {
   return bits;
 }
 
-std::string text_or_empty(const Json& object, const char* key) {
-  return object.contains(key) ? object.at(key).get<std::string>() : std::string();
+// A fingerprint's 32 digits; whoever shows one later need not look again.
+std::string fingerprint_of(const Json& object, const char* key) {
+  const auto& text = object.at(key).get_ref<const std::string&>();
+  if (!is_hex(text, 32)) throw std::invalid_argument("no fingerprint");
+  return text;
 }
 
 std::string one_line(const Json& object) { return object.dump() + "\n"; }
@@ -45,7 +51,7 @@ std::string one_line(const Json& object) { return object.dump() + "\n"; }
 template <class Line, class Fill>
 bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
   try {
-    const Json object = Json::parse(text.begin(), text.end());
+    const Json object = parse_json(text);
     fill(object);
     std::string again = format_line(line);
     again.pop_back();
@@ -78,6 +84,10 @@ std::string format_line(const EvaluationLine& line) {
   return one_line({{"step", line.step}, {"epoch", line.epoch}, {"tensors", line.tensors}, {"batches", line.batches}});
 }
 
+std::string format_line(const OutsideLine& line) {
+  return one_line({{"after", line.after}, {"until", line.until}, {"place", line.place}, {"call", line.call}});
+}
+
 std::string format_line(const TimingLine& line) {
   return one_line(
       {{"step", line.step}, {"phase", line.phase}, {"seconds", to_json(line.seconds)}, {"samples", line.samples}});
@@ -98,9 +108,9 @@ bool parse_line(std::string_view text, StepLine& line) {
     line.step = object.at("step").get<std::int64_t>();
     line.epoch = object.at("epoch").get<std::int64_t>();
     line.loss_bits = to_bits(object.at("loss").get<std::string>());
-    line.batch = object.at("batch").get<std::string>();
-    line.weights = text_or_empty(object, "weights");
-    line.optimizer = text_or_empty(object, "optimizer");
+    line.batch = fingerprint_of(object, "batch");
+    if (object.contains("weights")) line.weights = fingerprint_of(object, "weights");
+    if (object.contains("optimizer")) line.optimizer = fingerprint_of(object, "optimizer");
   });
 }
 
@@ -118,7 +128,17 @@ bool parse_line(std::string_view text, EvaluationLine& line) {
     line.step = object.at("step").get<std::int64_t>();
     line.epoch = object.at("epoch").get<std::int64_t>();
     line.tensors = object.at("tensors").get<std::int64_t>();
-    line.batches = object.at("batches").get<std::string>();
+    line.batches = fingerprint_of(object, "batches");
+  });
+}
+
+bool parse_line(std::string_view text, OutsideLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.after = object.at("after").get<std::int64_t>();
+    line.until = object.at("until").get<std::int64_t>();
+    line.place = object.at("place").get<std::string>();
+    line.call = object.at("call").get<std::string>();
+    if (line.call != "disabled" && line.call != "disable" && line.call != "enable") throw std::invalid_argument("call");
   });
 }
 

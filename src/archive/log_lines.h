@@ -22,6 +22,7 @@ namespace isobit::archive {
 inline constexpr const char* kStepsLog = "steps.jsonl";
 inline constexpr const char* kMetricsLog = "metrics.jsonl";
 inline constexpr const char* kEvaluationsLog = "evaluations.jsonl";  // of Python programs; earlier versions had none
+inline constexpr const char* kOutsideLog = "outside.jsonl";          // of Python programs; version 0.1 had none
 inline constexpr const char* kTimingsLog = "timings.jsonl";
 inline constexpr const char* kCheckpointsLog = "checkpoints.jsonl";
 
@@ -34,12 +35,14 @@ struct CheckpointLine {
 [[nodiscard]] std::string format_line(const StepLine& line);
 [[nodiscard]] std::string format_line(const MetricsLine& line);
 [[nodiscard]] std::string format_line(const EvaluationLine& line);
+[[nodiscard]] std::string format_line(const OutsideLine& line);
 [[nodiscard]] std::string format_line(const TimingLine& line);
 [[nodiscard]] std::string format_line(const CheckpointLine& line);
 
 [[nodiscard]] bool parse_line(std::string_view text, StepLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, MetricsLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, EvaluationLine& line);
+[[nodiscard]] bool parse_line(std::string_view text, OutsideLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, TimingLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, CheckpointLine& line);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
@@ -36,7 +37,7 @@ std::string format_manifest(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::string& place) {
   Manifest manifest;
   try {
-    const auto object = nlohmann::json::parse(text.begin(), text.end());
+    const auto object = parse_json(text);
     manifest.run = object.at("run").get<std::string>();
     for (const auto& file : object.at("files")) {
       manifest.files[file.at("path").get<std::string>()] = {file.at("size").get<std::uint64_t>(),

@@ -30,9 +30,9 @@ std::pair<std::uint32_t, std::size_t> first_character(std::string_view text) {
 
 // What a terminal obeys or hides rather than shows.
 bool is_hidden(std::uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-         (c >= 0xe0000 && c <= 0xe0fff);
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
+         (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+         (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
 std::string escaped(std::uint32_t c) {
@@ -49,7 +49,7 @@ std::string escape(std::string_view text, bool lines) {
     const auto [character, length] = first_character(text);
     if (character == kNoCharacter) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    } else if (is_hidden(character) && !(lines && character == '\n')) {
+    } else if (is_hidden(character) && !(lines && (character == '\n' || character == '\t'))) {
       out += escaped(character);
     } else {
       out += text.substr(0, length);

@@ -1,5 +1,5 @@
-// Text that came from a file, made safe to print: whoever wrote a record chooses its names, and a terminal obeys control
-// characters. Thread-safe; no state.
+// Text that came from a file, made safe to print: whoever wrote a record chooses its names, and a terminal obeys
+// control characters. Thread-safe; no state.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace isobit::archive {
 // direction of writing, invisible marks, and bytes that are no UTF-8 appear as \n, \t, \xNN or \uNNNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// The same for a text of several lines: its line ends stay.
+// The same for a text of several lines: its line ends and tabs stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 
 }  // namespace isobit::archive

@@ -1,5 +1,7 @@
 #include "archive/record_types.h"
 
+#include <fmt/format.h>
+
 namespace isobit::archive {
 
 std::vector<MetricsLine> last_of_each_set(const std::vector<MetricsLine>& lines) {
@@ -8,6 +10,15 @@ std::vector<MetricsLine> last_of_each_set(const std::vector<MetricsLine>& lines)
   std::vector<MetricsLine> result;
   for (auto& [set, line] : last) result.push_back(line);
   return result;
+}
+
+std::string describe(const OutsideLine& line) {
+  if (line.call == "enable") return fmt::format("an enable() that nothing undid ({})", line.place);
+  if (line.until == line.after) {
+    return fmt::format("something between steps {} and {} ran outside isobit ({})", line.after, line.after + 1,
+                       line.place);
+  }
+  return fmt::format("steps {}..{} ran outside isobit ({})", line.after + 1, line.until, line.place);
 }
 
 const char* to_string(RunState state) {

@@ -36,6 +36,16 @@ struct EvaluationLine {
   friend bool operator==(const EvaluationLine&, const EvaluationLine&) = default;
 };
 
+// A stretch of a Python program's recorded block in which the switch was off: what ran there is stock arithmetic.
+struct OutsideLine {
+  std::int64_t after = 0, until = 0;  // it began when `after` steps were done and ended when `until` were
+  std::string place;                  // "module:line" of the program
+  std::string call;  // "disabled", "disable", or "enable": one that nothing undid, so nothing ran outside
+  friend bool operator==(const OutsideLine&, const OutsideLine&) = default;
+};
+// "steps 6..8 ran outside isobit (train:42)"
+[[nodiscard]] std::string describe(const OutsideLine& line);
+
 // How long something took: never compared.
 struct TimingLine {
   std::int64_t step = 0;
@@ -61,6 +71,7 @@ struct RunSummary {
   std::string created;               // UTC, ISO 8601 with microseconds
   std::int64_t steps = 0;            // recorded so far
   std::string weights;               // "isobit-0.1:<32 hex>" of the end; "" before
+  std::string weights_sha256;        // of the same weights (weights_digest.h); "" before, and in records of isobit 0.1
   std::vector<MetricsLine> metrics;  // the last line of each set
   std::string note;                  // why it failed, what is damaged, who runs it; else ""
 };

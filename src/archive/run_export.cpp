@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/manifest.h"
 #include "archive/output_file.h"
 #include "archive/run_state.h"
@@ -23,7 +24,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kExportFormat = "isobit-export-1";
-constexpr const char* kReadme = "README.txt";
 constexpr const char* kRedacted = "secrets left out";
 constexpr const char* kHomePaths = "home paths as ~";
 
@@ -48,8 +48,8 @@ std::string cleaned(const std::string& place, const std::string& text, const Exp
 // sources.json holds texts: each is looked at by itself, so that places are those of the program's files.
 std::string cleaned_sources(const std::string& text, const ExportOptions& options, const SecretScan& scan,
                             std::vector<std::string>& changes, std::vector<Finding>& findings) {
-  Json sources = Json::parse(text, nullptr, false);
-  if (sources.is_discarded() || !sources.contains("files") || !sources["files"].is_object()) {
+  Json sources = parse_json(text);  // RunRecord::open has read it, too
+  if (!sources.contains("files") || !sources["files"].is_object()) {
     throw UserError(kSourcesFile, "holds no program's sources", "restore the run's folder from a copy");
   }
   for (auto& [path, source] : sources["files"].items()) {
@@ -176,7 +176,7 @@ ExportPlan plan_export(const RunRecord& record, const ExportOptions& options, co
   const bool same = plan.left_out.empty() && plan.changed.empty();
   if (!same || !plan.texts.contains(kExportFile))
     plan.texts[kExportFile] = export_text(plan, sealed, digest_of(manifest_text));
-  if (!plan.texts.contains(kReadme)) plan.texts[kReadme] = readme_text(record);
+  if (!plan.texts.contains(kExportReadme)) plan.texts[kExportReadme] = readme_text(record);
   return plan;
 }
 

@@ -18,6 +18,7 @@
 namespace isobit::archive {
 
 inline constexpr const char* kExportFile = "export.json";
+inline constexpr const char* kExportReadme = "README.txt";
 inline constexpr const char* kPatchFile = "dirty.patch";
 inline constexpr const char* kSourcesFile = "sources.json";
 inline constexpr const char* kNetworkFile = "network.pt";

@@ -24,7 +24,7 @@ namespace isobit::archive {
 const RunKind kExperimentRun{
     {kStepsLog, kMetricsLog, kTimingsLog},
     "this machine or program computes wrongly: start the run anew and verify it on another machine"};
-const RunKind kScriptRun{{kStepsLog, kMetricsLog, kEvaluationsLog, kTimingsLog},
+const RunKind kScriptRun{{kStepsLog, kMetricsLog, kEvaluationsLog, kOutsideLog, kTimingsLog},
                          "check that the script restores all of its state"};
 
 namespace {
@@ -273,13 +273,14 @@ Manifest RunFolder::Impl::seal() const {
   return manifest;
 }
 
-void RunFolder::finish(const std::string& weights) {
+void RunFolder::finish(const std::string& weights, const std::string& sha256) {
   impl_->lock.require_held();
   for (auto& [name, log] : impl_->logs) log.sync();
   remove_temporaries(impl_->folder);
   remove_temporaries(impl_->folder / kCheckpointFolder);
   impl_->state.state = "finished";
   impl_->state.weights = weights;
+  impl_->state.weights_sha256 = sha256;
   impl_->state.reason.clear();
   impl_->write_state();
   write_file(impl_->folder / kManifest, format_manifest(impl_->seal()));

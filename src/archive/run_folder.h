@@ -70,8 +70,9 @@ class RunFolder {
   // Another content for an input.
   void replace(const std::string& name, const std::string& content);
 
-  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>".
-  void finish(const std::string& weights);
+  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>", `sha256` that of the same
+  // weights (weights_digest.h).
+  void finish(const std::string& weights, const std::string& sha256 = "");
   // Notes why the run ended early; never throws (the reason may be a full disk).
   void fail(const std::string& reason) noexcept;
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "archive/json_text.h"
+
 namespace isobit::archive {
 namespace {
 
@@ -37,22 +39,19 @@ std::string to_json(const RunSummary& summary) {
               {"created", summary.created},
               {"steps", summary.steps},
               {"weights", summary.weights},
+              {"weights_sha256", summary.weights_sha256},
               {"metrics", metrics},
               {"note", summary.note}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 RunSummary from_json(const std::string& text) {
-  const Json object = Json::parse(text);
-  RunSummary summary{object.at("id"),
-                     object.at("name"),
-                     static_cast<RunState>(object.at("state").get<int>()),
-                     object.at("contract"),
-                     object.at("created"),
-                     object.at("steps"),
-                     object.at("weights"),
-                     {},
-                     object.at("note")};
+  const Json object = parse_json(text);
+  RunSummary summary{
+      object.at("id"),       object.at("name"),           static_cast<RunState>(object.at("state").get<int>()),
+      object.at("contract"), object.at("created"),        object.at("steps"),
+      object.at("weights"),  object.at("weights_sha256"), {},
+      object.at("note")};
   for (const Json& line : object.at("metrics")) {
     MetricsLine metrics{line.at("step"), line.at("epoch"), line.at("set"), {}};
     for (const auto& [name, value] : line.at("values").items()) metrics.values[name] = number(value);

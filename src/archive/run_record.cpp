@@ -8,6 +8,7 @@
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/manifest.h"
+#include "archive/record_rules.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/sha256.h"
@@ -20,12 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRestore = "restore the run's folder from a copy";
 
-// A Python program's record.
-bool is_script(const fs::path& folder) {
+bool is_script_folder(const fs::path& folder) {
   std::error_code ignored;
   const fs::path experiment = folder / kExperimentFile;
-  return fs::is_regular_file(experiment, ignored) &&
-         ("\n" + read_file(experiment)).find("\n[script]\n") != std::string::npos;
+  return fs::is_regular_file(experiment, ignored) && is_script(read_file(experiment));
 }
 
 [[noreturn]] void throw_unsealed(const fs::path& folder) {
@@ -38,8 +37,8 @@ bool is_script(const fs::path& folder) {
   throw UserError(folder.string(),
                   fmt::format("not finished ({} after {} steps{})", to_string(summary.state), summary.steps, note),
                   summary.state == RunState::running ? "wait until it ends"
-                  : is_script(folder) ? "run its program to the end: isobit.record(resume=True) resumes it"
-                                      : "isobit run --resume finishes it");
+                  : is_script_folder(folder) ? "run its program to the end: isobit.record(resume=True) resumes it"
+                                             : "isobit run --resume finishes it");
 }
 
 // The folder holds what the manifest lists, no more and no less.
@@ -57,8 +56,9 @@ void require_same_files(const fs::path& folder, const Manifest& manifest) {
   }
 }
 
-// All files but checkpoints, by path; every file's digest is checked.
-std::map<std::string, std::string> read_checked(const fs::path& folder, const Manifest& manifest) {
+// All files but checkpoints, by path; every file's digest is checked (of checkpoints where `read` says so).
+std::map<std::string, std::string> read_checked(const fs::path& folder, const Manifest& manifest,
+                                                RunRecord::Contents read) {
   std::map<std::string, std::string> contents;
   for (const auto& [path, digest] : manifest.files) {
     const fs::path file = folder / path;
@@ -70,7 +70,7 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
                       kRestore);
     }
     if (is_checkpoint(path)) {
-      if (digest_file(file).sha256 != digest.sha256) {
+      if (read == RunRecord::Contents::all && digest_file(file).sha256 != digest.sha256) {
         throw UserError(file.string(), "damaged: its content is not what was recorded (SHA-256 differs)", kRestore);
       }
     } else {
@@ -80,9 +80,30 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
   return contents;
 }
 
+SealedParts parse_parts(const fs::path& folder, const Manifest& manifest,
+                        const std::map<std::string, std::string>& contents) {
+  SealedParts parts;
+  parts.folder = folder;
+  parts.manifest = manifest;
+  parts.contents = &contents;
+  parts.state = parse_state(contents.at(kStateFile), (folder / kStateFile).string());
+  parts.script = is_script(contents.at(kExperimentFile));
+  parts.steps = parse_log<StepLine>(contents.at(kStepsLog), folder / kStepsLog);
+  parts.metrics = parse_log<MetricsLine>(contents.at(kMetricsLog), folder / kMetricsLog);
+  if (const auto log = contents.find(kEvaluationsLog); log != contents.end()) {
+    parts.evaluations = parse_log<EvaluationLine>(log->second, folder / kEvaluationsLog);
+  }
+  if (const auto log = contents.find(kOutsideLog); log != contents.end()) {
+    parts.outside = parse_log<OutsideLine>(log->second, folder / kOutsideLog);
+  }
+  parts.timings = parse_log<TimingLine>(contents.at(kTimingsLog), folder / kTimingsLog);
+  parts.checkpoints = parse_log<CheckpointLine>(contents.at(kCheckpointsLog), folder / kCheckpointsLog);
+  return parts;
+}
+
 }  // namespace
 
-RunRecord RunRecord::open(const fs::path& folder) {
+RunRecord RunRecord::open(const fs::path& folder, Contents read) {
   std::error_code ignored;
   if (!fs::exists(folder / kManifest, ignored)) throw_unsealed(folder);
   const fs::path manifest_path = folder / kManifest;
@@ -92,40 +113,43 @@ RunRecord RunRecord::open(const fs::path& folder) {
   const std::string manifest_text = read_file(manifest_path);
   const Manifest manifest = parse_manifest(manifest_text, manifest_path.string());
   require_same_files(folder, manifest);
-  std::map<std::string, std::string> contents = read_checked(folder, manifest);
+  std::map<std::string, std::string> contents = read_checked(folder, manifest, read);
   for (const char* file : {kStateFile, kExperimentFile, kEnvironmentFile, kDataFile, kStepsLog, kMetricsLog,
                            kTimingsLog, kCheckpointsLog}) {
     if (!contents.contains(file))
       throw UserError((folder / file).string(), "damaged: the manifest does not list it", kRestore);
   }
 
-  const StateFile state = parse_state(contents[kStateFile], (folder / kStateFile).string());
+  SealedParts parts = parse_parts(folder, manifest, contents);
+  require_rules(parts);
   RunRecord record;
   record.folder_ = folder;
+  record.script_ = parts.script;
   record.experiment_ = contents[kExperimentFile];
   record.environment_ = contents[kEnvironmentFile];
   record.data_ = contents[kDataFile];
-  record.steps_ = parse_log<StepLine>(contents[kStepsLog], folder / kStepsLog);
-  record.metrics_ = parse_log<MetricsLine>(contents[kMetricsLog], folder / kMetricsLog);
-  if (const auto log = contents.find(kEvaluationsLog); log != contents.end()) {
-    record.evaluations_ = parse_log<EvaluationLine>(log->second, folder / kEvaluationsLog);
+  record.steps_ = std::move(parts.steps);
+  record.metrics_ = std::move(parts.metrics);
+  record.evaluations_ = std::move(parts.evaluations);
+  record.outside_ = std::move(parts.outside);
+  record.timings_ = std::move(parts.timings);
+  for (std::size_t i = 0; i < parts.checkpoints.size(); ++i) {
+    const CheckpointEntry& entry = parts.checkpoints[i].entry;
+    const bool replaced = i + 1 < parts.checkpoints.size() && parts.checkpoints[i + 1].entry.step == entry.step;
+    if (manifest.files.contains(entry.file) && !replaced)
+      record.checkpoints_.push_back(entry);  // else removed as too old
   }
-  record.timings_ = parse_log<TimingLine>(contents[kTimingsLog], folder / kTimingsLog);
-  for (const CheckpointLine& line : parse_log<CheckpointLine>(contents[kCheckpointsLog], folder / kCheckpointsLog)) {
-    if (manifest.files.contains(line.entry.file)) record.checkpoints_.push_back(line.entry);  // else removed as too old
-  }
-  for (std::size_t i = 0; i < record.steps_.size(); ++i) {
-    if (record.steps_[i].step != static_cast<std::int64_t>(i + 1)) {
-      throw UserError(fmt::format("{}:{}", (folder / kStepsLog).string(), i + 1), "damaged: its steps are out of order",
-                      kRestore);
-    }
-  }
-  if (state.state != "finished" || state.id != manifest.run ||
-      state.steps != static_cast<std::int64_t>(record.steps_.size())) {
-    throw UserError((folder / kStateFile).string(), "damaged: state, manifest and log disagree", kRestore);
-  }
-  record.summary_ = {
-      state.id, state.name, RunState::finished, state.contract, state.created, state.steps, state.weights, {}, ""};
+  const StateFile& state = parts.state;
+  record.summary_ = {state.id,
+                     state.name,
+                     RunState::finished,
+                     state.contract,
+                     state.created,
+                     state.steps,
+                     state.weights,
+                     state.weights_sha256,
+                     {},
+                     ""};
   record.summary_.metrics = last_of_each_set(record.metrics_);
   record.files_ = static_cast<std::int64_t>(manifest.files.size()) + 1;
   record.bytes_ = manifest_text.size();

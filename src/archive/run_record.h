@@ -2,8 +2,10 @@
 //
 // open() reads every file once, checks size and SHA-256 against the manifest, the manifest against its own
 // digest, and the folder for files that do not belong; contents are parsed from the bytes that were checked.
-// A record with any bit altered, a file missing or added, or not sealed at all never becomes an object:
-// UserError names the file and what is wrong with it. Immutable; thread-safe.
+// A record with any bit altered, a file missing or added, with parts that contradict each other (record_rules.h), or
+// not sealed at all never becomes an object: UserError names the file and what is wrong with it. That it was sealed
+// says nothing of who sealed it: a sound record is a claim until isobit verify has computed it again. Immutable;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +21,17 @@ namespace isobit::archive {
 
 class RunRecord {
  public:
-  [[nodiscard]] static RunRecord open(const std::filesystem::path& folder);
+  // Contents::but_checkpoints: of checkpoints only the size is looked at, not the content, as for a list of runs.
+  enum class Contents { all, but_checkpoints };
+  [[nodiscard]] static RunRecord open(const std::filesystem::path& folder, Contents read = Contents::all);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] const RunSummary& summary() const { return summary_; }
   [[nodiscard]] const std::string& contract() const { return summary_.contract; }
   [[nodiscard]] const std::string& weights() const { return summary_.weights; }
+  [[nodiscard]] const std::string& weights_sha256() const { return summary_.weights_sha256; }
+  // Whether it is a Python program's.
+  [[nodiscard]] bool is_script() const { return script_; }
 
   [[nodiscard]] const std::string& experiment() const { return experiment_; }    // TOML
   [[nodiscard]] const std::string& environment() const { return environment_; }  // JSON, of the first start
@@ -34,6 +41,8 @@ class RunRecord {
   [[nodiscard]] const std::vector<MetricsLine>& metrics() const { return metrics_; }
   // Of a Python program; nothing where the record has no such log.
   [[nodiscard]] const std::optional<std::vector<EvaluationLine>>& evaluations() const { return evaluations_; }
+  // Nothing where the record has no such log, as in those of isobit 0.1: then it is not known what ran outside.
+  [[nodiscard]] const std::optional<std::vector<OutsideLine>>& outside() const { return outside_; }
   [[nodiscard]] const std::vector<TimingLine>& timings() const { return timings_; }
   [[nodiscard]] const std::vector<CheckpointEntry>& checkpoints() const { return checkpoints_; }
   // Read and checked again.
@@ -49,8 +58,10 @@ class RunRecord {
   std::vector<StepLine> steps_;
   std::vector<MetricsLine> metrics_;
   std::optional<std::vector<EvaluationLine>> evaluations_;
+  std::optional<std::vector<OutsideLine>> outside_;
   std::vector<TimingLine> timings_;
   std::vector<CheckpointEntry> checkpoints_;
+  bool script_ = false;
   std::int64_t files_ = 0;
   std::uint64_t bytes_ = 0;
 };

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "archive/json_text.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
@@ -19,10 +22,11 @@ using Json = nlohmann::ordered_json;
 std::string format_state(const StateFile& state) {
   Json inputs = Json::object();
   for (const auto& [path, digest] : state.inputs) inputs[path] = {{"size", digest.size}, {"sha256", digest.sha256}};
-  const Json object{
-      {"format", kFormat},        {"id", state.id},       {"name", state.name},   {"contract", state.contract},
-      {"created", state.created}, {"state", state.state}, {"steps", state.steps}, {"weights", state.weights},
-      {"reason", state.reason},   {"inputs", inputs}};
+  Json object{{"format", kFormat},        {"id", state.id},       {"name", state.name},   {"contract", state.contract},
+              {"created", state.created}, {"state", state.state}, {"steps", state.steps}, {"weights", state.weights}};
+  if (!state.weights_sha256.empty()) object["weights_sha256"] = state.weights_sha256;
+  object["reason"] = state.reason;
+  object["inputs"] = inputs;
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -30,11 +34,14 @@ StateFile parse_state(const std::string& text, const std::string& place) {
   StateFile state;
   std::string format;
   try {
-    const Json object = Json::parse(text);
+    const Json object = parse_json(text);
     format = object.at("format").get<std::string>();
-    state = {object.at("id"),      object.at("name"),   object.at("contract"),
-             object.at("created"), object.at("state"),  object.at("steps"),
-             object.at("weights"), object.at("reason"), {}};
+    state = {object.at("id"),       object.at("name"),
+             object.at("contract"), object.at("created"),
+             object.at("state"),    object.at("steps"),
+             object.at("weights"),  "",
+             object.at("reason"),   {}};
+    if (object.contains("weights_sha256")) state.weights_sha256 = object.at("weights_sha256").get<std::string>();
     for (const auto& [path, digest] : object.at("inputs").items()) {
       state.inputs[path] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
     }
@@ -45,7 +52,17 @@ StateFile parse_state(const std::string& text, const std::string& place) {
     throw UserError(place, fmt::format("has format '{}', this program reads '{}'", format, kFormat),
                     "use the isobit that wrote it");
   }
+  if (format_state(state) != text) {
+    throw UserError(place, "damaged: not as isobit writes it", "restore the run's folder from a copy");
+  }
   return state;
+}
+
+bool is_run_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return (c < 128 && std::isalnum(c) != 0) || c == '-' || c == '_' || c == '.';
+         });
 }
 
 std::string utc_now() {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "archive/sha256.h"
 
@@ -18,15 +19,18 @@ inline constexpr const char* kCheckpointFolder = "checkpoints";
 
 struct StateFile {
   std::string id, name, contract, created;
-  std::string state = "running";  // running, failed, finished: what its writer last said
-  std::int64_t steps = 0;         // when this was written
-  std::string weights, reason;
-  std::map<std::string, FileDigest> inputs;  // experiment.toml, data.json, environment.json, environment-2.json, ...
+  std::string state = "running";                // running, failed, finished: what its writer last said
+  std::int64_t steps = 0;                       // when this was written
+  std::string weights, weights_sha256, reason;  // the second "" in records of isobit 0.1
+  std::map<std::string, FileDigest> inputs;     // experiment.toml, data.json, environment.json, environment-2.json, ...
 };
 
 [[nodiscard]] std::string format_state(const StateFile& state);
-// UserError naming `place`.
+// UserError naming `place`, also for a text that format_state would not write.
 [[nodiscard]] StateFile parse_state(const std::string& text, const std::string& place);
+
+// 1 to 64 of A-Z a-z 0-9 - _ . and no dot first.
+[[nodiscard]] bool is_run_name(std::string_view name);
 
 // "2026-11-21T04:58:35.123456Z"
 [[nodiscard]] std::string utc_now();

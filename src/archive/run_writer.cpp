@@ -56,7 +56,7 @@ void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std:
   impl_->run.write_checkpoint(".safetensors", pieces, keep);
 }
 
-void RunWriter::finish(const std::string& weights) { impl_->run.finish(weights); }
+void RunWriter::finish(const std::string& weights, const std::string& sha256) { impl_->run.finish(weights, sha256); }
 void RunWriter::fail(const std::string& reason) noexcept { impl_->run.fail(reason); }
 
 }  // namespace isobit::archive

@@ -60,8 +60,9 @@ class RunWriter {
   // newest `keep` checkpoints (0: all).
   void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep = 0);
 
-  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>".
-  void finish(const std::string& weights);
+  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>", `sha256` that of the same
+  // weights (weights_digest.h).
+  void finish(const std::string& weights, const std::string& sha256 = "");
   // Notes why the run ended early; never throws (the reason may be a full disk).
   void fail(const std::string& reason) noexcept;
 

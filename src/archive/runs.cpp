@@ -12,6 +12,7 @@
 #include "archive/manifest.h"
 #include "archive/run_index.h"
 #include "archive/run_lock.h"
+#include "archive/run_record.h"
 #include "archive/run_state.h"
 #include "archive/suggest.h"
 #include "archive/user_error.h"
@@ -35,17 +36,6 @@ std::string stamp_of(const fs::path& run) {
   return stamp;
 }
 
-// What the manifest says of sizes, without reading the files. "" or what is wrong.
-std::string check_sizes(const fs::path& run, const Manifest& manifest) {
-  for (const auto& [path, digest] : manifest.files) {
-    std::error_code error;
-    const auto size = fs::file_size(run / path, error);
-    if (error) return path + " is missing";
-    if (size != digest.size) return fmt::format("{} has {} bytes, the record says {}", path, size, digest.size);
-  }
-  return "";
-}
-
 std::int64_t last_step(const fs::path& run) {
   const std::string log = read_file(run / kStepsLog);
   const auto end = log.rfind('\n');
@@ -63,19 +53,14 @@ RunSummary read_summary(const fs::path& run) {
   try {
     const std::string text = read_file(run / kStateFile);
     const StateFile state = parse_state(text, kStateFile);
-    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", {}, ""};
+    summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", "",
+               {},         ""};
     const std::string metrics = read_file(run / kMetricsLog);
     summary.metrics = last_of_each_set(parse_unfinished_log<MetricsLine>(metrics));
     if (fs::exists(run / kManifest)) {
-      const Manifest manifest = parse_manifest(read_file(run / kManifest), kManifest);
-      std::string wrong = check_sizes(run, manifest);
-      const auto digest = manifest.files.find(kStateFile);
-      if (wrong.empty() && (digest == manifest.files.end() || digest->second.sha256 != sha256(text))) {
-        wrong = "state.json is not what was recorded";
-      }
-      summary.state = wrong.empty() ? RunState::finished : RunState::damaged;
-      summary.note = wrong;
-      if (wrong.empty()) summary.weights = state.weights;
+      const std::string id = summary.id;
+      summary = RunRecord::open(run, RunRecord::Contents::but_checkpoints).summary();
+      summary.id = id;
       return summary;
     }
     summary.steps = last_step(run);
@@ -87,7 +72,10 @@ RunSummary read_summary(const fs::path& run) {
     }
   } catch (const UserError& error) {
     summary.state = RunState::damaged;
-    summary.note = fs::path(error.place()).filename().string() + ": " + error.problem();
+    summary.metrics.clear();  // what cannot be trusted is not shown
+    const std::string problem = error.problem();
+    summary.note = fs::path(error.place()).filename().string() + ": " +
+                   problem.substr(problem.starts_with("damaged: ") ? std::string_view("damaged: ").size() : 0);
   } catch (const std::exception& error) {  // of the file system
     summary.state = RunState::damaged;
     summary.note = error.what();

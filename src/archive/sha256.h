@@ -33,6 +33,11 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256(std::string_view text);
 
+// Whether the text is so many lower-case hexadecimal digits.
+[[nodiscard]] inline bool is_hex(std::string_view text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 struct FileDigest {
   std::uint64_t size = 0;
   std::string sha256;

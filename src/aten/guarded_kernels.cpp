@@ -187,7 +187,7 @@ void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) { refuse(full
 
 void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
   refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) + " tensors",
-         "use dense CPU tensors, or run this part outside isobit");
+         "use dense CPU tensors, or run this part outside isobit (with isobit.disabled():)");
 }
 
 void refuse_device(const OperatorHandle& op, DispatchKeySet, Stack*) {

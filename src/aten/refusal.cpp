@@ -78,7 +78,7 @@ void refuse(std::string_view op, std::string_view reason, std::string_view remed
   message.append("\n  do     ");
   if (remedy.empty()) {
     message.append("use a certified operator (").append(ops_command()).append(" --search ").append(search_word(op));
-    message.append("), or run this part outside isobit");
+    message.append("), or run this part outside isobit (with isobit.disabled():)");
   } else {
     message.append(remedy);
   }

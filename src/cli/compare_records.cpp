@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "archive/checkpoint_compare.h"
 #include "archive/log_lines.h"
 
 namespace isobit::cli {
@@ -38,6 +40,29 @@ std::string line_of(const Line& line) {
   return text.substr(0, text.size() - 1);
 }
 
+// The files of checkpoints that both still have. An exported record may have none.
+std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, Comparison& so_far) {
+  for (const archive::CheckpointEntry& before : a.checkpoints()) {
+    const auto now = std::find_if(b.checkpoints().begin(), b.checkpoints().end(),
+                                  [&](const archive::CheckpointEntry& entry) { return entry.step == before.step; });
+    if (now == b.checkpoints().end()) return Difference{before.step, "checkpoint", "present", "nothing"};
+    ++so_far.checkpoints;
+    const std::string part = archive::different_part(a.folder() / before.file, b.folder() / now->file);
+    if (!part.empty()) return Difference{before.step, fmt::format("checkpoint ({})", part), before.sha256, now->sha256};
+  }
+  return {};
+}
+
+std::optional<Difference> different_outside(const RunRecord& a, const RunRecord& b, std::int64_t last) {
+  if (!a.outside()) return {};  // records of isobit 0.1 do not know
+  const auto &before = *a.outside(), &now = *b.outside();
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (auto d = difference_at(before[i].after + 1, "what ran outside isobit", line_of(before[i]), line_of(now[i])))
+      return d;
+  }
+  return different_count(last, "stretches outside isobit", before.size(), now.size());
+}
+
 std::optional<Difference> different_evaluation(const RunRecord& a, const RunRecord& b, std::int64_t last) {
   if (!a.evaluations() || !b.evaluations()) return {};  // records of earlier versions have none
   const auto &before = *a.evaluations(), &now = *b.evaluations();
@@ -48,9 +73,8 @@ std::optional<Difference> different_evaluation(const RunRecord& a, const RunReco
   return different_count(last, "evaluations", before.size(), now.size());
 }
 
-}  // namespace
-
-std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b) {
+std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, Comparison& so_far) {
+  if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
   const std::size_t steps = std::min(a.steps().size(), b.steps().size());
   for (std::size_t i = 0; i < steps; ++i) {
     if (auto d = different_step(a.steps()[i], b.steps()[i])) return d;
@@ -64,7 +88,39 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
   }
   if (auto d = different_count(last, "metrics", a.metrics().size(), b.metrics().size())) return d;
   if (auto d = different_evaluation(a, b, last)) return d;
-  return difference_at(last, "weights", a.weights(), b.weights());
+  if (auto d = different_outside(a, b, last)) return d;
+  if (auto d = different_checkpoint(a, b, so_far)) return d;
+  if (auto d = difference_at(last, "weights", a.weights(), b.weights())) return d;
+  if (a.weights_sha256().empty()) return {};  // records of isobit 0.1
+  return difference_at(last, "SHA-256 of the final weights", a.weights_sha256(), b.weights_sha256());
+}
+
+}  // namespace
+
+Comparison compare_records(const RunRecord& recorded, const RunRecord& recomputed) {
+  Comparison result;
+  result.difference = first_difference(recorded, recomputed, result);
+  if (!recorded.outside() && recorded.is_script())
+    result.not_compared.emplace_back("what ran outside isobit (version 0.1 did not record it)");
+  if (recorded.weights_sha256().empty()) result.not_compared.emplace_back("the SHA-256 of the weights (there is none)");
+  return result;
+}
+
+train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed) {
+  Comparison comparison = compare_records(recorded, recomputed);
+  train::Verdict verdict;
+  verdict.difference = std::move(comparison.difference);
+  verdict.first = 1;
+  verdict.last = static_cast<std::int64_t>(recorded.steps().size());
+  verdict.whole = true;
+  verdict.checkpoints = comparison.checkpoints;
+  verdict.not_recomputed = std::move(comparison.not_compared);
+  if (recorded.outside()) verdict.outside = *recorded.outside();
+  if (!verdict.difference) {
+    verdict.weights = recomputed.weights();
+    verdict.weights_sha256 = recomputed.weights_sha256();
+  }
+  return verdict;
 }
 
 }  // namespace isobit::cli

@@ -12,6 +12,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/signature.h"
 #include "cli/summary_text.h"
 
 namespace isobit::cli {
@@ -20,34 +21,25 @@ namespace {
 using archive::UserError;
 
 struct Options {
-  std::string run, runs, out;
+  std::string run, runs, out, sign;
   std::vector<std::string> allow;
   bool with_weights = false, redact = false, yes = false, json = false;
 };
 
 std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
-// Without what a terminal would obey.
-std::string harmless(const std::string& text) {
-  std::string result = text;
-  for (char& c : result) {
-    const auto code = static_cast<unsigned char>(c);
-    if ((code < ' ' && c != '\n' && c != '\t') || code == 127) c = '?';
-  }
-  return result;
-}
-
 void show_patch(const archive::ExportPlan& plan, bool whole) {
-  if (whole) fmt::print(stderr, "{}\n", harmless(plan.texts.at(archive::kPatchFile)));
+  if (whole) fmt::print(stderr, "{}\n", archive::printable_lines(plan.texts.at(archive::kPatchFile)));
   fmt::print(stderr, "uncommitted changes that the export will contain ({}):\n", archive::kPatchFile);
   for (const archive::PatchedFile& file : plan.patch) {
     if (file.binary) {
-      fmt::print(stderr, "  {}: binary\n", harmless(file.path));
+      fmt::print(stderr, "  {}: binary\n", archive::printable(file.path));
     } else {
-      fmt::print(stderr, "  {}: +{} -{}\n", harmless(file.path), file.added, file.removed);
+      fmt::print(stderr, "  {}: +{} -{}\n", archive::printable(file.path), file.added, file.removed);
     }
   }
-  if (plan.patch.empty()) fmt::print(stderr, "  {}\n", harmless(plan.texts.at(archive::kPatchFile).substr(0, 200)));
+  if (plan.patch.empty())
+    fmt::print(stderr, "  {}\n", archive::printable_lines(plan.texts.at(archive::kPatchFile).substr(0, 200)));
 }
 
 // Whether the uncommitted changes may go out.
@@ -77,9 +69,11 @@ void tell(const archive::ExportPlan& plan) {
   }
 }
 
-void print_json(const archive::ExportPlan& plan, const std::string& file, const archive::FileDigest& written) {
-  Json object{{"run", plan.run}, {"file", nullptr}, {"size", nullptr}, {"sha256", nullptr}};
+void print_json(const archive::ExportPlan& plan, const std::string& file, const archive::FileDigest& written,
+                const std::string& signature) {
+  Json object{{"run", plan.run}, {"file", nullptr}, {"size", nullptr}, {"sha256", nullptr}, {"signature", nullptr}};
   if (!written.sha256.empty()) object["file"] = file, object["size"] = written.size, object["sha256"] = written.sha256;
+  if (!signature.empty()) object["signature"] = signature;
   for (const char* list : {"left_out", "changed", "patch", "findings"}) object[list] = Json::array();
   for (const auto& [path, digest] : plan.left_out) object["left_out"].push_back(path);
   for (const auto& [path, changes] : plan.changed) object["changed"].push_back({{"path", path}, {"changes", changes}});
@@ -88,18 +82,19 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
         {{"path", patched.path}, {"added", patched.added}, {"removed", patched.removed}, {"binary", patched.binary}});
   for (const archive::Finding& finding : plan.findings)
     object["findings"].push_back({{"place", finding.place}, {"what", finding.what}});
-  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json_line(object);
 }
 
 [[noreturn]] void refuse(const archive::ExportPlan& plan, const Options& options) {
-  if (options.json) print_json(plan, "", {});
+  if (options.json) print_json(plan, "", {}, "");
   for (const archive::Finding& finding : plan.findings)
-    fmt::print(stderr, "{}: looks like {}\n", harmless(finding.place), harmless(finding.what));
+    fmt::print(stderr, "{}: looks like {}\n", archive::printable(finding.place), archive::printable(finding.what));
   throw UserError(plan.run, plural(plan.findings.size(), "possible secret") + "; nothing written",
                   "--redact removes them; --allow TEXT accepts lines that contain TEXT");
 }
 
 int run(const Options& options) {
+  if (!options.sign.empty()) require_can_sign(options.sign);
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
   const archive::RunRecord record = archive::RunRecord::open(folder);
   const char* home = std::getenv("HOME");
@@ -112,12 +107,14 @@ int run(const Options& options) {
   }
   const std::string file = options.out.empty() ? plan.run + ".tar" : options.out;
   const archive::FileDigest written = archive::write_export(plan, file);
+  const std::string signature = options.sign.empty() ? "" : sign_file(file, options.sign);
   tell(plan);
   if (options.json) {
-    print_json(plan, file, written);
+    print_json(plan, file, written, signature);
   } else {
     fmt::print("{}: {}, {} bytes, sha256 {}\n", file, plural(plan.texts.size() + plan.files.size() + 1, "file"),
                written.size, written.sha256);
+    if (!signature.empty()) fmt::print("{}: signature\n", signature);
   }
   return 0;
 }
@@ -132,16 +129,19 @@ Action declare(OptionSet& app) {
   app.add("--allow", options->allow, "Accept lines that contain TEXT: they hold no secret (repeatable)")
       .type("TEXT")
       .repeatable();
+  app.add("--sign", options->sign, "Sign the file with this OpenSSH key: who vouches for it (writes FILE.sig)")
+      .type("KEY");
   app.flag("--yes", options->yes, "Export uncommitted changes without asking");
   app.flag("--json", options->json, "One JSON object on stdout (docs/formats/export.md)");
   return [options] { return run(*options); };
 }
 
-const CommandRegistration registration({.name = "export",
-                                        .summary = "Write a finished run to one file that anyone can verify",
-                                        .example = "isobit export last --out run.tar\n  isobit verify run.tar",
-                                        .rank = 25,
-                                        .declare = declare});
+const CommandRegistration registration(
+    {.name = "export",
+     .summary = "Write a finished run to one file that anyone can verify",
+     .example = "isobit export last --out run.tar --sign ~/.ssh/id_ed25519\n  isobit verify run.tar --signers signers",
+     .rank = 25,
+     .declare = declare});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -29,9 +29,9 @@ void print_table(const std::vector<archive::RunSummary>& runs) {
   for (const archive::RunSummary& run : runs) width = std::max(width, run.id.size());
   fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", "id", width, "state", "steps", "weights", "test");
   for (const archive::RunSummary& run : runs) {
-    fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", run.id, width, archive::to_string(run.state), run.steps,
-               run.weights.empty() ? "-" : run.weights, last_test(run));
-    if (!run.note.empty()) fmt::print("{:<{}}  {}\n", "", width, run.note);
+    fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", archive::printable(run.id), width, archive::to_string(run.state),
+               run.steps, run.weights.empty() ? "-" : archive::printable(run.weights), last_test(run));
+    if (!run.note.empty()) fmt::print("{:<{}}  {}\n", "", width, archive::printable(run.note));
   }
 }
 
@@ -41,7 +41,7 @@ int run(const Options& options) {
   if (options.json) {
     Json list = Json::array();
     for (const archive::RunSummary& summary : runs) list.push_back(summary_json(summary));
-    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json_line(list);
   } else if (runs.empty()) {
     fmt::print(stderr, "no runs in {}\n", archive::runs_folder(options.runs).string());
   } else {

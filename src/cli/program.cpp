@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/printable.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/usage.h"
@@ -83,14 +84,14 @@ int isobit::cli::program(int argc, char** argv) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
   return run(argc, argv);
 } catch (const isobit::archive::UserError& error) {
-  fmt::print(stderr, "isobit: {}\n", error.what());
+  fmt::print(stderr, "isobit: {}\n", isobit::archive::printable(error.what()));
   return 2;
 } catch (const std::bad_alloc&) {
   fmt::print(stderr, "isobit: out of memory (use a smaller batch or grain)\n");
   return 2;
 } catch (const std::exception& error) {
   // Refusals bring their own "isobit: ". Never 1: that code is a verdict.
-  const std::string message = isobit::cli::message_of(error);
+  const std::string message = isobit::archive::printable_lines(isobit::cli::message_of(error));
   fmt::print(stderr, "{}{}\n", message.rfind("isobit: ", 0) == 0 ? "" : "isobit: ", message);
   return 2;
 }

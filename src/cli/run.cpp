@@ -9,6 +9,7 @@
 
 #include "archive/environment.h"
 #include "archive/files.h"
+#include "archive/record_rules.h"
 #include "archive/run_writer.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -16,7 +17,6 @@
 #include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/training_progress.h"
-#include "cli/verify_script.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "train/checkpoint_state.h"
@@ -66,7 +66,7 @@ Session resume(const RunOptions& options) {
         "resume it with the isobit that started it");
   }
   const auto experiment = folder / "experiment.toml";
-  if (std::filesystem::exists(experiment) && is_script(archive::read_file(experiment))) {
+  if (std::filesystem::exists(experiment) && archive::is_script(archive::read_file(experiment))) {
     throw UserError(folder.string(), "is the record of a Python program",
                     "resume it by running the program again with isobit.record(resume=True)");
   }
@@ -110,9 +110,9 @@ class RunListener : public train::Recorder {
 };
 
 void print_result(const Session& session, const RunListener& listener, const char* state, const std::string& weights,
-                  bool json) {
+                  const std::string& sha256, bool json) {
   if (!json) {
-    if (!weights.empty()) fmt::print("weights {}\n", weights);
+    if (!weights.empty()) fmt::print("sha256  {}\nweights {}\n", sha256, weights);
     return;
   }
   nlohmann::ordered_json result;
@@ -122,6 +122,7 @@ void print_result(const Session& session, const RunListener& listener, const cha
   result["state"] = state;
   result["steps"] = session.trainer->steps_done();
   result["weights"] = weights;
+  result["weights_sha256"] = sha256;
   result["metrics"] = listener.metrics();
   result["training_seconds"] = listener.seconds();
   fmt::print("{}\n", result.dump());
@@ -135,18 +136,19 @@ RunOutcome execute(Session& session, bool json) {
   try {
     if (train::execute(*session.trainer, session.trainer->timetable().steps(), listener, stop.flag()) ==
         train::Outcome::interrupted) {
-      print_result(session, listener, "interrupted", "", json);
+      print_result(session, listener, "interrupted", "", "", json);
       fmt::print(stderr, "isobit: interrupted after step {}; resume with: isobit run --resume {}\n",
                  session.trainer->steps_done(), session.writer->folder().string());
       return {kInterruptedExit, folder, ""};
     }
     const std::string weights = train::weights_name(session.trainer->weights_fingerprint());
-    session.writer->finish(weights);
-    print_result(session, listener, "finished", weights, json);
+    const std::string sha256 = train::weights_sha256(*session.trainer);
+    session.writer->finish(weights, sha256);
+    print_result(session, listener, "finished", weights, sha256, json);
     return {0, folder, weights};
   } catch (const train::NotFinite& error) {
     session.writer->fail(error.what());
-    print_result(session, listener, "failed", "", json);
+    print_result(session, listener, "failed", "", "", json);
     fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or check the data; the step changed nothing)\n",
                session.writer->folder().string(), error.what());
     return {1, folder, ""};

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -26,8 +27,11 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 Json parsed(const std::string& text) {
-  const Json value = Json::parse(text, nullptr, false);
-  return value.is_discarded() ? Json(nullptr) : value;
+  try {
+    return archive::parse_json(text);
+  } catch (const std::exception&) {  // the record is damaged, which is said elsewhere
+    return nullptr;
+  }
 }
 
 void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
@@ -37,22 +41,24 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   object["experiment"] = text_of(folder / "experiment.toml");
   object["environment"] = parsed(text_of(folder / "environment.json"));
   object["data"] = parsed(text_of(folder / "data.json"));
-  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+  object["claimed"] = {"id", "created", "environment"};
+  print_json_line(object);
 }
 
 void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
-  fmt::print("run      {}\n", summary.id);
-  fmt::print("path     {}\n", folder.string());
+  fmt::print("run      {}\n", archive::printable(summary.id));
+  fmt::print("path     {}\n", archive::printable(folder.string()));
   fmt::print("state    {}{}\n", archive::to_string(summary.state),
-             summary.note.empty() ? "" : " (" + summary.note + ")");
+             summary.note.empty() ? "" : " (" + archive::printable(summary.note) + ")");
   fmt::print("record   {}\n", record);
-  fmt::print("created  {}\n", summary.created);
+  fmt::print("created  {}  (claimed)\n", archive::printable(summary.created));
   fmt::print("steps    {}\n", summary.steps);
   for (const archive::MetricsLine& line : summary.metrics) {
     fmt::print("{:<8} {}  (epoch {}, step {})\n", line.set, metrics_text(line), line.epoch, line.step);
   }
-  if (!summary.weights.empty()) fmt::print("weights  {}\n", summary.weights);
-  fmt::print("\n{}", text_of(folder / "experiment.toml"));
+  if (!summary.weights.empty()) fmt::print("weights  {}\n", archive::printable(summary.weights));
+  if (!summary.weights_sha256.empty()) fmt::print("sha256   {}\n", archive::printable(summary.weights_sha256));
+  fmt::print("\n{}", archive::printable_lines(text_of(folder / "experiment.toml")));
 }
 
 int run(const Options& options) {

@@ -7,11 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "archive/printable.h"
 #include "archive/record_types.h"
 
 namespace isobit::cli {
 
 using Json = nlohmann::ordered_json;
+
+// With every character beyond ASCII escaped: it may come from a file that somebody else wrote.
+inline void print_json_line(const Json& object) {
+  fmt::print("{}\n", object.dump(2, ' ', true, Json::error_handler_t::replace));
+}
 
 // JSON has no infinities and no NaN: these are texts, as in the record.
 [[nodiscard]] inline Json number_json(double value) {
@@ -30,16 +36,19 @@ using Json = nlohmann::ordered_json;
   return sets;
 }
 
-// `weights` is null where the run has none yet.
+// `weights` is null where the run has none yet. `claimed` names the keys that isobit verify cannot recompute
+// (docs/formats/run.md).
 [[nodiscard]] inline Json summary_json(const archive::RunSummary& summary) {
   Json object{{"id", summary.id},
               {"name", summary.name},
               {"state", archive::to_string(summary.state)},
               {"steps", summary.steps},
               {"weights", summary.weights.empty() ? Json(nullptr) : Json(summary.weights)},
+              {"weights_sha256", summary.weights_sha256.empty() ? Json(nullptr) : Json(summary.weights_sha256)},
               {"metrics", metrics_json(summary.metrics)},
               {"contract", summary.contract},
-              {"created", summary.created}};
+              {"created", summary.created},
+              {"claimed", {"id", "created"}}};
   if (!summary.note.empty()) object["note"] = summary.note;
   return object;
 }
@@ -48,7 +57,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] inline std::string metrics_text(const archive::MetricsLine& line) {
   std::string text;
   for (const auto& [name, value] : line.values)
-    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, value);
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", archive::printable(name), value);
   return text;
 }
 

@@ -2,17 +2,20 @@
 #include "cli/verify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
+#include "cli/signature.h"
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
 #include "cli/verify_script.h"
@@ -31,6 +34,7 @@ void show(void* context, const train::StepReport& report, std::int64_t last) {
 struct Judgement {
   std::string folder;                     // "" until the run is found
   std::string recorded_weights;           // "" until the record is read
+  std::string signer;                     // who signed the exported file; "" where nobody was asked for
   std::string settings;                   // of a Python program: how it was executed again
   std::optional<train::Verdict> verdict;  // nothing: an error came first
 };
@@ -49,15 +53,22 @@ std::filesystem::path find_or_unpack(const VerifyOptions& options,
   return archive::import_run(options.run, temporary->path());
 }
 
+std::string signer(const VerifyOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(options.run, ignored)) return signer_of(options.run, options.signers);
+  throw archive::UserError("--signers", "is only for exported files", "name a file written by isobit export --sign");
+}
+
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
   std::unique_ptr<archive::TemporaryFolder> temporary;
   const auto folder = find_or_unpack(options, temporary);
   so_far.folder = temporary ? options.run : folder.string();
+  if (!options.signers.empty()) so_far.signer = signer(options);
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
-  if (is_script(record.experiment())) {
+  if (record.is_script()) {
     ScriptVerdict judged = verify_script(record, options, so_far.folder);
     so_far.verdict = std::move(judged.verdict);
     so_far.settings = std::move(judged.settings);
@@ -85,11 +96,30 @@ std::string sentence(const Judgement& judgement) {
   if (verdict.interrupted) return fmt::format("interrupted; no verdict on {}", judgement.folder);
   if (verdict.difference) {
     const train::Difference& d = *verdict.difference;
-    return fmt::format("different at step {}: {} recorded {}, recomputed {}", d.step, d.what, d.recorded, d.recomputed);
+    return archive::printable(
+        fmt::format("different at step {}: {} recorded {}, recomputed {}", d.step, d.what, d.recorded, d.recomputed));
   }
-  const std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
-  if (verdict.whole) return fmt::format("identical: {} steps, weights {}{}", verdict.last, verdict.weights, settings);
-  return fmt::format("identical in steps {}..{}", verdict.first, verdict.last);
+  std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
+  if (!judgement.signer.empty()) settings += archive::printable("; signed by " + judgement.signer);
+  std::string but;
+  for (const archive::OutsideLine& stretch : verdict.outside) but += ", but " + archive::describe(stretch);
+  but = archive::printable(but);
+  if (verdict.whole) {
+    return fmt::format("identical{}: {} steps, weights {}, sha256 {}{}", but, verdict.last, verdict.weights,
+                       verdict.weights_sha256, settings);
+  }
+  const std::string start =
+      verdict.start == 0 ? "" : fmt::format(", from the recorded checkpoint of step {}", verdict.start);
+  return fmt::format("identical in steps {}..{}{}{}{}", verdict.first, verdict.last, start, but, settings);
+}
+
+// Of what nothing was compared with: whoever recorded the run may have written there what he liked.
+std::vector<std::string> not_recomputed(const train::Verdict& verdict) {
+  std::vector<std::string> parts = {"id and date of the run", "times", "machine"};
+  if (!verdict.whole) parts.push_back(fmt::format("all other steps than {}..{}", verdict.first, verdict.last));
+  if (verdict.start != 0) parts.push_back(fmt::format("the checkpoint of step {}", verdict.start));
+  parts.insert(parts.end(), verdict.not_recomputed.begin(), verdict.not_recomputed.end());
+  return parts;
 }
 
 bool judged(const Judgement& judgement) { return judgement.verdict && !judgement.verdict->interrupted; }
@@ -104,6 +134,11 @@ void print_json(const Judgement& judgement, const std::string& message) {
               {"whole", nullptr},
               {"weights", nullptr},
               {"recorded_weights", text(judgement.recorded_weights)},
+              {"signer", text(judgement.signer)},
+              {"weights_sha256", nullptr},
+              {"start", nullptr},
+              {"outside", nullptr},
+              {"not_recomputed", nullptr},
               {"difference", nullptr},
               {"message", message}};
   if (judged(judgement)) {
@@ -113,12 +148,20 @@ void print_json(const Judgement& judgement, const std::string& message) {
     object["to"] = verdict.last;
     object["whole"] = verdict.whole;
     object["weights"] = text(verdict.weights);
+    object["weights_sha256"] = text(verdict.weights_sha256);
+    object["start"] = verdict.start;
+    object["outside"] = Json::array();
+    for (const archive::OutsideLine& line : verdict.outside) {
+      object["outside"].push_back(
+          {{"after", line.after}, {"until", line.until}, {"place", line.place}, {"call", line.call}});
+    }
+    object["not_recomputed"] = not_recomputed(verdict);
     if (const auto& d = verdict.difference) {
       object["difference"] = {
           {"step", d->step}, {"what", d->what}, {"recorded", d->recorded}, {"recomputed", d->recomputed}};
     }
   }
-  fmt::print("{}\n", object.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json_line(object);
 }
 
 }  // namespace
@@ -137,7 +180,12 @@ int verify(const VerifyOptions& options) {
     fmt::print(stderr, "isobit: {}\n", message);
     return kInterruptedExit;
   }
-  if (!options.json) fmt::print("{}\n", message);
+  if (!options.json) {
+    fmt::print("{}\n", message);
+    if (!judgement.verdict->difference)
+      fmt::print("not recomputed: {}\n",
+                 archive::printable(fmt::format("{}", fmt::join(not_recomputed(*judgement.verdict), ", "))));
+  }
   return judgement.verdict->difference ? 1 : 0;
 }
 
@@ -156,6 +204,8 @@ Action declare(OptionSet& app) {
   app.add("--repository", options->repository,
           "For a Python program: the folder of its repository and data (default: here)")
       .type("DIR");
+  app.add("--signers", options->signers, "Who may have signed the exported file (OpenSSH's allowed_signers)")
+      .type("FILE");
   app.flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   options->execution.declare(app);
   app.after_dashes(options->arguments, "arguments for a Python program's script instead of the recorded ones");

@@ -10,7 +10,7 @@
 namespace isobit::cli {
 
 struct VerifyOptions {
-  std::string run, runs, data, into;
+  std::string run, runs, data, into, signers;
   std::string repository;              // of a Python program: "" is here
   std::vector<std::string> arguments;  // of a Python program: empty are the recorded ones
   std::int64_t from = 0, to = 0;       // 0: not given

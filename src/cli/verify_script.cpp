@@ -102,13 +102,13 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   }
   const Settings settings = other_settings(record, options.execution);
   const archive::TemporaryFolder work;
-  if (!execute_again(record, options, settings, work.path())) return {{{}, 0, 0, "", false, true}, settings.text()};
+  if (!execute_again(record, options, settings, work.path())) {
+    train::Verdict interrupted;
+    interrupted.interrupted = true;
+    return {interrupted, settings.text()};
+  }
   const RunRecord second = second_record(work.path() / "runs");
-  ScriptVerdict result{
-      {first_difference(record, second), 1, static_cast<std::int64_t>(record.steps().size()), "", true, false},
-      settings.text()};
-  if (!result.verdict.difference) result.verdict.weights = second.weights();
-  return result;
+  return {verdict_of(record, second), settings.text()};
 }
 
 }  // namespace isobit::cli

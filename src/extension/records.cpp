@@ -6,12 +6,14 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/run_folder.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "archive/weights_digest.h"
 
 struct isobit_record {
   isobit::archive::RunFolder run;
@@ -110,6 +112,13 @@ const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std:
   });
 }
 
+const char* isobit_record_outside(isobit_record* record, std::int64_t after, std::int64_t until, const char* where,
+                                  const char* call) {
+  return reported([=] {
+    record->run.append(archive::kOutsideLog, format_line(archive::OutsideLine{after, until, where, call}));
+  });
+}
+
 const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
                                      const char* batches) {
   return reported([=] {
@@ -128,13 +137,31 @@ const char* isobit_record_replace(isobit_record* record, const char* name, const
   return reported([=] { record->run.replace(name, text_of(content, size)); });
 }
 
-const char* isobit_record_finish(isobit_record* record, const char* weights) {
-  return reported([=] { record->run.finish(weights); });
+const char* isobit_record_finish(isobit_record* record, const char* weights, const char* sha256) {
+  return reported([=] { record->run.finish(weights, sha256); });
 }
 
 void isobit_record_fail(isobit_record* record, const char* reason) { record->run.fail(reason); }
 
 void isobit_record_close(isobit_record* record) { delete record; }
+
+const char* isobit_record_weights_sha256(const char* const* names, const char* const* dtypes,
+                                         const std::int64_t* dimensions, const std::int64_t* extents,
+                                         const void* const* elements, const std::int64_t* sizes, std::int64_t count,
+                                         char* hex) {
+  return reported([=] {
+    std::vector<archive::TensorView> tensors;
+    const std::int64_t* extent = extents;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::span data(static_cast<const std::byte*>(elements[i]), static_cast<std::size_t>(sizes[i]));
+      tensors.push_back({names[i], dtypes[i], {extent, extent + dimensions[i]}, data});
+      extent += dimensions[i];
+    }
+    const std::string digest = archive::weights_sha256(tensors);
+    digest.copy(hex, digest.size());
+    hex[digest.size()] = 0;
+  });
+}
 
 const char* isobit_record_find(const char* runs, const char* word, const char** folder) {
   return reported([=] {

@@ -36,16 +36,28 @@ const char* isobit_record_step(isobit_record* record, std::int64_t step, std::in
                                const char* batch, const char* weights, const char* optimizer);
 const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
                                   const char* const* names, const double* values, std::int64_t count);
+// A stretch in which the switch was off (archive::OutsideLine).
+const char* isobit_record_outside(isobit_record* record, std::int64_t after, std::int64_t until, const char* place,
+                                  const char* call);
 const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
                                      const char* batches);
 
 // checkpoints/step-<N>.pt after the step last recorded; the one before it goes.
 const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size);
 const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size);
-const char* isobit_record_finish(isobit_record* record, const char* weights);
+// `sha256`: isobit_record_weights_sha256.
+const char* isobit_record_finish(isobit_record* record, const char* weights, const char* sha256);
 void isobit_record_fail(isobit_record* record, const char* reason);
 // Releases the lock; the record stays as it is. Every record is closed once.
 void isobit_record_close(isobit_record* record);
+
+// archive::weights_sha256 of `count` tensors, each contiguous in the CPU's memory: names, dtypes as safetensors spells
+// them, numbers of dimensions, all extents one tensor after the other, elements, sizes in bytes. 64 digits and a zero
+// to `hex`.
+const char* isobit_record_weights_sha256(const char* const* names, const char* const* dtypes,
+                                         const std::int64_t* dimensions, const std::int64_t* extents,
+                                         const void* const* elements, const std::int64_t* sizes, std::int64_t count,
+                                         char* hex);
 
 // The folder of the run that `word` means in the archive `runs` ("": $ISOBIT_RUNS, else runs); *folder stays valid
 // until the thread's next call here.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "archive/json_text.h"
 #include "archive/user_error.h"
 
 namespace isobit::train {
@@ -45,6 +46,12 @@ std::vector<archive::TensorView> checkpoint_tensors(const TrainingState& state) 
   return views;
 }
 
+std::vector<archive::TensorView> weight_tensors(const TrainingState& state) {
+  std::vector<archive::TensorView> views;
+  add_views("", state.weights, views);
+  return views;
+}
+
 std::string checkpoint_text(const TrainingState& state, const Timetable& timetable) {
   const StepPlace next = timetable.place(state.steps_done + 1);
   nlohmann::ordered_json json;
@@ -60,7 +67,7 @@ std::string checkpoint_text(const TrainingState& state, const Timetable& timetab
 TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
   TrainingState state;
   try {
-    const auto json = nlohmann::json::parse(checkpoint.state());
+    const auto json = archive::parse_json(checkpoint.state());
     state.steps_done = json.at("steps_done");
     state.sums.loss = std::bit_cast<double>(std::stoull(json.at("epoch_loss_bits").get<std::string>(), nullptr, 16));
     state.sums.correct = json.at("epoch_correct");

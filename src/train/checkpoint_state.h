@@ -18,6 +18,8 @@ namespace isobit::train {
 
 // Views into the state's tensors: valid while they live and do not change.
 [[nodiscard]] std::vector<archive::TensorView> checkpoint_tensors(const TrainingState& state);
+// The weights alone, by their own names.
+[[nodiscard]] std::vector<archive::TensorView> weight_tensors(const TrainingState& state);
 [[nodiscard]] std::string checkpoint_text(const TrainingState& state, const Timetable& timetable);
 
 // Tensors own their memory.

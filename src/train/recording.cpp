@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "archive/weights_digest.h"
 #include "contract/platform.h"
 #include "train/checkpoint_state.h"
 
@@ -38,6 +40,11 @@ std::string weights_name(const kernels::Fingerprint& fingerprint) {
   return fmt::format("{}:{}", contract::kContractVersion, kernels::to_hex(fingerprint));
 }
 
+std::string weights_sha256(const Trainer& trainer) {
+  const TrainingState state = trainer.state();
+  return archive::weights_sha256(weight_tensors(state));
+}
+
 std::string describe_data(const DataSettings& settings) {
   const std::string* names[] = {&settings.train_images, &settings.train_labels, &settings.test_images,
                                 &settings.test_labels};
@@ -55,7 +62,7 @@ void expect_data(const std::string& description, const DataSettings& settings) {
   const std::string now = describe_data(settings);
   if (now == description) return;
   const auto paths = data_files(settings);
-  const auto recorded = nlohmann::json::parse(description, nullptr, false), found = nlohmann::json::parse(now);
+  const auto recorded = archive::parse_json(description), found = archive::parse_json(now);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     try {
       if (recorded.at("files").at(i) == found.at("files").at(i)) continue;

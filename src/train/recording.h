@@ -19,6 +19,9 @@ namespace isobit::train {
 // "isobit-0.1:<32 hex>"
 [[nodiscard]] std::string weights_name(const kernels::Fingerprint& fingerprint);
 
+// Of the trainer's weights, by the names of its state: archive::weights_sha256.
+[[nodiscard]] std::string weights_sha256(const Trainer& trainer);
+
 // JSON: format, and name, size and SHA-256 of the four files. Reads them whole. UserError where one is missing.
 [[nodiscard]] std::string describe_data(const DataSettings& settings);
 // Nothing if the files of `settings` are those described, else UserError naming the first that is not.

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
 
+#include "archive/printable.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
 #include "train/checkpoint_state.h"
@@ -57,6 +59,8 @@ class Comparer : public Listener {
   }
   void on_checkpoint(const Trainer&) override {}  // on_step compares those that were kept
 
+  std::int64_t checkpoints = 0;  // compared
+
   // Metrics recorded within the range but never recomputed.
   void expect_all_metrics_seen() {
     for (const auto& [place, line] : metrics_) {
@@ -98,6 +102,7 @@ class Comparer : public Listener {
   }
 
   void compare_checkpoint(const archive::CheckpointEntry& entry) {
+    ++checkpoints;
     const archive::Checkpoint checkpoint = record_.checkpoint(entry);
     const TrainingState state = trainer_.state();
     expect_same("checkpoint state", checkpoint.state(), checkpoint_text(state, trainer_.timetable()));
@@ -152,12 +157,35 @@ void expect_contract(const archive::RunRecord& record) {
       "verify it with the isobit that recorded it");
 }
 
+// The experiment as recorded is what is executed and shown: no comments (anybody's words), no name beside its own, as
+// many steps as it makes. Records of earlier versions lack keys that came later.
+void require_same_run(const archive::RunRecord& record, const Experiment& experiment, std::int64_t steps) {
+  const auto damaged = [&](const std::string& what) {
+    return UserError((record.folder() / "experiment.toml").string(), "damaged: " + what,
+                     "restore the run's folder from a copy");
+  };
+  std::istringstream recorded(record.experiment()), canonical(to_toml(experiment));
+  std::string line, expected;
+  while (std::getline(recorded, line)) {
+    do {
+      if (!std::getline(canonical, expected)) {
+        throw damaged(fmt::format("'{}' is not a line that isobit writes", archive::printable(line)));
+      }
+    } while (expected != line);
+  }
+  if (record.summary().name != experiment.name) throw damaged("the run has another name");
+  if (record.summary().steps != steps) {
+    throw damaged(fmt::format("it makes {} steps, the record has {}", steps, record.summary().steps));
+  }
+}
+
 }  // namespace
 
 Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop,
                VerifyProgress progress, void* context) {
   expect_contract(record);
-  Experiment experiment = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  const Experiment recorded = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  Experiment experiment = recorded;
   const std::filesystem::path network = record.folder() / "network.pt";  // an exported run brings its own
   if (!experiment.model.torchscript.empty() && std::filesystem::exists(network))
     experiment.model.torchscript = network.string();
@@ -165,6 +193,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   expect_data(record.data(), experiment.data);
   const DataSets data = load_data(experiment);
   Trainer trainer(experiment, data, request.execution);
+  require_same_run(record, recorded, trainer.timetable().steps());
 
   Verdict verdict;
   const std::int64_t steps = trainer.timetable().steps();
@@ -182,7 +211,10 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   for (const archive::CheckpointEntry& entry : record.checkpoints()) {
     if (entry.step < verdict.first && (start == nullptr || entry.step > start->step)) start = &entry;
   }
-  if (start != nullptr) restore_from(trainer, record.checkpoint(*start));
+  if (start != nullptr) {
+    restore_from(trainer, record.checkpoint(*start));
+    verdict.start = start->step;
+  }
 
   Comparer comparer(record, trainer, progress, context, verdict.first, verdict.last);
   try {
@@ -190,14 +222,17 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
       verdict.interrupted = true;
       return verdict;
     }
+    verdict.checkpoints = comparer.checkpoints;
     comparer.expect_all_metrics_seen();
     if (verdict.last == steps) {
       verdict.weights = weights_name(trainer.weights_fingerprint());
       if (verdict.weights != record.weights())
         throw Different{{steps, "final weights", record.weights(), verdict.weights}};
-      if (verdict.whole && static_cast<std::int64_t>(record.steps().size()) != steps) {
-        throw Different{{steps, "number of steps", std::to_string(record.steps().size()), std::to_string(steps)}};
-      }
+      verdict.weights_sha256 = weights_sha256(trainer);
+      if (record.weights_sha256().empty())
+        verdict.not_recomputed.emplace_back("the SHA-256 of the weights (there is none)");
+      if (!record.weights_sha256().empty() && verdict.weights_sha256 != record.weights_sha256())
+        throw Different{{steps, "SHA-256 of the final weights", record.weights_sha256(), verdict.weights_sha256}};
     }
   } catch (const Different& different) {
     verdict.difference = different.difference;

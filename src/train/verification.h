@@ -1,33 +1,23 @@
 // Executes a recorded run again and compares everything that was recorded of it.
 //
 // Compared: loss bits and batch digest of every step, fingerprints of weights and optimizer, metrics, checkpoints
-// (tensors and state), and the final weights. A range a..b starts from the newest recorded checkpoint before step
-// a (else from the initial weights) and says nothing of other steps. Timings and environment are not compared.
-// Needs the operator switch on. One thread.
+// (tensors and state), and the final weights with their SHA-256. The whole run starts from the seed. A range a..b
+// starts from the newest recorded checkpoint before step a (else from the seed), which it takes as it is, and says
+// nothing of other steps. Timings and environment are not compared (docs/formats/run.md lists what is). Needs the
+// operator switch on. One thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "archive/run_record.h"
 #include "train/execution.h"
+#include "train/verdict.h"
 
 namespace isobit::train {
-
-struct Difference {
-  std::int64_t step = 0;
-  std::string what, recorded, recomputed;
-};
-
-struct Verdict {
-  std::optional<Difference> difference;  // nothing: identical
-  std::int64_t first = 0, last = 0;      // steps compared
-  std::string weights;                   // recomputed, of the end: "isobit-0.1:<32 hex>"; "" for a range before it
-  bool whole = false;                    // from the initial weights to the end
-  bool interrupted = false;              // nothing can be said
-};
 
 struct VerifyRequest {
   std::optional<std::int64_t> from, to;  // nothing: the whole run

@@ -14,10 +14,11 @@
 namespace isobit::archive {
 namespace {
 
-const std::map<std::string, std::string> kInputs{{"data.json", "{\"files\": []}\n"},
-                                                 {"environment.json", "{}\n"},
-                                                 {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
-                                                 {"sources.json", "{\"files\": {}}\n"}};
+const std::map<std::string, std::string> kInputs{
+    {"data.json", "{\"files\": []}\n"},
+    {"environment.json", "{}\n"},
+    {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
+    {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {}}\n"}};
 
 RunFolder script_run(const Scratch& scratch) { return RunFolder::create(scratch.runs(), "train", kInputs, kScriptRun); }
 
@@ -53,7 +54,7 @@ TEST(RunFolder, IsOpenedAsItWasWritten) {
   EXPECT_GT(run.size(kStepsLog), 0u);
   save(run, "the first");
   save(run, "the second");  // after the same step: it takes the first one's name
-  run.replace("sources.json", "{\"files\": {\"late.py\": \"\"}}\n");
+  run.replace("sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"late.py\": \"\"}}\n");
   run.finish(kWeights);
   const RunRecord record = RunRecord::open(run.path());
   EXPECT_EQ(record.weights(), kWeights);
@@ -62,8 +63,9 @@ TEST(RunFolder, IsOpenedAsItWasWritten) {
   EXPECT_EQ(*record.evaluations(),
             (std::vector<EvaluationLine>{{2, 1, 3, std::string(32, 'e')}, {4, 1, 3, std::string(32, 'e')}}));
   EXPECT_EQ(read_file(run.path() / "checkpoints/step-5.pt"), "the second");
-  EXPECT_EQ(read_file(run.path() / "sources.json"), "{\"files\": {\"late.py\": \"\"}}\n");
-  EXPECT_EQ(run.input("sources.json"), "{\"files\": {\"late.py\": \"\"}}\n");
+  EXPECT_EQ(read_file(run.path() / "sources.json"),
+            "{\"format\": \"isobit-sources-1\", \"files\": {\"late.py\": \"\"}}\n");
+  EXPECT_EQ(run.input("sources.json"), "{\"format\": \"isobit-sources-1\", \"files\": {\"late.py\": \"\"}}\n");
 }
 
 TEST(RunFolder, GoesOnAfterItsNewestCheckpoint) {

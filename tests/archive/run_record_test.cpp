@@ -44,8 +44,9 @@ TEST(RunRecord, MetricsKeepEveryBinary64) {
       {"a", -0.0}, {"b", 0x1.fffffffffffffp-1},  {"c", 5e-324}, {"d", infinity}, {"e", -infinity}, {"f", 1.0},
       {"g", 0.1},  {"h", 1.7976931348623157e308}};
   RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
-  writer.append_metrics({0, 0, "test", values});
-  writer.append_metrics({0, 0, "nan", {{"x", std::nan("")}}});
+  writer.append_step(small_step(1));
+  writer.append_metrics({1, 1, "train", values});
+  writer.append_metrics({1, 1, "test", {{"x", std::nan("")}}});
   writer.finish(kWeights);
   const RunRecord record = RunRecord::open(writer.folder());
   for (const auto& [name, value] : values) {

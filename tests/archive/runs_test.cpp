@@ -68,14 +68,22 @@ TEST(Runs, EveryStateIsListed) {
     EXPECT_EQ(found["finished"].weights, kWeights);
     EXPECT_EQ(found["damaged"].state, RunState::damaged);
     EXPECT_EQ(found["damaged"].weights, "");
-    EXPECT_NE(found["damaged"].note.find("steps.jsonl has 100 bytes"), std::string::npos);
+    EXPECT_NE(found["damaged"].note.find("steps.jsonl: it has 100 bytes"), std::string::npos);
   }
 }
 
 TEST(RunIndex, AnswersFromItsRowsAndOnlyWhileTheyFit) {
   const Scratch scratch;
-  const RunSummary summary{
-      "id", "name", RunState::finished, "isobit-0.1", "2026", 8, kWeights, {{8, 1, "test", {{"loss", 0.1}}}}, "note"};
+  const RunSummary summary{"id",
+                           "name",
+                           RunState::finished,
+                           "isobit-0.1",
+                           "2026",
+                           8,
+                           kWeights,
+                           std::string(64, 'e'),
+                           {{8, 1, "test", {{"loss", 0.1}}}},
+                           "note"};
   {
     RunIndex index(index_path(), scratch.runs());
     ASSERT_TRUE(index.usable());

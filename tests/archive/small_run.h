@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "archive/files.h"
+#include "archive/manifest.h"
 #include "archive/run_record.h"
+#include "archive/run_state.h"
 #include "archive/run_writer.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -101,6 +103,22 @@ inline void overwrite(const fs::path& path, const std::string& content) {
 inline void overwrite_in_place(const fs::path& path, const std::string& content) {
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
       .write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+// A new seal over whatever lies in the folder now, as whoever can write it can make: inputs' digests in state.json,
+// then the manifest.
+inline void seal_anew(const fs::path& run) {
+  StateFile state = parse_state(read_file(run / kStateFile), kStateFile);
+  for (auto& [path, digest] : state.inputs) {
+    if (fs::exists(run / path)) digest = digest_file(run / path);
+  }
+  overwrite(run / kStateFile, format_state(state));
+  Manifest manifest;
+  manifest.run = state.id;
+  for (const std::string& path : list_files(run)) {
+    if (fs::is_regular_file(run / path)) manifest.files[path] = digest_file(run / path);
+  }
+  overwrite(run / kManifest, format_manifest(manifest));
 }
 
 // The message of the UserError that `action` throws; "" where it throws none.

@@ -14,7 +14,7 @@ namespace isobit::aten {
 
 void refuse_type(std::string_view op, at::ScalarType type) {
   refuse(op, std::string("is certified for float32 only, got ") + at::toString(type),
-         "convert with .float(), or run this part outside isobit");
+         "convert with .float(), or run this part outside isobit (with isobit.disabled():)");
 }
 
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {

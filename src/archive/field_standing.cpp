@@ -1,0 +1,124 @@
+#include "archive/field_standing.h"
+
+#include <algorithm>
+
+namespace isobit::archive {
+namespace {
+
+using enum Standing;
+
+constexpr Field kFields[] = {
+    {"state.json", "format", bound, "one spelling"},
+    {"state.json", "id", claimed, "chosen when the run began"},
+    {"state.json", "name", bound, "the experiment's, or the name that the program gives its run again"},
+    {"state.json", "contract", recomputed, "verify computes by this version or refuses"},
+    {"state.json", "created", claimed, "a clock"},
+    {"state.json", "state", bound, "a sealed run is finished"},
+    {"state.json", "steps", recomputed, ""},
+    {"state.json", "weights", recomputed, ""},
+    {"state.json", "weights_sha256", recomputed, ""},
+    {"state.json", "reason", bound, "empty"},
+    {"state.json", "inputs.*.size", bound, "the file"},
+    {"state.json", "inputs.*.sha256", bound, "the file"},
+    {"manifest.json", "format", bound, "one spelling"},
+    {"manifest.json", "run", bound, "state.json's id"},
+    {"manifest.json", "files.[].path", bound, "the file"},
+    {"manifest.json", "files.[].size", bound, "the file"},
+    {"manifest.json", "files.[].sha256", bound, "the file"},
+    {"manifest.json", "digest", bound, "the manifest itself"},
+    {"experiment.toml", "*", bound, "verify executes exactly this, and refuses a line that isobit would not write"},
+    {"experiment.toml", "script.dirty", claimed, "verify does not look whether the working tree was clean"},
+    {"experiment.toml", "script.*", bound, "verify executes exactly this"},
+    {"data.json", "format", bound, "the experiment's"},
+    {"data.json", "files.[].name", bound, "the experiment's"},
+    {"data.json", "files.[].size", bound, "the data"},
+    {"data.json", "files.[].sha256", bound, "the data"},
+    {"data.json", "note", claimed, "of a program: its batches are in steps.jsonl"},
+    {"environment*.json", "*", claimed, "the machine and the libraries that the run was executed with"},
+    {"sources.json", "format", bound, "one spelling"},
+    {"sources.json", "files.*", bound, "verify executes exactly this, where the program imports it"},
+    {"dirty.patch", "", bound, "verify applies it to the commit"},
+    {"steps.jsonl", "step", recomputed, ""},
+    {"steps.jsonl", "epoch", recomputed, ""},
+    {"steps.jsonl", "loss", recomputed, ""},
+    {"steps.jsonl", "batch", recomputed, ""},
+    {"steps.jsonl", "weights", recomputed, ""},
+    {"steps.jsonl", "optimizer", recomputed, ""},
+    {"metrics.jsonl", "step", recomputed, ""},
+    {"metrics.jsonl", "epoch", recomputed, ""},
+    {"metrics.jsonl", "set", recomputed, ""},
+    {"metrics.jsonl", "values.*", recomputed, ""},
+    {"evaluations.jsonl", "step", recomputed, ""},
+    {"evaluations.jsonl", "epoch", recomputed, ""},
+    {"evaluations.jsonl", "tensors", recomputed, ""},
+    {"evaluations.jsonl", "batches", recomputed, ""},
+    {"outside.jsonl", "after", recomputed, ""},
+    {"outside.jsonl", "until", recomputed, ""},
+    {"outside.jsonl", "place", recomputed, ""},
+    {"outside.jsonl", "call", recomputed, ""},
+    {"timings.jsonl", "step", claimed, "a clock"},
+    {"timings.jsonl", "phase", claimed, "a clock"},
+    {"timings.jsonl", "seconds", claimed, "a clock"},
+    {"timings.jsonl", "samples", claimed, "a clock"},
+    {"checkpoints.jsonl", "step", bound, "a step of the run"},
+    {"checkpoints.jsonl", "file", bound, "the step"},
+    {"checkpoints.jsonl", "size", bound, "the file; of one that was deleted it is claimed"},
+    {"checkpoints.jsonl", "sha256", bound, "the file; of one that was deleted it is claimed"},
+    {"checkpoints.jsonl", "logs.*.size", bound, "the log's beginning"},
+    {"checkpoints.jsonl", "logs.*.sha256", bound, "the log's beginning"},
+    {"checkpoints/*", "", recomputed, "tensors and state; all bytes, where PyTorch's version is the same"},
+    {"network.pt", "", bound, "the experiment's model.sha256"},
+    {"export.json", "format", bound, "one spelling"},
+    {"export.json", "run", bound, "state.json's id"},
+    {"export.json", "manifest", claimed, "the seal of a record that is not at hand"},
+    {"export.json", "left_out.[].path", claimed, "files that are not at hand"},
+    {"export.json", "left_out.[].size", claimed, "files that are not at hand"},
+    {"export.json", "left_out.[].sha256", claimed, "files that are not at hand"},
+    {"export.json", "changed.[].path", claimed, "files that are not at hand"},
+    {"export.json", "changed.[].sha256", claimed, "files that are not at hand"},
+    {"export.json", "changed.[].changes.[]", claimed, "words of the one who exported it"},
+    {"README.txt", "", claimed, "words of the one who exported it"},
+};
+
+bool fits_file(std::string_view pattern, std::string_view file) {
+  const auto star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == file;
+  return file.size() >= pattern.size() - 1 && file.starts_with(pattern.substr(0, star)) &&
+         file.ends_with(pattern.substr(star + 1));
+}
+
+// A lone "*" is any way from the top.
+bool fits_key(std::string_view pattern, const std::vector<std::string>& key) {
+  if (pattern == "*") return true;
+  for (const std::string& part : key) {
+    const auto dot = pattern.find('.');
+    const std::string_view expected = pattern.substr(0, dot);
+    if (pattern.empty() || (expected != "*" && expected != part)) return false;
+    pattern = dot == std::string_view::npos ? "" : pattern.substr(dot + 1);
+  }
+  return pattern.empty();
+}
+
+}  // namespace
+
+const char* to_string(Standing standing) {
+  switch (standing) {
+    case recomputed: return "recomputed";
+    case bound: return "bound";
+    case claimed: return "claimed";
+  }
+  return "claimed";
+}
+
+std::span<const Field> record_fields() { return kFields; }
+
+const Field* find_field(std::string_view file, const std::vector<std::string>& key) {
+  const Field* found = nullptr;
+  for (const Field& field : kFields) {  // the more special rows come after "*"
+    if (fits_file(field.file, file) && fits_key(field.key, key) && (found == nullptr || found->key == "*"))
+      found = &field;
+  }
+  return found;
+}
+
+}  // namespace isobit::archive

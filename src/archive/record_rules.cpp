@@ -1,0 +1,282 @@
+#include "archive/record_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "archive/json_text.h"
+#include "archive/printable.h"
+#include "archive/run_export.h"
+#include "archive/user_error.h"
+
+namespace isobit::archive {
+namespace {
+
+constexpr const char* kRestore = "restore the run's folder from a copy";
+
+class Rules {
+ public:
+  explicit Rules(const SealedParts& parts) : p_(parts), last_(static_cast<std::int64_t>(parts.steps.size())) {}
+
+  void check() const {
+    check_steps();
+    check_state();
+    check_inputs();
+    check_json();
+    check_program();
+    check_export();
+    check_metrics();
+    check_other_logs();
+    check_checkpoints();
+    check_files();
+  }
+
+ private:
+  [[noreturn]] void damaged(const std::string& file, const std::string& what) const {
+    throw UserError((p_.folder / file).string(), "damaged: " + what, kRestore);
+  }
+  [[noreturn]] void damaged(const std::string& log, std::size_t line, const std::string& what) const {
+    damaged(fmt::format("{}:{}", log, line + 1), what);
+  }
+
+  void check_state() const {
+    const StateFile& state = p_.state;
+    if (state.state != "finished" || state.id != p_.manifest.run || state.steps != last_) {
+      damaged(kStateFile, "state, manifest and log disagree");
+    }
+    if (!state.reason.empty()) damaged(kStateFile, "a finished run has no reason for its end");
+    const std::string suffix = state.id.size() > 8 ? state.id.substr(state.id.size() - 8) : "";
+    if (!is_run_name(state.name) || !is_hex(suffix, 8) || state.id.size() != 16 + state.name.size() + 9 ||
+        state.id.substr(16, state.name.size()) != state.name) {
+      damaged(kStateFile, "id and name are not those of a run");
+    }
+    const std::string prefix = state.contract + ":";
+    if (!state.weights.starts_with(prefix) || !is_hex(std::string_view(state.weights).substr(prefix.size()), 32)) {
+      damaged(kStateFile, "the weights' fingerprint is none");
+    }
+    if (!state.weights_sha256.empty() && !is_hex(state.weights_sha256, 64)) {
+      damaged(kStateFile, "the weights' SHA-256 is none");
+    }
+  }
+
+  // state.json names the inputs with their digests; a seal made anew has to agree with them.
+  void check_inputs() const {
+    for (const auto& [path, digest] : p_.state.inputs) {
+      const auto found = p_.manifest.files.find(path);
+      if (found == p_.manifest.files.end()) damaged(path, "state.json names it, the manifest does not");
+      if (found->second.size != digest.size || found->second.sha256 != digest.sha256) {
+        damaged(path, "it is not the file that state.json names");
+      }
+      if (!is_input(path)) damaged(path, "no run has such an input");
+    }
+    for (const char* path : {kExperimentFile, kEnvironmentFile, kDataFile}) {
+      if (!p_.state.inputs.contains(path)) damaged(kStateFile, fmt::format("it does not name {}", path));
+    }
+  }
+
+  [[nodiscard]] bool is_input(const std::string& path) const {
+    if (path == kExperimentFile || path == kEnvironmentFile || path == kDataFile) return true;
+    if (path == kSourcesFile || path == kPatchFile) return p_.script;
+    constexpr std::string_view begin = "environment-", end = ".json";  // one for each time it was resumed
+    if (!path.starts_with(begin) || !path.ends_with(end) || path.size() <= begin.size() + end.size()) return false;
+    const std::string number = path.substr(begin.size(), path.size() - begin.size() - end.size());
+    return number.size() < 6 && number[0] != '0' && number.find_first_not_of("0123456789") == std::string::npos;
+  }
+
+  // What is printed or read by keys later.
+  void check_json() const {
+    for (const auto& [path, text] : *p_.contents) {
+      if (!path.ends_with(".json")) continue;
+      try {
+        if (!parse_json(text).is_object()) damaged(path, "it is no JSON object");
+      } catch (const UserError&) {
+        throw;
+      } catch (const std::invalid_argument& error) {
+        damaged(path, fmt::format("it {}", error.what()));
+      } catch (const std::exception&) {
+        damaged(path, "it is not JSON");
+      }
+    }
+  }
+
+  // Of a program's texts: the keys that isobit writes, and no words beside them.
+  void check_program() const {
+    if (!p_.script) return;
+    std::set<std::string> keys;
+    std::istringstream lines(p_.contents->at(kExperimentFile));
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "# A Python program under isobit.record." || line == "[script]") continue;
+      const std::string key = line.substr(0, line.find(" = "));
+      constexpr const char* known[] = {"file", "folder", "arguments", "commit", "dirty", "fingerprint_every"};
+      const bool good =
+          std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
+      if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {
+        damaged(kExperimentFile, fmt::format("'{}' is not a line that isobit writes", printable(line)));
+      }
+    }
+    const auto text = p_.contents->find(kSourcesFile);
+    if (text == p_.contents->end()) damaged(kSourcesFile, "the record has no sources");
+    const auto sources = parse_json(text->second);
+    const bool good = sources.size() == 2 && sources.contains("format") && sources["format"] == "isobit-sources-1" &&
+                      sources.contains("files") && sources["files"].is_object();
+    if (!good) damaged(kSourcesFile, "it holds no program's sources");
+    for (const auto& [path, source] : sources["files"].items()) {
+      if (!source.is_string()) damaged(kSourcesFile, "it holds something that is no text");
+    }
+  }
+
+  static bool is_json(const std::string& text) {
+    try {
+      static_cast<void>(parse_json(text));
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void check_export() const {
+    const auto text = p_.contents->find(kExportFile);
+    if (text == p_.contents->end()) return;
+    const auto about = parse_json(text->second);
+    const bool good = about.size() == 5 && about.contains("format") && about["format"] == "isobit-export-1" &&
+                      about.contains("run") && about["run"] == p_.state.id && about.contains("manifest") &&
+                      about.contains("left_out") && about.contains("changed");
+    if (!good) damaged(kExportFile, "it describes no exported run");
+  }
+
+  void check_steps() const {
+    for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+      if (p_.steps[i].step != static_cast<std::int64_t>(i + 1)) damaged(kStepsLog, i, "its steps are out of order");
+    }
+  }
+
+  // A program may measure before its first step and as often as it likes; an experiment once per set after a step.
+  void check_metrics() const {
+    for (std::size_t i = 0; i < p_.metrics.size(); ++i) {
+      const MetricsLine& line = p_.metrics[i];
+      require_step(kMetricsLog, i, line.step, p_.script ? 0 : 1);
+      if (line.set != "train" && line.set != "test") damaged(kMetricsLog, i, "no run measures such a set");
+      if (i == 0) continue;
+      const MetricsLine& before = p_.metrics[i - 1];
+      const bool again = before.step == line.step && (before.set == line.set || before.set == "test");
+      if (line.step < before.step || (again && !p_.script)) {
+        damaged(kMetricsLog, i, "its measurements are out of order, or doubled");
+      }
+    }
+  }
+
+  void check_other_logs() const {
+    if (!p_.script && (p_.evaluations || p_.outside)) {
+      damaged(p_.evaluations ? kEvaluationsLog : kOutsideLog, "only programs leave this log");
+    }
+    if (p_.evaluations) require_ascending(kEvaluationsLog, *p_.evaluations);
+    require_ascending(kTimingsLog, p_.timings);
+    for (std::size_t i = 0; i < p_.timings.size(); ++i) {
+      const TimingLine& line = p_.timings[i];
+      if (!(line.seconds >= 0) || std::isinf(line.seconds) || line.samples < 0) {
+        damaged(kTimingsLog, i, "nothing takes such a time");
+      }
+    }
+    if (!p_.outside) return;
+    for (std::size_t i = 0; i < p_.outside->size(); ++i) {
+      const OutsideLine& line = (*p_.outside)[i];
+      require_step(kOutsideLog, i, line.after, 0);
+      if (line.until < line.after || line.until > last_ || (i > 0 && line.after < (*p_.outside)[i - 1].until)) {
+        damaged(kOutsideLog, i, "its steps are out of order");
+      }
+    }
+  }
+
+  template <class Line>
+  void require_ascending(const char* log, const std::vector<Line>& lines) const {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      require_step(log, i, lines[i].step, 0);
+      if (i > 0 && lines[i].step < lines[i - 1].step) damaged(log, i, "its steps are out of order");
+    }
+  }
+
+  void require_step(const char* log, std::size_t line, std::int64_t step, std::int64_t first) const {
+    if (step < first || step > last_) {
+      damaged(log, line, fmt::format("step {} is not one of the run's {}..{}", step, first, last_));
+    }
+  }
+
+  // Each line also says what the other logs were when the checkpoint was written: their beginnings.
+  void check_checkpoints() const {
+    std::map<std::string, Prefixes> prefixes;
+    for (std::size_t i = 0; i < p_.checkpoints.size(); ++i) {
+      const CheckpointLine& line = p_.checkpoints[i];
+      require_step(kCheckpointsLog, i, line.entry.step, p_.script ? 0 : 1);
+      const bool later = i == 0 || line.entry.step > p_.checkpoints[i - 1].entry.step ||
+                         (p_.script && line.entry.step == p_.checkpoints[i - 1].entry.step);
+      if (!later) damaged(kCheckpointsLog, i, "its checkpoints are out of order, or doubled");
+      const char* suffix = p_.script ? ".pt" : ".safetensors";
+      if (line.entry.file != fmt::format("{}/step-{}{}", kCheckpointFolder, line.entry.step, suffix)) {
+        damaged(kCheckpointsLog, i, "a checkpoint of this step has another name");
+      }
+      if (!is_hex(line.entry.sha256, 64)) damaged(kCheckpointsLog, i, "its SHA-256 is none");
+      for (const auto& [log, digest] : line.logs) {
+        if (!is_covered(log)) damaged(kCheckpointsLog, i, fmt::format("no checkpoint covers '{}'", log));
+        const auto content = p_.contents->find(log);
+        const bool sound = content != p_.contents->end() && prefixes[log].are(content->second, digest);
+        if (!sound) damaged(kCheckpointsLog, i, fmt::format("{} did not begin like this", log));
+      }
+      const bool replaced = i + 1 < p_.checkpoints.size() && p_.checkpoints[i + 1].entry.step == line.entry.step;
+      const auto file = p_.manifest.files.find(line.entry.file);
+      if (file == p_.manifest.files.end() || replaced) continue;  // removed as too old
+      if (file->second.size != line.entry.size || file->second.sha256 != line.entry.sha256) {
+        damaged(line.entry.file, "it is not the checkpoint that checkpoints.jsonl names");
+      }
+    }
+  }
+
+  // Digests of ever longer beginnings of one text, hashing every byte once.
+  class Prefixes {
+   public:
+    bool are(const std::string& content, const FileDigest& digest) {
+      if (digest.size < read_ || digest.size > content.size()) return false;
+      hash_.update(std::string_view(content).substr(read_, digest.size - read_));
+      read_ = digest.size;
+      return hash_.hex() == digest.sha256;
+    }
+
+   private:
+    Sha256 hash_;
+    std::uint64_t read_ = 0;
+  };
+
+  static bool is_covered(const std::string& log) {
+    return log == kStepsLog || log == kMetricsLog || log == kTimingsLog || log == kEvaluationsLog || log == kOutsideLog;
+  }
+
+  void check_files() const {
+    std::set<std::string> known = {kStateFile,      kStepsLog,   kMetricsLog,   kTimingsLog,    kOutsideLog,
+                                   kEvaluationsLog, kExportFile, kExportReadme, kCheckpointsLog};
+    for (const auto& [path, digest] : p_.state.inputs) known.insert(path);
+    for (const CheckpointLine& line : p_.checkpoints) known.insert(line.entry.file);
+    if (!p_.script && p_.contents->at(kExperimentFile).find("\ntorchscript = ") != std::string::npos) {
+      known.insert(kNetworkFile);
+    }
+    for (const auto& [path, digest] : p_.manifest.files) {
+      if (!known.contains(path)) damaged(path, "no part of the record names it (move it away)");
+    }
+    if (p_.manifest.files.contains(kExportReadme) && !p_.manifest.files.contains(kExportFile)) {
+      damaged(kExportReadme, "only an exported record has it");
+    }
+  }
+
+  const SealedParts& p_;
+  std::int64_t last_;
+};
+
+}  // namespace
+
+bool is_script(const std::string& experiment) { return ("\n" + experiment).find("\n[script]\n") != std::string::npos; }
+
+void require_rules(const SealedParts& parts) { Rules(parts).check(); }
+
+}  // namespace isobit::archive

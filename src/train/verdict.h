@@ -1,0 +1,31 @@
+// What comparing a recorded run with its recomputation gives. Plain values; no torch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "archive/record_types.h"
+
+namespace isobit::train {
+
+struct Difference {
+  std::int64_t step = 0;
+  std::string what, recorded, recomputed;
+};
+
+struct Verdict {
+  std::optional<Difference> difference;  // nothing: identical
+  std::int64_t first = 0, last = 0;      // steps compared
+  std::string weights;                   // recomputed, of the end: "isobit-0.1:<32 hex>"; "" for a range before it
+  std::string weights_sha256;            // of the same weights, recomputed
+  std::int64_t start = 0;        // the computation started from the recorded checkpoint of this step; 0: the seed
+  std::int64_t checkpoints = 0;  // so many were compared
+  std::vector<archive::OutsideLine> outside;  // of a Python program: what ran in stock arithmetic
+  std::vector<std::string> not_recomputed;    // parts of the record that nothing was compared with, as words for people
+  bool whole = false;                         // from the initial weights to the end
+  bool interrupted = false;                   // nothing can be said
+};
+
+}  // namespace isobit::train

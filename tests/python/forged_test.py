@@ -1,0 +1,368 @@
+"""Records that agree with themselves and are not true: sealed anew, as anybody can, they come out different or marked.
+
+What their parts say of each other is tests/archive/forged_record_test.cpp; Python programs' records are compared in
+tests/cli/compare_records_test.cpp, here end to end.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from record_test import PROGRAM, SCRIPT, Folder
+
+EXPERIMENT = """
+name = "small"
+seed = 3
+epochs = 2
+batch = 20
+[data]
+path = "{data}"
+[model]
+name = "mlp"
+hidden = [8]
+[optimizer]
+name = "sgd"
+lr = 0.05
+momentum = 0.9
+[evaluate]
+batch = 16
+[checkpoint]
+every = 2
+keep = 2
+[fingerprint]
+every = 3
+"""
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def digest(path):
+    content = read(path)
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def state_of(run):
+    return json.loads(read(f"{run}/state.json"))
+
+
+def put_state(run, **changes):
+    state = {**state_of(run), **changes}
+    write(f"{run}/state.json", json.dumps(state, indent=2, ensure_ascii=False) + "\n")
+
+
+def seal_anew(run):
+    """state.json's inputs, checkpoints.jsonl's logs and files, the manifest: all fit what lies there now."""
+    state = state_of(run)
+    for name in state["inputs"]:
+        size, sha = digest(f"{run}/{name}")
+        state["inputs"][name] = {"size": size, "sha256": sha}
+    put_state(run, inputs=state["inputs"])
+    lines = []
+    for line in map(json.loads, read(f"{run}/checkpoints.jsonl").splitlines()):
+        if os.path.exists(f"{run}/{line['file']}"):
+            line["size"], line["sha256"] = digest(f"{run}/{line['file']}")
+        for log, covered in line["logs"].items():
+            text = read(f"{run}/{log}").splitlines(keepends=True)
+            text = b"".join(entry for entry in text if json.loads(entry).get("step", json.loads(entry).get("until")) <= line["step"])
+            covered["size"], covered["sha256"] = len(text), hashlib.sha256(text).hexdigest()
+        lines.append(json.dumps(line, separators=(",", ":")) + "\n")
+    write(f"{run}/checkpoints.jsonl", "".join(lines))
+    names = sorted(os.path.relpath(os.path.join(folder, name), run) for folder, _, files in os.walk(run) for name in files)
+    entries = []
+    for name in names:
+        if name != "manifest.json":
+            size, sha = digest(f"{run}/{name}")
+            entries.append(f'    {{"path": {json.dumps(name)}, "size": {size}, "sha256": "{sha}"}}')
+    text = f'{{\n  "format": "isobit-manifest-1",\n  "run": {json.dumps(state["id"])},\n  "files": [\n' + ",\n".join(entries) + "\n  ],\n"
+    write(f"{run}/manifest.json", text + f'  "digest": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n')
+
+
+def lines_of(run, log):
+    return [json.loads(line) for line in read(f"{run}/{log}").splitlines()]
+
+
+def put_lines(run, log, lines):
+    write(f"{run}/{log}", "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def altered_line(log, number, **changes):
+    def alter(run):
+        lines = lines_of(run, log)
+        lines[number] = {**lines[number], **changes}
+        put_lines(run, log, lines)
+    return alter
+
+
+def without_key(log, number, key):
+    def alter(run):
+        lines = lines_of(run, log)
+        del lines[number][key]
+        put_lines(run, log, lines)
+    return alter
+
+
+def altered_text(name, old, new):
+    def alter(run):
+        text = read(f"{run}/{name}").decode()
+        assert old in text, (name, old)
+        write(f"{run}/{name}", text.replace(old, new, 1))
+    return alter
+
+
+def without_line(log, number):
+    return lambda run: put_lines(run, log, [line for i, line in enumerate(lines_of(run, log)) if i != number])
+
+
+def more_metrics(run):
+    lines = lines_of(run, "metrics.jsonl")
+    put_lines(run, "metrics.jsonl", [{**lines[0], "step": 3}, *lines])
+
+
+def other_accuracy(run):
+    lines = lines_of(run, "metrics.jsonl")
+    lines[-1]["values"]["accuracy"] = 0.999
+    put_lines(run, "metrics.jsonl", lines)
+
+
+def checkpoint_of(run):
+    return sorted(os.path.join(run, "checkpoints", name) for name in os.listdir(f"{run}/checkpoints"))[-1]
+
+
+def other_tensor(run):
+    content = bytearray(read(checkpoint_of(run)))
+    content[-20] ^= 1
+    write(checkpoint_of(run), bytes(content))
+
+
+def other_state(run):
+    content = read(checkpoint_of(run))
+    at = content.index(b"epoch_correct")
+    colon = content.index(b":", at) + 1
+    write(checkpoint_of(run), content[:colon] + bytes([content[colon] ^ 1]) + content[colon + 1:])
+
+
+def without_last_step(run):
+    put_lines(run, "steps.jsonl", lines_of(run, "steps.jsonl")[:-1])
+    last = state_of(run)["steps"] - 1
+    for log in ("metrics.jsonl", "timings.jsonl", "checkpoints.jsonl"):
+        put_lines(run, log, [line for line in lines_of(run, log) if line["step"] <= last])
+    for name in os.listdir(f"{run}/checkpoints"):
+        if name == f"step-{last + 1}.safetensors":
+            os.remove(f"{run}/checkpoints/{name}")
+    put_state(run, steps=last)
+
+
+HEX = "0123456789abcdef" * 2
+# (what, how, exit code of verify, part of what it says)
+NATIVE = [
+    ("the accuracy at the end", other_accuracy, 1, "test accuracy"),
+    ("a loss", altered_line("steps.jsonl", 4, loss="3f000000"), 1, "different at step 5: loss"),
+    ("a batch", altered_line("steps.jsonl", 4, batch=HEX), 1, "different at step 5: batch"),
+    ("an epoch", altered_line("steps.jsonl", 4, epoch=2), 1, "different at step 5: epoch"),
+    ("weights on the way", altered_line("steps.jsonl", 5, weights=HEX), 1, "different at step 6: weights"),
+    ("the optimizer's state", altered_line("steps.jsonl", 7, optimizer=HEX), 1, "different at step 8: optimizer"),
+    ("no weights where they are due", without_key("steps.jsonl", 5, "weights"), 1, "recorded none"),
+    ("the final weights", lambda run: put_state(run, weights=f"isobit-0.1:{HEX}"), 1, "final weights"),
+    ("the final weights' SHA-256", lambda run: put_state(run, weights_sha256=HEX * 2), 1, "SHA-256 of the final weights"),
+    ("no SHA-256", lambda run: put_state_without(run, "weights_sha256"), 0, "the SHA-256 of the weights (there is none)"),
+    ("a tensor of a checkpoint", other_tensor, 1, "checkpoint tensor"),
+    ("the state of a checkpoint", other_state, 1, "checkpoint state"),
+    ("one measurement less", without_line("metrics.jsonl", 0), 1, "train metrics recorded none"),
+    ("one measurement more", more_metrics, 1, "different at step 3: train metrics recorded present"),
+    ("another learning rate", altered_text("experiment.toml", "lr = 0.05", "lr = 0.06"), 1, "different at step 2"),
+    ("another seed", altered_text("experiment.toml", "seed = 3", "seed = 4"), 1, "different at step 1"),
+    ("words in the experiment", altered_text("experiment.toml", "seed = 3", "seed = 3\n# accuracy 0.999"), 2, "not a line"),
+    ("another name", altered_text("experiment.toml", 'name = "small"', 'name = "large"'), 2, "has another name"),
+    ("a step less", without_last_step, 2, "the record has"),
+    ("other data", altered_text("data.json", '"size": ', '"size": 1'), 2, "not the file that was recorded"),
+    ("other names of the data", altered_text("data.json", '"name": "train', '"name": "imagenet'), 2, "not the file"),
+    ("another contract", lambda run: put_state(run, contract="isobit-0.2", weights=f"isobit-0.2:{HEX}"), 2, "isobit-0.2"),
+    ("another machine", altered_text("environment.json", '"cores": ', '"cores": 9'), 0, "machine"),
+    ("another day", lambda run: put_state(run, created="1999-01-01T00:00:00.000000Z"), 0, "date"),
+    ("other times", altered_line("timings.jsonl", 0, seconds=9.5), 0, "times"),
+    ("untouched", lambda run: None, 0, "identical: "),
+]
+
+
+def put_state_without(run, key):
+    state = state_of(run)
+    del state[key]
+    write(f"{run}/state.json", json.dumps(state, indent=2) + "\n")
+
+
+def make_data(folder):
+    os.makedirs(folder)
+    draw = random.Random(1)
+    for name, count in (("train", 90), ("t10k", 30)):
+        for kind, dims, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
+                                     ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
+            header = bytes([0, 0, 8, len(dims)]) + b"".join(struct.pack(">I", extent) for extent in dims)
+            write(f"{folder}/{name}-{kind}-ubyte.gz", gzip.compress(header + elements))
+
+
+class Native(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        make_data(f"{cls.folder}/data")
+        write(f"{cls.folder}/small.toml", EXPERIMENT.format(data=f"{cls.folder}/data"))
+        done = cls.call("run", "small.toml", "--json")
+        assert done.returncode == 0, done.stderr
+        cls.run_folder = json.loads(done.stdout)["folder"]
+
+    @classmethod
+    def call(cls, *words):
+        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False)
+
+    def forged(self, alter):
+        archive = tempfile.mkdtemp(dir=self.folder)
+        self.addCleanup(shutil.rmtree, archive)
+        run = shutil.copytree(os.path.join(self.folder, self.run_folder), os.path.join(archive, state_of(
+            os.path.join(self.folder, self.run_folder))["id"]))
+        alter(run)
+        seal_anew(run)
+        return run
+
+    def test_forgeries(self):
+        for what, alter, code, because in NATIVE:
+            with self.subTest(what):
+                done = self.call("verify", self.forged(alter))
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                self.assertIn(because, done.stdout + done.stderr)
+
+    def test_a_range_names_the_checkpoint_that_it_takes_as_it_is(self):
+        run = self.forged(lambda run: None)
+        verdict = json.loads(self.call("verify", run, "--from", "10", "--json").stdout)
+        self.assertEqual((verdict["verdict"], verdict["whole"], verdict["start"]), ("identical", False, 8))
+        self.assertIn("the checkpoint of step 8", verdict["not_recomputed"])
+        self.assertIn("all other steps than 10..10", verdict["not_recomputed"])
+        self.assertIn("from the recorded checkpoint of step 8", self.call("verify", run, "--from", "10").stdout)
+
+    def test_what_is_claimed_is_marked(self):
+        run = self.forged(lambda run: put_state(run, created="1999-01-01T00:00:00.000000Z"))
+        self.assertIn("1999-01-01T00:00:00.000000Z  (claimed)", self.call("show", run).stdout)
+        shown = json.loads(self.call("show", run, "--json").stdout)
+        self.assertEqual(shown["claimed"], ["id", "created", "environment"])
+        (listed,) = json.loads(self.call("log", "--json", "--runs", os.path.dirname(run)).stdout)
+        self.assertEqual(listed["claimed"], ["id", "created"])
+
+    def test_nothing_prints_what_a_terminal_obeys(self):
+        forge = b'\\u001b[2K\\ridentical: forged \\u202e'
+        for name, old in (("environment.json", b'"cpu": "'), ("experiment.toml", b'path = "'), ("timings.jsonl", b'"phase":"')):
+            run = self.forged(lambda run, name=name, old=old: write(
+                f"{run}/{name}", read(f"{run}/{name}").replace(old, old + forge, 1)))
+            for words in (("show", run), ("show", run, "--json"), ("log", "--runs", os.path.dirname(run)), ("verify", run),
+                          ("verify", run, "--json"), ("export", run, "--out", f"{self.folder}/x.tar")):
+                done = self.call(*words)
+                for character in "\x1b\r\u202e":
+                    self.assertNotIn(character, done.stdout + done.stderr, (name, words))
+
+    def test_a_raw_escape_in_a_text(self):
+        run = self.forged(lambda run: write(f"{run}/experiment.toml", read(f"{run}/experiment.toml") + b"\n# \x1b[2K\r\xe2\x80\xae\n"))
+        for words in (("show", run), ("show", run, "--json"), ("verify", run)):
+            done = self.call(*words)
+            for character in "\x1b\r\u202e":
+                self.assertNotIn(character, done.stdout + done.stderr, words)
+        self.assertIn("\\x1b[2K\\r\\u202e", self.call("show", run).stdout)
+
+
+    def test_signatures(self):
+        keys = tempfile.mkdtemp(dir=self.folder)
+        for name in ("alice", "mallory"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", f"{keys}/{name}"], check=True)
+        public = {name: read(f"{keys}/{name}.pub").decode().rsplit(" ", 1)[0] for name in ("alice", "mallory")}
+        signers, file = f"{keys}/signers", f"{keys}/run.tar"
+        write(signers, f"alice@lab {public['alice']}\n")
+        done = self.call("export", self.run_folder, "--out", file, "--sign", f"{keys}/alice", "--json")
+        self.assertEqual(json.loads(done.stdout)["signature"], f"{file}.sig", done.stderr)
+
+        def judged(*options):
+            done = self.call("verify", file, "--data", "data", "--json", *options)
+            return done.returncode, json.loads(done.stdout)
+
+        code, verdict = judged("--signers", signers)
+        self.assertEqual((code, verdict["verdict"]), (0, "identical"))
+        self.assertTrue(verdict["signer"].startswith("alice@lab (ED25519 SHA256:"), verdict["signer"])
+        self.assertIn("signed by alice@lab", verdict["message"])
+        self.assertIsNone(judged()[1]["signer"])
+        good, signature = read(file), read(f"{file}.sig")
+
+        def expect_refused(because, **files):
+            write(file, files.get("file", good))
+            write(f"{file}.sig", files.get("signature", signature))
+            write(signers, files.get("signers", f"alice@lab {public['alice']}\n"))
+            code, verdict = judged("--signers", signers)
+            self.assertEqual((code, verdict["verdict"], verdict["signer"]), (2, "cannot-judge", None))
+            self.assertIn(because, verdict["message"])
+
+        expect_refused("is not alice@lab's signature", file=good + bytes(1024))
+        expect_refused("is by nobody in", signers=f"alice@lab {public['mallory']}\n")
+        expect_refused("is by nobody in", signature=b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n")
+        write(f"{keys}/other", good)
+        subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", f"{keys}/alice", "-n", "git", f"{keys}/other"], check=True,
+                       capture_output=True)
+        expect_refused("is not alice@lab's signature", signature=read(f"{keys}/other.sig"))  # she signed it for something else
+        os.remove(f"{file}.sig")
+        self.assertEqual(judged("--signers", signers)[0], 2)
+        self.assertEqual(self.call("export", self.run_folder, "--out", f"{keys}/x.tar", "--sign", f"{keys}/none").returncode, 2)
+        self.assertFalse(os.path.exists(f"{keys}/x.tar"))
+        self.assertEqual(self.call("verify", self.run_folder, "--signers", signers).returncode, 2)
+
+
+class Program(Folder):
+    def test_what_ran_outside_is_part_of_the_verdict(self):
+        self.write("train.py", SCRIPT.replace("END", "pass").replace(
+            "            optimizer.step()\n",
+            "            if run.steps == 5:\n                with isobit.disabled():\n                    optimizer.step()\n"
+            "            else:\n                optimizer.step()\n"))
+        self.train()
+        verdict = self.verify()
+        self.assertEqual(verdict["verdict"], "identical", verdict)
+        (stretch,) = verdict["outside"]
+        self.assertEqual((stretch["after"], stretch["until"], stretch["call"]), (5, 6, "disabled"))
+        self.assertTrue(stretch["place"].startswith("__main__:"), stretch)
+        self.assertIn("identical, but steps 6..6 ran outside isobit (__main__:", verdict["message"])
+        run = next(path for path in (self.folder / "runs").iterdir() if not path.name.startswith("."))
+        write(run / "outside.jsonl", "")
+        seal_anew(run)
+        verdict = self.verify(expect=1)
+        self.assertEqual(verdict["difference"]["what"], "stretches outside isobit")
+
+    def test_the_switch_left_off_or_on(self):
+        for line, call, stretch in (("isobit.disable()", "disable", (8, 8)), ("isobit.enable()", "enable", (8, 8))):
+            self.write("train.py", SCRIPT.replace("END", line))
+            self.train()
+            (run,) = [path for path in (self.folder / "runs").iterdir() if not path.name.startswith(".")]
+            (outside,) = lines_of(run, "outside.jsonl")
+            self.assertEqual((outside["after"], outside["until"], outside["call"]), (*stretch, call))
+            shutil.rmtree(run)
+
+    def test_a_bare_disable_in_the_middle(self):
+        self.write("train.py", SCRIPT.replace("END", "pass").replace(
+            "            optimizer.step()\n",
+            "            if run.steps == 5:\n                isobit.disable()\n            optimizer.step()\n"
+            "            if run.steps == 6:\n                isobit.enable()\n"))
+        self.train()
+        (run,) = [path for path in (self.folder / "runs").iterdir() if not path.name.startswith(".")]
+        (outside,) = lines_of(run, "outside.jsonl")
+        self.assertEqual((outside["after"], outside["until"], outside["call"]), (5, 6, "disable"))
+
+
+if __name__ == "__main__":
+    unittest.main()

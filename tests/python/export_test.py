@@ -198,7 +198,7 @@ class Export(Folder):
                 answers.append(self.ask([*words, "export", "last", "-o", "run.tar"], answer))
                 self.assertEqual((self.folder / "run.tar").exists(), answer == "y")
         self.assertEqual(answers[:2], answers[2:])
-        self.assertIn("+# ?[2J", answers[0][1])
+        self.assertIn("+# \\x1b[2J", answers[0][1])
         self.assertEqual([code for code, _ in answers[:2]], [2, 0])
 
     def ask(self, words, answer):

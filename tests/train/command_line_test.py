@@ -115,6 +115,7 @@ class CommandLine(unittest.TestCase):
         done = cls.isobit("run", cls.file, "--runs", cls.straight, "--threads", "2")
         assert done.returncode == 0, done.stderr
         cls.weights = done.stdout.splitlines()[-1]
+        cls.sha256 = re.sub(" +", " ", done.stdout.splitlines()[-2])
         cls.run_folder = cls.only_run(cls.straight)
 
     @classmethod
@@ -276,7 +277,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines()[-1], weights)
         self.assertEqual(deterministic_lines(self.only_run(runs)), deterministic_lines(self.only_run(straight)))
         verified = self.isobit("verify", self.only_run(runs), "--isa", "reference")
-        self.assertEqual((verified.returncode, verified.stdout), (0, f"identical: 60 steps, {weights}\n"), verified.stderr)
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        self.assertIn(f"identical: 60 steps, {weights}, sha256 ", verified.stdout)
 
     def test_interrupted_and_resumed(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -297,14 +299,26 @@ class CommandLine(unittest.TestCase):
     def test_identical(self):
         for arguments in ([], ["--threads", "1", "--isa", "reference"], ["--threads", "8", "--isa", "avx2", "--grain-order", "shuffled"]):
             done = self.isobit("verify", self.run_folder, *arguments)
-            self.assertEqual((done.returncode, done.stdout), (0, f"identical: 30 steps, {self.weights}\n"), done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (
+                0, f"identical: 30 steps, {self.weights}, {self.sha256}\nnot recomputed: id and date of the run, times, machine\n"),
+                done.stderr)
 
     def test_range_says_only_what_it_saw(self):
         for first, last in ((1, 3), (28, 29), (30, 30), (24, 30)):
             done = self.isobit("verify", self.run_folder, "--from", str(first), "--to", str(last))
-            self.assertEqual((done.returncode, done.stdout), (0, f"identical in steps {first}..{last}\n"), done.stderr)
+            start = self.start_of(first)
+            named = f", from the recorded checkpoint of step {start}" if start else ""
+            also = f", the checkpoint of step {start}" if start else ""
+            self.assertEqual((done.returncode, done.stdout), (
+                0, f"identical in steps {first}..{last}{named}\nnot recomputed: id and date of the run, times, machine, "
+                   f"all other steps than {first}..{last}{also}\n"), done.stderr)
         self.expect_error(["verify", self.run_folder, "--from", "31"], "1..30")
         self.expect_error(["verify", self.run_folder, "--from", "9", "--to", "8"], "9..8")
+
+    def start_of(self, first):
+        """The step of the newest checkpoint before `first` whose file is there; 0: none."""
+        kept = [int(re.search(r"step-(\d+)", name)[1]) for name in os.listdir(self.run_folder + "/checkpoints")]
+        return max((step for step in kept if step < first), default=0)
 
     def verdict(self, arguments, code):
         """The JSON of a verification, whose message is what is said without --json."""
@@ -312,7 +326,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         verdict = json.loads(done.stdout)
         plain = self.isobit("verify", *arguments)
-        said = (plain.stdout if code < 2 else plain.stderr).strip().splitlines()[-1]
+        said = plain.stdout.splitlines()[0] if code < 2 else plain.stderr.strip().splitlines()[-1]
         self.assertEqual(said.removeprefix("isobit: "), verdict["message"])
         return verdict
 
@@ -337,7 +351,9 @@ class CommandLine(unittest.TestCase):
         weights = self.weights.removeprefix("weights ")
         self.assertEqual(self.verdict([self.run_folder], 0), {
             "verdict": "identical", "path": self.run_folder, "from": 1, "to": 30, "whole": True, "weights": weights,
-            "recorded_weights": weights, "difference": None, "message": f"identical: 30 steps, {self.weights}"})
+            "recorded_weights": weights, "signer": None, "weights_sha256": self.sha256.removeprefix("sha256 "), "start": 0,
+            "outside": [], "not_recomputed": ["id and date of the run", "times", "machine"], "difference": None,
+            "message": f"identical: 30 steps, {self.weights}, {self.sha256}"})
         part = self.verdict([self.run_folder, "--from", "5", "--to", "7"], 0)
         self.assertEqual((part["from"], part["to"], part["whole"], part["weights"]), (5, 7, False, None))
 
@@ -349,6 +365,13 @@ class CommandLine(unittest.TestCase):
         true = json.loads(lines[6])["loss"]
         lines[6] = lines[6].replace(f'"loss":"{true}"', f'"loss":"{int(true, 16) ^ 1:08x}"')
         self.reseal(run, "steps.jsonl", "".join(lines).encode())
+        self.assertIn("did not begin like this", self.verdict([run], 2)["message"])  # a checkpoint's line knows better
+        with open(run + "/checkpoints.jsonl") as file:
+            checkpoints = [json.loads(line) for line in file]
+        for entry in checkpoints:
+            text = "".join(lines[:entry["step"]]).encode()
+            entry["logs"]["steps.jsonl"] = {"size": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+        self.reseal(run, "checkpoints.jsonl", "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in checkpoints).encode())
         verdict = self.verdict([run], 1)
         self.assertEqual((verdict["verdict"], verdict["whole"], verdict["weights"]), ("different", True, None))
         self.assertEqual(verdict["difference"], {"step": 7, "what": "loss", "recorded": f"{int(true, 16) ^ 1:08x}", "recomputed": true})

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from isobit._record import record
     from isobit._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
 
-__all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled", "fingerprint",
-           "is_enabled", "isa", "record", "release_memory", "seed"]
+__all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
+           "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed"]
 
 _MODULES = {"fingerprint": "_fingerprint", "record": "_record",
-            **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"), "_switch")}
+            **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
+                            "_switch")}
 
 
 def _load(name: str) -> object:

@@ -192,7 +192,8 @@ class record:
             if progress["loop"] is not None:
                 self._refuse_to_lose_gradients()
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
-                     "progress": progress, "batch": self._batch, "loss": self._loss, "weights": self._weights(), "sha256": self._sha256(),
+                     "progress": progress, "batch": self._batch, "loss": self._loss,
+                     "weights": self._weights(), "sha256": self._sha256(),
                      "models": list(map(_shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
             torch.save(_canonical(inner), buffer)

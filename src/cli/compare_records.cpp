@@ -55,7 +55,7 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
 
 std::optional<Difference> different_outside(const RunRecord& a, const RunRecord& b, std::int64_t last) {
   if (!a.outside()) return {};  // records of isobit 0.1 do not know
-  const auto &before = *a.outside(), &now = *b.outside();
+  const std::vector<archive::OutsideLine> before = a.outside().value(), now = b.outside().value_or(decltype(before){});
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (auto d = difference_at(before[i].after + 1, "what ran outside isobit", line_of(before[i]), line_of(now[i])))
       return d;
@@ -115,7 +115,7 @@ train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed
   verdict.whole = true;
   verdict.checkpoints = comparison.checkpoints;
   verdict.not_recomputed = std::move(comparison.not_compared);
-  if (recorded.outside()) verdict.outside = *recorded.outside();
+  verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
   if (!verdict.difference) {
     verdict.weights = recomputed.weights();
     verdict.weights_sha256 = recomputed.weights_sha256();

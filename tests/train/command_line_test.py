@@ -309,9 +309,10 @@ class CommandLine(unittest.TestCase):
             start = self.start_of(first)
             named = f", from the recorded checkpoint of step {start}" if start else ""
             also = f", the checkpoint of step {start}" if start else ""
+            rest = f"all other steps than {first}..{last}{also}"
             self.assertEqual((done.returncode, done.stdout), (
-                0, f"identical in steps {first}..{last}{named}\nnot recomputed: id and date of the run, times, machine, "
-                   f"all other steps than {first}..{last}{also}\n"), done.stderr)
+                0, f"identical in steps {first}..{last}{named}\nnot recomputed: id and date of the run, times, machine, {rest}\n"),
+                done.stderr)
         self.expect_error(["verify", self.run_folder, "--from", "31"], "1..30")
         self.expect_error(["verify", self.run_folder, "--from", "9", "--to", "8"], "9..8")
 

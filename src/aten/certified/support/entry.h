@@ -23,7 +23,7 @@ struct Entry {
 // certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, through
 // a DeviceKernel, on a device. Given to torch as a pointer: its wrappers are then compiled once per signature. `rules`:
 // what the device kernel takes besides float32 tensors of one device.
-template <auto& function, DeviceRules rules = {}>
+template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
   return {{name, overload, section},
           [] { return torch::CppFunction(&function); },
@@ -33,7 +33,7 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
 
 // An operator that PyTorch decides about before autograd: the function stands there too, and is differentiated by what
 // it calls.
-template <auto& function, DeviceRules rules = {}>
+template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify_layer(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<function, rules>(name, overload, section);
   entry.autograd_kernel = [] { return torch::CppFunction(&function); };
@@ -41,7 +41,7 @@ Entry certify_layer(std::string_view name, std::string_view overload, std::strin
 }
 
 // Certified on devices only: on the CPU stock's kernel is one IEEE operation and stays.
-template <auto& function, DeviceRules rules = {}>
+template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify_on_device(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<function, rules>(name, overload, section);
   entry.cpu_kernel = nullptr;

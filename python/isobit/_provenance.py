@@ -1,9 +1,10 @@
 """What ran: the script, its sources, the commit and what differs from it, the machine. No secrets, no home paths.
 
-Home directories become "~". Arguments whose name sounds like a secret lose their value. Of the environment's variables
-an allowlist is kept, the one of `src/archive/environment.cpp`.
+Home directories become "~". Arguments that look like a secret, or whose name sounds like one, lose their value. Of the
+environment's variables an allowlist is kept, the one of `src/archive/environment.cpp`.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -12,6 +13,8 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,9 +25,11 @@ VARIABLES = ("ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEV
              "MKL_NUM_THREADS", "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "ONEDNN_MAX_CPU_ISA",
              "PYTHONHASHSEED", "SLURM_CPUS_PER_TASK", "SLURM_NNODES", "SLURM_NTASKS", "TZ")
 FEATURES = {"avx", "avx2", "fma", "avx512f", "avx512vl", "avx512dq", "avx512bw", "asimd", "vsx", "f16c", "bmi2"}
-SECRET = re.compile(r"(secret|token|passw|api[-_]?key|credential)", re.IGNORECASE)
+SECRET = re.compile(r"(secret|token|passw|passphrase|\bpwd|(api|access|auth|private|account|encryption|signing)[-_]?key|credential)",
+                    re.IGNORECASE)
 LEFT_OUT = "(left out)"
 LARGEST_PATCH = 16 << 20  # bytes
+STACK = 5  # from here to the program's `with`
 
 
 def without_home(text: str) -> str:
@@ -33,6 +38,8 @@ def without_home(text: str) -> str:
 
 
 def without_secrets(arguments: Iterable[str]) -> list[str]:
+    from isobit import _record_files  # needs torch, which `isobit verify` does without
+
     kept: list[str] = []
     hide = False
     for argument in map(without_home, arguments):
@@ -42,17 +49,65 @@ def without_secrets(arguments: Iterable[str]) -> list[str]:
         elif equals and SECRET.search(name):
             kept.append(f"{name}={LEFT_OUT}")
         else:
-            kept.append(argument)
+            kept.append(_record_files.redacted(argument) if _record_files.AVAILABLE else argument)
         hide = not hide and not equals and argument.startswith("-") and bool(SECRET.search(argument))
     return kept
 
 
-def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
+# What a repository or its attributes may set, and what would change a diff's text or have it made by another program.
+_PLAIN = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.quotePath=true",
+          "-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "apply.whitespace=nowarn",
+          "-c", "apply.ignoreWhitespace=no")
+_DIFF = ("diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-renames",
+         "--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all", "--submodule=short", "--unified=3", "--inter-hunk-context=0",
+         "--diff-algorithm=myers", "-O/dev/null", "HEAD")
+
+
+@functools.cache
+def _safe_folders() -> tuple[str, ...]:
+    """The user's own word on whose repositories he trusts, the one thing of his configuration that stays."""
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+        done = subprocess.run(["git", "config", "--null", "--get-all", "safe.directory"], capture_output=True, check=False, cwd="/")
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(value) for value in done.stdout.split(b"\0") if value)
+
+
+def _git(folder: str | os.PathLike[str], *arguments: str, given: bytes | None = None, **variables: str) -> bytes | None:
+    """What git prints, without the configuration of user and system; None where it fails. given: its input."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C", **variables}
+    safe = [word for safe_folder in _safe_folders() for word in ("-c", f"safe.directory={safe_folder}")]
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *_PLAIN, *safe, *arguments], input=given, capture_output=True, check=False,
+                              env=environment)
     except FileNotFoundError:
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def applies(top: str | os.PathLike[str], patch: bytes) -> bool:
+    """Whether the patch can be applied to the commit, tried on an index of its own: the repository stays as it is."""
+    with tempfile.TemporaryDirectory(prefix="isobit-") as scratch:
+        index = os.path.join(scratch, "index")
+        return (_git(top, "read-tree", "HEAD", GIT_INDEX_FILE=index) is not None
+                and _git(top, "apply", "--cached", "--check", "-", given=patch, GIT_INDEX_FILE=index) is not None)
+
+
+def take_patch(top: str | os.PathLike[str]) -> tuple[bytes, bool]:
+    """(what differs from the commit, whether it can be applied to it), with a warning where it cannot."""
+    patch = _git(top, *_DIFF)
+    if patch is None:
+        problem, patch = "git cannot say what they are", b"# left out: git diff failed\n"
+    elif len(patch) > LARGEST_PATCH:
+        problem, patch = f"they are {len(patch)} bytes, above {LARGEST_PATCH}", f"# left out: {len(patch)} bytes\n".encode()
+    elif patch and not applies(top, patch):
+        problem = "git cannot apply its own patch of them to the commit"
+    else:
+        return patch, True
+    warnings.warn(f"isobit.record: the uncommitted changes cannot be taken from the record: {problem}; commit them, so that the "
+                  "run can be verified", stacklevel=STACK)
+    return patch, False
 
 
 def script_path() -> pathlib.Path | None:
@@ -115,10 +170,8 @@ def describe_script() -> tuple[dict[str, Any], pathlib.Path | None, bytes | None
     patch = None
     commit = _git(top, "rev-parse", "HEAD") if top else None
     if top and commit:
-        patch = _git(top, "diff", "--binary", "HEAD") or b""
-        if len(patch) > LARGEST_PATCH:
-            patch = f"# left out: {len(patch)} bytes\n".encode()
-        script |= {"commit": commit.decode().strip(), "dirty": bool(patch)}
+        patch, whole = take_patch(top)
+        script |= {"commit": commit.decode().strip(), "dirty": bool(patch)} | ({} if whole else {"patch_applies": False})
     return script, root, patch or None
 
 

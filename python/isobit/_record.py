@@ -42,8 +42,9 @@ class record:
     the lines that follow; `run.log("test", accuracy=0.9)` records what was measured. One record at a time; in forked
     workers it does nothing.
 
-    resume: True resumes the newest unfinished run of this script, name and arguments, if there is one; a run's id resumes
-    that one. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
+    resume: True resumes the newest unfinished run of this script, name and arguments, if there is one; where the script
+    has changed since, or `every` is another, a new run begins with a warning, and "strict" refuses. A run's id resumes that
+    one, or refuses. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
     restores the generators of PyTorch, Python and NumPy. With `for epoch in run.epochs(n)` and, in it, `for batch in
     run.batches(loader)` the program resumes within an epoch, too: after the batch at whose end it saved.
 
@@ -274,27 +275,27 @@ class record:
 
     def _interrupted(self, script: dict[str, Any], name: str) -> pathlib.Path | None:
         """The folder of the run to resume, or None."""
-        if self._resume is True:
-            folder = _resume.unfinished(self._runs, script, name)
-        else:
-            folder = find_run(self._runs, str(self._resume))
-            if (folder / "manifest.json").exists():
-                raise RecordError(f"isobit.record: {folder} is finished: there is nothing to resume")
-        if folder is not None:
-            every = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))["fingerprint_every"]
-            if every != self._every:
-                raise RecordError(f"isobit.record: {folder} has every={every}, not {self._every}\n"
-                                  f"  do     resume with every={every}, or begin a new run (without resume)")
+        sources = _provenance.local_sources(self._root) if self._root else {}
+        program = _resume.Program(script, name, sources, self._every)
+        if self._resume is True or self._resume == "strict":
+            return _resume.choose(self._runs, program, strict=self._resume == "strict")
+        folder = find_run(self._runs, str(self._resume))
+        if (folder / "manifest.json").exists():
+            raise RecordError(f"isobit.record: {folder} is finished: there is nothing to resume")
+        changed = _resume.what_changed(folder, program)
+        if changed is not None:
+            raise _resume.refused(changed)
         return folder
 
     def _resume_run(self, folder: pathlib.Path) -> None:
-        current = _provenance.local_sources(self._root) if self._root else {}
-        self._recorded_sources = _resume.same_program(folder, current)
+        self._recorded_sources = _resume.recorded_sources(folder)
         self._sources_written = (folder / "sources.json").read_bytes()
         self._folder = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
         self._checkpoint = self._folder.checkpoint()
         if self._checkpoint is not None:
             self.steps = self._checkpoint[1]
+        else:
+            print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
 
     def _sources(self) -> bytes:
         sources = _provenance.local_sources(self._root) if self._root else {}

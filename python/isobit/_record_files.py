@@ -44,6 +44,7 @@ if AVAILABLE:
     _finish = _declare("finish", _POINTER, _TEXT, _TEXT)
     _fail = _declare("fail", _POINTER, _TEXT, result=None)
     _close = _declare("close", _POINTER, result=None)
+    _redacted = _declare("redacted", _TEXT, _TEXTS)
     _find = _declare("find", _TEXT, _TEXT, _TEXTS)
     _weights_sha256 = _declare("weights_sha256", _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
                                ctypes.POINTER(_POINTER), ctypes.POINTER(_COUNT), _COUNT, _TEXT)
@@ -105,6 +106,13 @@ def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
     return digits.value.decode()
 
 
+def redacted(text: str) -> str:
+    """With "(left out)" in the place of what looks like a secret, by the rules of isobit export."""
+    result = _TEXT()
+    _raise(_redacted(os.fsencode(text), ctypes.byref(result)))
+    return os.fsdecode(result.value or b"")
+
+
 class RunFolder:
     """Writes a run's record. Ends with finish() or fail()."""
 
@@ -120,7 +128,9 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], environment: bytes) -> "RunFolder":
-        """An interrupted one, cut back to its newest sound checkpoint; environment: that of this process."""
+        """An interrupted one, cut back to its newest sound checkpoint; environment: that of this process.
+
+        What is cut off stays aside until the next checkpoint or the end."""
         run = cls.__new__(cls)
         run._open(_resume, os.fsencode(path), environment)
         return run
@@ -131,7 +141,7 @@ class RunFolder:
         self.id, self.path = _id(record).decode(), pathlib.Path(os.fsdecode(_folder(record)))
 
     def checkpoint(self) -> tuple[pathlib.Path, int] | None:
-        """(file, step) that an interrupted run resumes from; None where it begins."""
+        """(file, step) that an interrupted run resumes from: the newest that is sound; None where it begins."""
         step = _COUNT()
         file = _checkpoint(self._record, ctypes.byref(step))
         return None if file is None else (self.path / os.fsdecode(file), step.value)
@@ -155,7 +165,7 @@ class RunFolder:
         _raise(_outside(self._record, after, until, place.encode(), call.encode()))
 
     def save(self, content: bytes) -> None:
-        """A checkpoint after the step last recorded; the one before it goes."""
+        """A checkpoint after the step last recorded; it stays with the one before it."""
         _raise(_save(self._record, content, len(content)))
 
     def replace(self, name: str, content: bytes) -> None:
@@ -169,7 +179,7 @@ class RunFolder:
 
     def fail(self, reason: str) -> None:
         """Says so where it can; where the disk is full, the run stays one that was interrupted."""
-        _fail(self._record, reason.encode(errors="replace"))
+        _fail(self._record, redacted(reason).encode(errors="replace"))
         self._close()
 
     def _close(self) -> None:

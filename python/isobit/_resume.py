@@ -1,39 +1,102 @@
 """Which interrupted record a program resumes (docs/formats/run.md, "Resuming"), and whether it is still the same program.
 
-What a user can mend is RecordError.
+What a user can mend is RecordError; what the file system cannot read is OSError, and never taken for a run that is not there.
 """
 
 import json
 import pathlib
+import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from isobit import _provenance
 from isobit._errors import RecordError
 
+STACK = 5  # from here to the program's `with`
 
-def unfinished(runs: pathlib.Path, script: Mapping[str, Any], name: str) -> pathlib.Path | None:
-    """The newest run of this script and name that was not finished, or None."""
+
+class Program(NamedTuple):
+    """What runs now: [script] of experiment.toml, the run's name, the sources by path, and every how many steps fingerprints are taken."""
+
+    script: Mapping[str, Any]
+    name: str
+    sources: Mapping[str, str]
+    every: int
+
+
+def _recorded(folder: pathlib.Path) -> dict[str, Any] | None:
+    """[script] of a run's experiment.toml; None for what is no record of a program."""
+    try:
+        recorded = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return recorded if "file" in recorded else None
+
+
+def _unfinished(runs: pathlib.Path, program: Program) -> list[pathlib.Path]:
+    """The runs of this script and name that were not finished, the newest first."""
     found: list[tuple[Any, pathlib.Path]] = []
     for folder in runs.iterdir() if runs.is_dir() else ():
+        if folder.name.startswith("."):
+            continue
+        recorded = _recorded(folder)
+        if recorded is None or any(recorded.get(key) != program.script.get(key) for key in ("file", "folder", "arguments")):
+            continue
+        if (folder / "manifest.json").exists():
+            continue
         try:
             state = json.loads((folder / "state.json").read_bytes())
-            recorded = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            created, name = str(state["created"]), state["name"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            warnings.warn(f"isobit.record: {folder} is a run of this script, but its state.json is damaged: it is not resumed",
+                          stacklevel=STACK + 1)
             continue
-        same = all(recorded.get(key) == script.get(key) for key in ("file", "folder", "arguments"))
-        if same and state.get("name") == name and not (folder / "manifest.json").exists():
-            found.append((state["created"], folder))
-    if not found:
+        if name == program.name:
+            found.append((created, folder))
+    return [folder for _, folder in sorted(found, reverse=True)]
+
+
+class Change(NamedTuple):
+    """What of the program is not as when the run began, in words, and the remedy."""
+
+    what: str
+    do: str
+
+
+def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
+    changed = [path for path, text in recorded_sources(folder).items() if program.sources.get(path, text) != text]
+    if changed:
+        return Change(f"{', '.join(changed)} {'has' if len(changed) == 1 else 'have'} changed since {folder.name} began, which could "
+                      "then not be verified", "put it back, or begin a new run (without resume)")
+    every = (_recorded(folder) or {}).get("fingerprint_every")
+    if every == program.every:
         return None
-    return max(found)[1]
+    return Change(f"{folder.name} has every={every}, not {program.every}",
+                  f"resume with every={every}, or begin a new run (without resume)")
 
 
-def same_program(folder: pathlib.Path, current: Mapping[str, str]) -> dict[str, str]:
-    """The recorded sources; RecordError where one differs from the program that runs now."""
-    recorded: dict[str, str] = json.loads((folder / "sources.json").read_bytes())["files"]
-    for path, text in recorded.items():
-        if current.get(path, text) != text:
-            raise RecordError(f"isobit.record: {path} has changed since {folder.name} began, which could then not be verified\n"
-                              "  do     put it back, or begin a new run (without resume)")
-    return recorded
+def choose(runs: pathlib.Path, program: Program, strict: bool) -> pathlib.Path | None:
+    """The newest unfinished run of this program. Where there are some of this script, but of another version of it: None with
+    a warning, or RecordError where strict."""
+    newest: tuple[pathlib.Path, Change] | None = None
+    for folder in _unfinished(runs, program):
+        change = what_changed(folder, program)
+        if change is None:
+            return folder
+        newest = newest or (folder, change)
+        if strict:
+            raise refused(change)
+    if newest is not None:
+        folder, change = newest
+        warnings.warn(f"isobit.record: {change.what}: {folder} is not resumed, a new run begins (resume=\"strict\" refuses instead)",
+                      stacklevel=STACK)
+    return None
+
+
+def refused(change: Change) -> RecordError:
+    return RecordError(f"isobit.record: {change.what}\n  do     {change.do}")
+
+
+def recorded_sources(folder: pathlib.Path) -> dict[str, str]:
+    sources: dict[str, str] = json.loads((folder / "sources.json").read_bytes())["files"]
+    return sources

@@ -21,9 +21,30 @@ namespace fs = std::filesystem;
 
 std::atomic<int> fault_code{0};
 std::atomic<std::uint64_t> fault_budget{0};
+std::atomic<int (*)(FileAction)> injected{nullptr};
+
+// 0, or the errno that a test wants this action to fail with.
+int fault_at(FileAction action) {
+  const auto fault = injected.load();
+  return fault == nullptr ? 0 : fault(action);
+}
+
+bool failed_at(FileAction action) {
+  const int code = fault_at(action);
+  if (code != 0) errno = code;
+  return code != 0;
+}
 
 // write(2), or what a test wants to happen instead.
 ssize_t write_some(int descriptor, const std::byte* data, std::size_t n) {
+  if (injected.load() != nullptr) {
+    if (failed_at(FileAction::write)) return -1;
+    const std::size_t half = n / 2;
+    if (half > 0 && ::write(descriptor, data, half) != static_cast<ssize_t>(half)) return -1;
+    if (failed_at(FileAction::write)) return -1;
+    const ssize_t rest = ::write(descriptor, data + half, n - half);
+    return rest < 0 ? rest : rest + static_cast<ssize_t>(half);
+  }
   if (const int code = fault_code.load()) {
     const std::uint64_t left = fault_budget.load();
     if (left == 0) {
@@ -63,7 +84,8 @@ const char* remedy_for(int code) {
     case ENOTDIR:
     case EISDIR:
     case EEXIST: return "move the file or folder of that name away";
-    case EIO: return "the disk or network file system failed: check the system's log";
+    case EIO:
+    case ESTALE: return "the disk or network file system failed: check the system's log, then try again";
     case EMFILE:
     case ENFILE: return "raise the limit of open files (ulimit -n)";
     default: return "";
@@ -94,9 +116,33 @@ void throw_file_error(const fs::path& path, std::string_view action, int code) {
   throw FileError(code, path, fmt::format("{}: {}", action, reason), remedy_for(code));
 }
 
+bool is_there(const fs::path& path) {
+  struct stat status {};
+  if (!failed_at(FileAction::read) && ::lstat(path.c_str(), &status) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR) throw_file_error(path, "cannot be read", errno);
+  return false;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  if (failed_at(FileAction::read)) throw_file_error(folder, "cannot be read", errno);
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error && error.value() != ENOENT) throw_file_error(folder, "cannot be read", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::ptrdiff_t read_some(int descriptor, std::span<std::byte> buffer) {
+  if (failed_at(FileAction::read)) return -1;
+  return ::read(descriptor, buffer.data(), buffer.size());
+}
+
 std::string read_file(const fs::path& path, std::uint64_t limit) {
   // O_NONBLOCK: a pipe put in the place of a file must not make us wait.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor file(failed_at(FileAction::read) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) throw_file_error(path, "cannot be read", errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw_file_error(path, "cannot be read", errno);
@@ -107,7 +153,8 @@ std::string read_file(const fs::path& path, std::uint64_t limit) {
   std::string content(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t done = 0;
   while (done < content.size()) {
-    const ssize_t n = ::read(file.get(), content.data() + done, content.size() - done);
+    const auto rest = std::as_writable_bytes(std::span(content).subspan(done));
+    const std::ptrdiff_t n = read_some(file.get(), rest);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_file_error(path, "cannot be read", errno);
     if (n == 0) break;
@@ -122,7 +169,8 @@ void write_file(const fs::path& path, std::string_view content) {
   write_file(path, std::span(&piece, 1));
 }
 
-void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
+void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces,
+                const std::function<void()>& before_rename) {
   const fs::path temporary = path.parent_path() / (".tmp-" + random_suffix());
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) throw_file_error(path, "cannot be written", errno);
@@ -130,10 +178,16 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   for (const auto& piece : pieces) {
     if (code == 0) code = write_all(file.get(), piece);
   }
-  if (code == 0 && ::fsync(file.get()) != 0) code = errno;
+  if (code == 0 && (failed_at(FileAction::sync) || ::fsync(file.get()) != 0)) code = errno;
   const int closed = file.close();
   if (code == 0) code = closed;
-  if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
+  try {
+    if (code == 0 && before_rename) before_rename();
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  if (code == 0 && (failed_at(FileAction::rename) || ::rename(temporary.c_str(), path.c_str()) != 0)) code = errno;
   if (code != 0) {
     ::unlink(temporary.c_str());
     throw_file_error(path, "cannot be written", code);
@@ -141,17 +195,44 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   sync_folder(path.parent_path());
 }
 
-void remove_temporaries(const fs::path& folder) noexcept {
-  std::error_code ignored;
-  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
-    if (it->path().filename().string().starts_with(".tmp-")) ::unlink(it->path().c_str());
-    if (ignored) break;
+void rename_file(const fs::path& from, const fs::path& to) {
+  if (failed_at(FileAction::rename) || ::rename(from.c_str(), to.c_str()) != 0)
+    throw_file_error(from, "cannot be renamed", errno);
+}
+
+void remove_file(const fs::path& path) {
+  if (failed_at(FileAction::remove) || ::unlink(path.c_str()) != 0) {
+    if (errno != ENOENT) throw_file_error(path, "cannot be removed", errno);
+  }
+}
+
+namespace {
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  if (failed_at(FileAction::remove)) throw_file_error(path, "cannot be removed", errno);
+  fs::remove_all(path, error);
+  if (error) throw_file_error(path, "cannot be removed", error.value());
+}
+
+}  // namespace
+
+void remove_folder(const fs::path& folder) {
+  const fs::path going = folder.parent_path() / (".tmp-" + random_suffix());
+  rename_file(folder, going);
+  remove_tree(going);
+}
+
+void remove_temporaries(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    if (name.starts_with(".tmp-")) remove_tree(folder / name);
   }
 }
 
 void sync_folder(const fs::path& folder) {
   const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.get() < 0) throw_file_error(folder, "cannot be opened", errno);
+  if (failed_at(FileAction::sync)) throw_file_error(folder, "cannot be written", errno);
   // Some network file systems have nothing to sync in a folder and say so.
   if (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
     throw_file_error(folder, "cannot be written", errno);
@@ -178,12 +259,18 @@ AppendFile::AppendFile(fs::path path) : path_(std::move(path)) {
 }
 
 AppendFile::AppendFile(AppendFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
+      torn_(other.torn_),
+      unsynced_(other.unsynced_) {}
 
 AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  std::swap(torn_, other.torn_);
+  std::swap(unsynced_, other.unsynced_);
   return *this;
 }
 
@@ -191,19 +278,34 @@ AppendFile::~AppendFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+// Takes a part of a line back; where that fails, nothing is written behind it, and resume recognises the torn line.
+int AppendFile::take_back() {
+  if (!torn_) return 0;
+  if (failed_at(FileAction::write) || ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) return errno;
+  torn_ = false;
+  return 0;
+}
+
 void AppendFile::append(std::string_view text) {
-  const int code = write_all(descriptor_, std::as_bytes(std::span(text.data(), text.size())));
-  if (code != 0) {
-    // Take a part of a line back; where even that fails, resume recognises the torn line.
-    [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
-    throw_file_error(path_, "cannot be written", code);
+  int code = take_back();
+  if (code == 0) {
+    code = write_all(descriptor_, std::as_bytes(std::span(text.data(), text.size())));
+    if (code != 0) {
+      torn_ = true;
+      static_cast<void>(take_back());
+    }
   }
+  if (code != 0) throw_file_error(path_, "cannot be written", code);
   size_ += text.size();
 }
 
 void AppendFile::sync() {
-  if (::fdatasync(descriptor_) != 0) throw_file_error(path_, "cannot be written", errno);
+  // What a sync could not write it forgets: the next one would succeed without it.
+  if (unsynced_ == 0 && (failed_at(FileAction::sync) || ::fdatasync(descriptor_) != 0)) unsynced_ = errno;
+  if (unsynced_ != 0) throw_file_error(path_, "cannot be written", unsynced_);
 }
+
+void inject_fault(int (*fault)(FileAction)) { injected.store(fault); }
 
 void inject_write_fault(int code, std::uint64_t bytes) {
   fault_budget.store(bytes);

@@ -18,6 +18,7 @@ void LogFile::append(const std::string& text) {
 
 void LogFile::write(Clock::time_point now) {
   if (waiting_.empty()) return;
+  lock_.require_held_lately();
   const std::string text = std::exchange(waiting_, {});  // gone where the file cannot be written: the run stops there
   file_.append(text);
   hash_.update(text);

@@ -1,5 +1,6 @@
 // A log of a run and the digest of all it holds. Lines may wait for each other, a quarter of a second at most where
-// more come: a system call a line would be a part of a short step. Errors are FileError. One thread per object.
+// more come: a system call a line would be a part of a short step. Each write asks the run's lock first. Errors are
+// FileError, and UserError where the lock is lost. One thread per object.
 #pragma once
 
 #include <chrono>
@@ -8,13 +9,15 @@
 #include <string>
 
 #include "archive/files.h"
+#include "archive/run_lock.h"
 #include "archive/sha256.h"
 
 namespace isobit::archive {
 
 class LogFile {
  public:
-  explicit LogFile(const std::filesystem::path& path) : file_(path) {}
+  // `lock` outlives the log.
+  LogFile(const std::filesystem::path& path, const RunLock& lock) : file_(path), lock_(lock) {}
 
   void append(const std::string& text);
   void write() { write(Clock::now()); }
@@ -32,6 +35,7 @@ class LogFile {
   void write(Clock::time_point now);
 
   AppendFile file_;
+  const RunLock& lock_;
   Sha256 hash_;
   std::string waiting_;
   Clock::time_point written_{};  // so that the first line is written at once

@@ -37,10 +37,10 @@ std::string cleaned(const std::string& place, const std::string& text, const Exp
   if (result != text) note(kHomePaths);
   const std::vector<Finding> found = scan.find(place, result);
   if (found.empty()) return result;
-  if (!options.redact) {
-    findings.insert(findings.end(), found.begin(), found.end());
-    return result;
+  for (const Finding& finding : found) {
+    if (!options.redact || finding.always) findings.push_back(finding);
   }
+  if (!options.redact) return result;
   note(kRedacted);
   return scan.redacted(result);
 }
@@ -62,13 +62,18 @@ std::string cleaned_sources(const std::string& text, const ExportOptions& option
 void look_at_patch(const std::string& patch, const ExportOptions& options, const SecretScan& scan, ExportPlan& plan) {
   plan.patch = summarize_patch(patch);
   for (const PatchedFile& file : plan.patch) {
+    if (file.binary && scan.is_key_file(file.path)) {
+      plan.findings.push_back({fmt::format("{}:{}", kPatchFile, file.first_line),
+                               fmt::format("{}, a private key's file that cannot be looked into", file.path), true});
+      continue;
+    }
     if (!scan.is_secret_file(file.path)) continue;
     if (options.redact) {
       throw UserError(file.path, "is among the uncommitted changes, and such a file usually holds secrets",
                       fmt::format("--redact cannot clean it; if it holds no secrets: --allow '{}'", file.path));
     }
     plan.findings.push_back({fmt::format("{}:{}", kPatchFile, file.first_line),
-                             fmt::format("{}, a file that usually holds secrets", file.path)});
+                             fmt::format("{}, a file that usually holds secrets", file.path), false});
   }
 }
 

@@ -1,6 +1,7 @@
 #include "archive/run_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -23,9 +24,13 @@ namespace isobit::archive {
 
 const RunKind kExperimentRun{
     {kStepsLog, kMetricsLog, kTimingsLog},
-    "this machine or program computes wrongly: start the run anew and verify it on another machine"};
+    "this machine or program computes wrongly: start the run anew and verify it on another machine",
+    "restore the run's folder from a copy; to begin again at step 1, start a new run: isobit run on its "
+    "experiment.toml"};
 const RunKind kScriptRun{{kStepsLog, kMetricsLog, kEvaluationsLog, kOutsideLog, kTimingsLog},
-                         "check that the script restores all of its state"};
+                         "check that the script restores all of its state",
+                         "restore the run's folder from a copy; to begin again at step 1, move the folder away and "
+                         "start the program again"};
 
 namespace {
 
@@ -54,6 +59,19 @@ std::string make_id(const std::string& created, const std::string& name) {
 
 std::string without_end(const std::string& line) { return line.substr(0, line.size() - 1); }
 
+// A second name for the file; where the file system has no hard links, its only one.
+void keep_name(const fs::path& file, const fs::path& name) {
+  remove_file(name);
+  if (::link(file.c_str(), name.c_str()) != 0) rename_file(file, name);
+}
+
+// What the disk gives back is what was written.
+void require_digest_of_file(const fs::path& path, const FileDigest& written) {
+  const FileDigest found = digest_file(path);
+  if (found.size != written.size || found.sha256 != written.sha256)
+    throw UserError(path.string(), "holds something other than the run wrote", kRestore);
+}
+
 }  // namespace
 
 struct RunFolder::Impl {
@@ -62,8 +80,8 @@ struct RunFolder::Impl {
         state(std::move(state_)),
         lock(std::move(lock_)),
         kind(kind_),
-        checkpoints(folder / kCheckpointsLog) {
-    for (const char* log : kind.logs) logs.try_emplace(log, folder / log);
+        checkpoints(folder / kCheckpointsLog, lock) {
+    for (const char* log : kind.logs) logs.try_emplace(log, folder / log, lock);
   }
   ~Impl() { write_waiting(); }
   Impl(const Impl&) = delete;
@@ -84,8 +102,13 @@ struct RunFolder::Impl {
     } catch (const std::exception&) {
     }
   }
-  void write_state() { write_file(folder / kStateFile, format_state(state)); }
+  void write_state() const { write_held(lock, folder / kStateFile, format_state(state)); }
+  void write_checkpoint(CheckpointLine line, std::span<const std::span<const std::byte>> pieces);
+  void write_file_and_line(const CheckpointLine& line, std::span<const std::span<const std::byte>> pieces);
+  void require_written() const;
+  void finish(const std::string& weights, const std::string& sha256);
   void remove_old_checkpoints(std::int64_t keep);
+  [[nodiscard]] std::map<std::string, FileDigest> written() const;
   [[nodiscard]] Manifest seal() const;
 
   fs::path folder;
@@ -98,6 +121,7 @@ struct RunFolder::Impl {
   std::vector<CheckpointEntry> kept;
   std::optional<CheckpointEntry> resumed_from;
   std::deque<StepLine> replayed;  // steps that the cut-off log held: must come out the same
+  bool has_cut = false;           // what was cut off on resuming is still there
   bool finished = false;
 };
 
@@ -151,16 +175,27 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name, std::
 }
 
 RunFolder RunFolder::resume(const fs::path& run, const std::string& environment, const RunKind& kind) {
-  const fs::path folder = fs::weakly_canonical(run);
-  if (!fs::exists(folder / kStateFile)) {
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(run, error);
+  if (error) throw_file_error(run, "cannot be read", error.value());
+  if (!is_there(folder / kStateFile)) {
     throw UserError(run.string(), "not a run's folder", "isobit log lists the runs");
   }
-  RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string());
-  UnfinishedRun left = cut_back(folder, kind.logs);
+  RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string(), generation_of(folder));
+  UnfinishedRun left = while_held(lock, [&] {
+    static_cast<void>(read_unfinished_state(folder));
+    // From here on no earlier writer can give a file of this run its name, whatever it had begun (run_lock.h).
+    remove_temporaries(folder);
+    remove_temporaries(folder / kCheckpointFolder);
+    put_back_cut(folder, lock);
+    UnfinishedRun found = read_unfinished(folder, kind.logs, kind.start_over_remedy);
+    cut_back(folder, found, lock);
+    return found;
+  });
   const auto environments = std::count_if(left.state.inputs.begin(), left.state.inputs.end(),
                                           [](const auto& input) { return input.first.starts_with("environment-"); });
   const std::string file = fmt::format("environment-{}.json", environments + 2);
-  write_file(folder / file, environment);
+  write_held(lock, folder / file, environment);
   left.inputs[file] = environment;
   left.state.inputs[file] = {environment.size(), sha256(environment)};
   left.state.state = "running";
@@ -168,13 +203,17 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
   left.state.steps = left.checkpoints.empty() ? 0 : left.checkpoints.back().entry.step;
 
   auto impl = std::make_unique<Impl>(folder, std::move(left.state), std::move(lock), kind);
-  for (auto& [name, log] : impl->logs) log.continue_from(left.hashes.at(name));
-  impl->checkpoints.continue_from(left.hashes.at(kCheckpointsLog));
+  const auto hash_of = [&](const std::string& name) {
+    Sha256 hash;
+    hash.update(left.logs.at(name));
+    return hash;
+  };
+  for (auto& [name, log] : impl->logs) log.continue_from(hash_of(name));
+  impl->checkpoints.continue_from(hash_of(kCheckpointsLog));
+  impl->has_cut = true;
   impl->inputs = std::move(left.inputs);
-  for (const CheckpointLine& line : left.checkpoints) {
-    if (fs::exists(folder / line.entry.file)) impl->kept.push_back(line.entry);
-  }
-  if (!impl->kept.empty()) impl->resumed_from = impl->kept.back();
+  impl->kept = std::move(left.kept);
+  if (!left.checkpoints.empty()) impl->resumed_from = left.checkpoints.back().entry;
   impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
   impl->write_state();
   return RunFolder(std::move(impl));
@@ -207,16 +246,7 @@ void RunFolder::flush() { impl_->write(); }
 
 void RunFolder::write_checkpoint(const std::string& suffix, std::span<const std::span<const std::byte>> pieces,
                                  std::int64_t keep) {
-  impl_->lock.require_held();
   CheckpointLine line;
-  for (auto& [name, log] : impl_->logs) {
-    log.sync();
-    line.logs[name] = log.digest();
-  }
-  if (!fs::exists(impl_->folder / kCheckpointFolder)) {
-    make_folders(impl_->folder / kCheckpointFolder);
-    sync_folder(impl_->folder);
-  }
   Sha256 hash;
   line.entry = {impl_->state.steps, fmt::format("{}/step-{}{}", kCheckpointFolder, impl_->state.steps, suffix), 0, ""};
   for (const auto& piece : pieces) {
@@ -224,29 +254,90 @@ void RunFolder::write_checkpoint(const std::string& suffix, std::span<const std:
     line.entry.size += piece.size();
   }
   line.entry.sha256 = hash.hex();
-  write_file(impl_->folder / line.entry.file, pieces);
-  // Only now: a checkpoint without its line is none.
-  impl_->checkpoints.append(format_line(line));
-  impl_->checkpoints.sync();
-  std::erase_if(impl_->kept, [&](const CheckpointEntry& entry) { return entry.step == line.entry.step; });
-  impl_->kept.push_back(line.entry);
-  impl_->remove_old_checkpoints(keep);
+  while_held(impl_->lock, [&] {
+    impl_->write_checkpoint(line, pieces);
+    impl_->remove_old_checkpoints(keep);
+  });
 }
 
 void RunFolder::replace(const std::string& name, const std::string& content) {
   if (!impl_->inputs.contains(name)) throw std::invalid_argument(name + " is no input of this run");
-  write_file(impl_->folder / name, content);
+  const fs::path file = impl_->folder / name;
+  const std::span<const std::byte> piece = std::as_bytes(std::span(content.data(), content.size()));
+  // The old one keeps a name until the state knows the new one.
+  write_held(impl_->lock, file, std::span(&piece, 1), [&] { keep_name(file, before_of(file)); });
   impl_->state.inputs[name] = {content.size(), sha256(content)};
   impl_->inputs[name] = content;
   impl_->write_state();
+  remove_file(before_of(file));
+}
+
+void RunFolder::Impl::write_checkpoint(CheckpointLine line, std::span<const std::span<const std::byte>> pieces) {
+  lock.require_held();
+  for (auto& [name, log] : logs) {
+    log.sync();
+    line.logs[name] = log.digest();
+  }
+  if (!is_there(folder / kCheckpointFolder)) {
+    make_folders(folder / kCheckpointFolder);
+    sync_folder(folder);
+  }
+  write_file_and_line(line, pieces);
+  std::erase_if(kept, [&](const CheckpointEntry& entry) { return entry.step == line.entry.step; });
+  kept.push_back(line.entry);
+  if (!has_cut) return;
+  require_digest_of_file(folder / line.entry.file, {line.entry.size, line.entry.sha256});
+  lock.require_held();
+  drop_cut(folder, lock.generation());
+  has_cut = false;
+}
+
+// A checkpoint without its line is none. Another one of this step lies there if the program saved twice; it keeps a
+// name until the new one's line stands.
+void RunFolder::Impl::write_file_and_line(const CheckpointLine& line,
+                                          std::span<const std::span<const std::byte>> pieces) {
+  const fs::path file = folder / line.entry.file, before = before_of(file);
+  const bool another =
+      std::any_of(kept.begin(), kept.end(), [&](const auto& entry) { return entry.file == line.entry.file; });
+  try {
+    write_held(lock, file, pieces, [&] {
+      if (another) keep_name(file, before);
+    });
+    checkpoints.append(format_line(line));
+    checkpoints.write();
+  } catch (const std::exception&) {
+    try {
+      lock.require_held();
+      if (!another) remove_file(file);
+      if (another && is_there(before)) rename_file(before, file);
+    } catch (const std::exception&) {  // then resuming puts it right
+    }
+    throw;
+  }
+  checkpoints.sync();
+  if (another) remove_file(before);
 }
 
 void RunFolder::Impl::remove_old_checkpoints(std::int64_t keep) {
   while (keep > 0 && static_cast<std::int64_t>(kept.size()) > keep) {
+    lock.require_held();
     std::error_code ignored;  // an old checkpoint too many harms nobody
     fs::remove(folder / kept.front().file, ignored);
     kept.erase(kept.begin());
   }
+}
+
+// Each file and what was written to it.
+std::map<std::string, FileDigest> RunFolder::Impl::written() const {
+  std::map<std::string, FileDigest> all = state.inputs;
+  for (const CheckpointEntry& entry : kept) all[entry.file] = {entry.size, entry.sha256};
+  for (const auto& [name, log] : logs) all[name] = log.digest();
+  all[kCheckpointsLog] = checkpoints.digest();
+  return all;
+}
+
+void RunFolder::Impl::require_written() const {
+  for (const auto& [path, digest] : written()) require_digest_of_file(folder / path, digest);
 }
 
 Manifest RunFolder::Impl::seal() const {
@@ -258,11 +349,7 @@ Manifest RunFolder::Impl::seal() const {
     manifest.files[path] = digest_file(folder / path);
   }
   // What lies there must be what was written: a disk that lost something, or a second writer, shows here.
-  std::map<std::string, FileDigest> written = state.inputs;
-  for (const CheckpointEntry& entry : kept) written[entry.file] = {entry.size, entry.sha256};
-  for (const auto& [name, log] : logs) written[name] = log.digest();
-  written[kCheckpointsLog] = checkpoints.digest();
-  for (const auto& [path, digest] : written) {
+  for (const auto& [path, digest] : written()) {
     const auto found = manifest.files.find(path);
     if (found == manifest.files.end())
       throw UserError((folder / path).string(), "disappeared during the run", kRestore);
@@ -274,23 +361,37 @@ Manifest RunFolder::Impl::seal() const {
 }
 
 void RunFolder::finish(const std::string& weights, const std::string& sha256) {
-  impl_->lock.require_held();
-  for (auto& [name, log] : impl_->logs) log.sync();
-  remove_temporaries(impl_->folder);
-  remove_temporaries(impl_->folder / kCheckpointFolder);
-  impl_->state.state = "finished";
-  impl_->state.weights = weights;
-  impl_->state.weights_sha256 = sha256;
-  impl_->state.reason.clear();
-  impl_->write_state();
-  write_file(impl_->folder / kManifest, format_manifest(impl_->seal()));
-  impl_->finished = true;
+  while_held(impl_->lock, [&] { impl_->finish(weights, sha256); });
+}
+
+void RunFolder::Impl::finish(const std::string& weights, const std::string& sha256) {
+  lock.require_held();
+  for (auto& [name, log] : logs) log.sync();
+  if (has_cuts(folder)) {
+    require_written();
+    drop_cuts(folder);
+    has_cut = false;
+  }
+  for (const fs::path& part : {folder, folder / kCheckpointFolder}) {
+    remove_temporaries(part);
+    for (const std::string& name : names_in(part)) {
+      if (name.starts_with(kBefore)) remove_file(part / name);
+    }
+  }
+  state.state = "finished";
+  state.weights = weights;
+  state.weights_sha256 = sha256;
+  state.reason.clear();
+  write_state();
+  write_held(lock, folder / kManifest, format_manifest(seal()));
+  finished = true;
 }
 
 void RunFolder::fail(const std::string& reason) noexcept {
   if (impl_->finished) return;
   impl_->write_waiting();
   try {
+    if (is_there(impl_->folder / kManifest)) return;  // sealed, whatever failed after that
     impl_->state.state = "failed";
     impl_->state.reason = reason;
     impl_->write_state();

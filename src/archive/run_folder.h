@@ -1,10 +1,11 @@
 // The folder of a run that is being written (docs/formats/run.md): what the records of `isobit run` (run_writer.h) and
 // of Python programs (extension/records.h) have in common.
 //
-// Whoever holds a RunFolder holds the run's lock: no other process writes this record. Appended lines survive a kill of
-// the process, but for those that wait; what a checkpoint covers also survives a power failure. Files other than the
-// logs appear whole or not at all. Errors are UserError naming the file, those of the file system FileError; the record
-// stays sound and resumable. One thread per object.
+// Whoever holds a RunFolder holds the run's lock: no other process writes this record. Whoever lost it (a later restart
+// of its job took it over) writes nothing into it any more, not even where it was stopped in the middle of writing.
+// Appended lines survive a kill of the process, but for those that wait; what a checkpoint covers also survives a power
+// failure. Files other than the logs appear whole or not at all. Errors are UserError naming the file, those of the
+// file system FileError; the record stays sound and resumable. One thread per object.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +23,11 @@
 namespace isobit::archive {
 
 // Who writes the run decides which logs it has beside checkpoints.jsonl, and what helps where a step done twice
-// differs.
+// differs, and where no checkpoint is left.
 struct RunKind {
   std::vector<const char*> logs;
   const char* other_step_remedy;
+  const char* start_over_remedy;
 };
 extern const RunKind kExperimentRun;  // isobit run
 extern const RunKind kScriptRun;      // isobit.record
@@ -37,9 +39,10 @@ class RunFolder {
   [[nodiscard]] static RunFolder create(const std::filesystem::path& runs, const std::string& name,
                                         std::map<std::string, std::string> inputs, const RunKind& kind);
 
-  // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where there is
-  // none, and `environment` is added. UserError for a finished run, one with a living writer, or damage before the
-  // checkpoint.
+  // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where there never
+  // was one, and `environment` is added. What is cut off stays aside until the new writer has a sound checkpoint of its
+  // own or seals the record. UserError for a finished run, one whose writer may live, damage before the checkpoint, and
+  // one whose checkpoints are all damaged; FileError where something cannot be read: then nothing was changed.
   [[nodiscard]] static RunFolder resume(const std::filesystem::path& run, const std::string& environment,
                                         const RunKind& kind);
 

@@ -31,8 +31,8 @@ class RunWriter {
   [[nodiscard]] static RunWriter create(const std::filesystem::path& runs, const RunInputs& inputs);
 
   // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing
-  // where there is none. UserError for a finished run, one with a living writer, or damaged logs before the
-  // checkpoint.
+  // where there never was one; what is cut off stays aside until the next checkpoint (run_folder.h). UserError for a
+  // finished run, one whose writer may live, damaged logs before the checkpoint, and where no checkpoint is sound.
   [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment);
 
   RunWriter(RunWriter&&) noexcept;

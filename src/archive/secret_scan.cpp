@@ -57,14 +57,58 @@ std::unique_ptr<RE2> only(std::string_view kind) {
   return compiled(found->pattern);
 }
 
-// Calls `visit(number, line)` for each line, without its newline.
+// Calls `visit(number, line, offset)` for each line, without its newline.
 template <class Visit>
 void each_line(std::string_view text, const Visit& visit) {
-  for (std::int64_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    visit(number, text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  std::size_t offset = 0;
+  for (std::int64_t number = 1; offset < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', offset), text.size());
+    visit(number, text.substr(offset, end - offset), offset);
+    offset = end + 1;
   }
+}
+
+// How far a private key reaches at most behind its first line: RSA keys of 16384 bits have some 13,000 characters.
+constexpr std::size_t kLongestKey = 20'000;
+
+// A line of a text file, or of one within a string's quotes, without what a patch, a comment or a program puts around
+// it.
+std::string_view bare(std::string_view line) {
+  constexpr std::string_view kAround = "+-> \t\r\"'#*,;()|\\";
+  const std::size_t begin = line.find_first_not_of(kAround);
+  if (begin == std::string_view::npos) return {};
+  line = line.substr(begin, line.find_last_not_of(kAround) - begin + 1);
+  return line.starts_with("b\"") || line.starts_with("b'") ? line.substr(2) : line;
+}
+
+// A line of a key's body: base64, long, or with all kinds of characters.
+bool is_key_line(std::string_view line) {
+  static const RE2 base64("[A-Za-z0-9+/]{12,}={0,2}");
+  if (!RE2::FullMatch(StringPiece(line.data(), line.size()), base64)) return false;
+  const auto any = [&](const auto& kind) { return std::any_of(line.begin(), line.end(), kind); };
+  return any([](char c) { return c >= '0' && c <= '9'; }) && any([](char c) { return c >= 'a' && c <= 'z'; }) &&
+         any([](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+// The end of the key whose first line ends at `begin` (0 where no key follows), in lines that are the text's or are
+// written as \n within one.
+std::size_t end_of_key(std::string_view text, std::size_t begin) {
+  static const RE2 end_mark("-{4,5} ?END [A-Za-z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{0,5}|Private-MAC: *[0-9a-f]+");
+  const std::string_view window = text.substr(begin, kLongestKey);
+  const StringPiece piece(window.data(), window.size());
+  StringPiece mark;
+  const bool ended = end_mark.Match(piece, 0, window.size(), RE2::UNANCHORED, &mark, 1);
+  const std::size_t limit = ended ? static_cast<std::size_t>(mark.data() - window.data()) : window.size();
+  std::size_t last = 0;
+  int others = 0;  // headers, blank lines and prose since the last line of the body
+  for (std::size_t at = 0; at < limit && (ended || others < 10);) {
+    const std::size_t newline = std::min({window.find('\n', at), window.find("\\n", at), limit});
+    others = is_key_line(bare(window.substr(at, newline - at))) ? 0 : others + 1;
+    if (others == 0) last = newline;
+    at = newline + (newline < limit && window[newline] == '\\' ? 2 : 1);
+  }
+  if (last == 0) return 0;
+  return begin + (ended ? limit + mark.size() : last);
 }
 
 }  // namespace
@@ -72,7 +116,13 @@ void each_line(std::string_view text, const Visit& visit) {
 // A secret within a line.
 struct Hit {
   std::size_t begin = 0, length = 0;
-  std::string what;
+  std::string what;  // "": a line of a private key behind its first
+  bool always = false;
+};
+
+// A private key within a text.
+struct Block {
+  std::size_t begin, end;
 };
 
 struct SecretScan::Impl {
@@ -85,10 +135,16 @@ struct SecretScan::Impl {
   std::vector<std::string> allowed;
   std::vector<std::pair<std::string, std::string>> variables;  // name, value: those that sound secret
   std::vector<Compiled> rules;
-  std::unique_ptr<RE2> file;
+  std::vector<std::unique_ptr<RE2>> private_keys;
+  std::unique_ptr<RE2> file, key_file;
   std::string home;
 
-  [[nodiscard]] std::vector<Hit> hits(std::string_view line) const;
+  [[nodiscard]] std::vector<Block> blocks(std::string_view text) const;
+  [[nodiscard]] bool allows(std::string_view text) const;
+  // Of the line at `offset` of the text that has these private keys.
+  [[nodiscard]] std::vector<Hit> hits(std::string_view line, std::size_t offset,
+                                      const std::vector<Block>& blocks) const;
+  void more_hits(std::string_view line, std::vector<Hit>& found) const;
   void hits_of(const Compiled& rule, std::string_view line, std::vector<Hit>& found) const;
 };
 
@@ -101,37 +157,68 @@ void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std:
     const StringPiece value = groups[static_cast<std::size_t>(rule.value)];
     at = static_cast<std::size_t>(value.data() - line.data()) + std::max<std::size_t>(value.size(), 1);
     const std::string text(value.data(), value.size());
+    if (rule.mixed && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-' ||
+                       text == kLeftOut))
+      continue;
     std::string what = rule.what;
-    if (rule.name > 0) {
-      const std::string name(groups[static_cast<std::size_t>(rule.name)]);
-      if (rule.mixed && (!RE2::PartialMatch(text, "[0-9]") || !RE2::PartialMatch(text, "[A-Za-z]") || text[0] == '-'))
-        continue;
-      what = fmt::format("a value of {}", name);
-    }
+    if (rule.name > 0) what = fmt::format("a value of {}", std::string(groups[static_cast<std::size_t>(rule.name)]));
     found.push_back({static_cast<std::size_t>(value.data() - line.data()), value.size(), what});
   }
 }
 
-std::vector<Hit> SecretScan::Impl::hits(std::string_view line) const {
-  std::vector<Hit> found;
-  if (std::any_of(allowed.begin(), allowed.end(),
-                  [&](const std::string& text) { return line.find(text) != std::string_view::npos; }))
-    return found;
-  for (const auto& [name, value] : variables) {
-    for (std::size_t at = line.find(value); at != std::string_view::npos; at = line.find(value, at + value.size()))
-      found.push_back({at, value.size(), fmt::format("the value of the environment variable {}", name)});
+// A key's first line, with what follows it; a first line alone is no key (programs that read keys hold it).
+std::vector<Block> SecretScan::Impl::blocks(std::string_view text) const {
+  std::vector<Block> found;
+  const StringPiece whole(text.data(), text.size());
+  for (const auto& pattern : private_keys) {
+    StringPiece groups[2];
+    const int count = pattern->NumberOfCapturingGroups() + 1;
+    for (std::size_t at = 0; pattern->Match(whole, at, text.size(), RE2::UNANCHORED, groups, count);) {
+      const std::size_t begin = static_cast<std::size_t>(groups[0].data() - text.data());
+      at = begin + groups[0].size();
+      const std::size_t end = count > 1 ? at : end_of_key(text, at);
+      if (end > 0) found.push_back({begin, end});
+    }
   }
-  for (const Compiled& rule : rules) hits_of(rule, line, found);
+  return found;
+}
+
+bool SecretScan::Impl::allows(std::string_view text) const {
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&](const std::string& part) { return text.find(part) != std::string_view::npos; });
+}
+
+std::vector<Hit> SecretScan::Impl::hits(std::string_view line, std::size_t offset,
+                                        const std::vector<Block>& blocks) const {
+  std::vector<Hit> found;
+  for (const Block& block : blocks) {
+    if (line.empty() || block.end <= offset || block.begin >= offset + line.size()) continue;
+    const bool first = block.begin >= offset;
+    // What a patch says of the line stays.
+    const std::size_t begin = first ? block.begin - offset : std::min<std::size_t>(line.find_first_not_of("+- "), 1);
+    found.push_back({begin, std::min(block.end - offset, line.size()) - begin, first ? "a private key" : "", true});
+  }
+  if (!found.empty() || !allows(line)) more_hits(line, found);
   std::stable_sort(found.begin(), found.end(), [](const Hit& a, const Hit& b) { return a.begin < b.begin; });
   std::vector<Hit> apart;  // of those that overlap, the first
   for (Hit& hit : found) {
     if (apart.empty() || hit.begin >= apart.back().begin + apart.back().length) {
       apart.push_back(std::move(hit));
-    } else {
-      apart.back().length = std::max(apart.back().length, hit.begin + hit.length - apart.back().begin);
+      continue;
     }
+    Hit& before = apart.back();
+    before.length = std::max(before.length, hit.begin + hit.length - before.begin);
+    if (hit.always && !before.always) before.what = hit.what, before.always = true;
   }
   return apart;
+}
+
+void SecretScan::Impl::more_hits(std::string_view line, std::vector<Hit>& found) const {
+  for (const auto& [name, value] : variables) {
+    for (std::size_t at = line.find(value); at != std::string_view::npos; at = line.find(value, at + value.size()))
+      found.push_back({at, value.size(), fmt::format("the value of the environment variable {}", name)});
+  }
+  for (const Compiled& rule : rules) hits_of(rule, line, found);
 }
 
 SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::string, std::string>& variables,
@@ -147,13 +234,16 @@ SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::str
       impl_->variables.emplace_back(name, value);
   }
   impl_->file = only("file");
+  impl_->key_file = only("keyfile");
   for (const Rule& rule : rules()) {
-    if (rule.kind != "shape" && rule.kind != "named" && rule.kind != "unquoted") continue;
+    if (rule.kind == "private") impl_->private_keys.push_back(compiled(rule.pattern));
+    if (rule.kind != "shape" && rule.kind != "mixed" && rule.kind != "named" && rule.kind != "unquoted") continue;
     auto pattern = compiled(rule.pattern);
     const auto& groups = pattern->NamedCapturingGroups();
     const int name = groups.contains("name") ? groups.at("name") : 0,
               value = groups.contains("value") ? groups.at("value") : 1;
-    impl_->rules.push_back({std::move(pattern), rule.what, rule.kind == "unquoted", name, value});
+    impl_->rules.push_back(
+        {std::move(pattern), rule.what, rule.kind == "unquoted" || rule.kind == "mixed", name, value});
   }
 }
 
@@ -163,25 +253,28 @@ SecretScan& SecretScan::operator=(SecretScan&&) noexcept = default;
 
 std::vector<Finding> SecretScan::find(const std::string& name, std::string_view text) const {
   std::vector<Finding> findings;
-  each_line(text, [&](std::int64_t number, std::string_view line) {
-    for (const Hit& hit : impl_->hits(line)) findings.push_back({fmt::format("{}:{}", name, number), hit.what});
+  const std::vector<Block> blocks = impl_->blocks(text);
+  each_line(text, [&](std::int64_t number, std::string_view line, std::size_t offset) {
+    for (const Hit& hit : impl_->hits(line, offset, blocks)) {
+      if (!hit.what.empty()) findings.push_back({fmt::format("{}:{}", name, number), hit.what, hit.always});
+    }
   });
   return findings;
 }
 
 bool SecretScan::is_secret_file(const std::string& path) const {
-  if (std::any_of(impl_->allowed.begin(), impl_->allowed.end(),
-                  [&](const std::string& text) { return path.find(text) != std::string::npos; }))
-    return false;
-  return RE2::FullMatch(path, *impl_->file);
+  return !impl_->allows(path) && (RE2::FullMatch(path, *impl_->file) || is_key_file(path));
 }
+
+bool SecretScan::is_key_file(const std::string& path) const { return RE2::FullMatch(path, *impl_->key_file); }
 
 std::string SecretScan::redacted(std::string_view text) const {
   std::string result;
   result.reserve(text.size());
-  each_line(text, [&](std::int64_t, std::string_view line) {
+  const std::vector<Block> blocks = impl_->blocks(text);
+  each_line(text, [&](std::int64_t, std::string_view line, std::size_t offset) {
     std::size_t done = 0;
-    for (const Hit& hit : impl_->hits(line)) {
+    for (const Hit& hit : impl_->hits(line, offset, blocks)) {
       result.append(line, done, hit.begin - done).append(kLeftOut);
       done = hit.begin + hit.length;
     }

@@ -76,7 +76,7 @@ FileDigest digest_file(const std::filesystem::path& path) {
   FileDigest digest;
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::clamp<off_t>(status.st_size, 4096, 1 << 20)));
   for (;;) {
-    const ssize_t n = ::read(file, buffer.data(), buffer.size());
+    const std::ptrdiff_t n = read_some(file, buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_file_error(path, "cannot be read", errno);
     if (n == 0) break;

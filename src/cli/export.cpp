@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -89,6 +90,11 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
   if (options.json) print_json(plan, "", {}, "");
   for (const archive::Finding& finding : plan.findings)
     fmt::print(stderr, "{}: looks like {}\n", archive::printable(finding.place), archive::printable(finding.what));
+  const auto keys = std::count_if(plan.findings.begin(), plan.findings.end(), [](const auto& f) { return f.always; });
+  if (keys > 0) {
+    throw UserError(plan.run, plural(static_cast<std::size_t>(keys), "private key") + "; nothing written",
+                    "no option lets a private key pass: take it out of the program, and record the run again");
+  }
   throw UserError(plan.run, plural(plan.findings.size(), "possible secret") + "; nothing written",
                   "--redact removes them; --allow TEXT accepts lines that contain TEXT");
 }

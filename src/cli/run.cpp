@@ -77,7 +77,11 @@ Session resume(const RunOptions& options) {
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
-  fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());
+  if (session.writer->checkpoint()) {
+    fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());
+  } else {
+    fmt::print(stderr, "run {} has no checkpoint yet: it starts again from step 1\n", folder.string());
+  }
   return session;
 }
 

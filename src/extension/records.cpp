@@ -12,6 +12,7 @@
 #include "archive/log_lines.h"
 #include "archive/run_folder.h"
 #include "archive/runs.h"
+#include "archive/secret_scan.h"
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
 
@@ -24,6 +25,8 @@ namespace {
 
 namespace archive = isobit::archive;
 using archive::RunFolder;
+
+constexpr std::int64_t kKeptCheckpoints = 2;  // the newest, and one to fall back on
 
 thread_local std::string message, place, answer;
 thread_local int code = 0;
@@ -129,7 +132,7 @@ const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, s
 const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size) {
   return reported([=] {
     const auto piece = std::as_bytes(std::span(content, static_cast<std::size_t>(size)));
-    record->run.write_checkpoint(".pt", std::span(&piece, 1), 1);
+    record->run.write_checkpoint(".pt", std::span(&piece, 1), kKeptCheckpoints);
   });
 }
 
@@ -160,6 +163,14 @@ const char* isobit_record_weights_sha256(const char* const* names, const char* c
     const std::string digest = archive::weights_sha256(tensors);
     digest.copy(hex, digest.size());
     hex[digest.size()] = 0;
+  });
+}
+
+const char* isobit_record_redacted(const char* text, const char** redacted) {
+  return reported([=] {
+    static const archive::SecretScan scan({}, archive::environment_variables(), "");
+    answer = scan.redacted(text);
+    *redacted = answer.c_str();
   });
 }
 

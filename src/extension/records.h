@@ -20,13 +20,14 @@ int isobit_record_problem(const char** place);
 const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
                                  const char* const* contents, const std::int64_t* sizes, std::int64_t count,
                                  isobit_record** record);
-// An unfinished one, cut back to its newest sound checkpoint.
+// An unfinished one, cut back to its newest sound checkpoint; what is cut off stays aside until the next is saved.
 const char* isobit_record_resume(const char* folder, const char* environment, isobit_record** record);
 
 // These stay valid as long as the record.
 const char* isobit_record_id(const isobit_record* record);
 const char* isobit_record_folder(const isobit_record* record);
-// Where the record was resumed: a path within its folder, and the step; nullptr where it began.
+// Where the record was resumed: a path within its folder, and the step; nullptr where it began, or begins again because
+// it never had a checkpoint.
 const char* isobit_record_checkpoint(const isobit_record* record, std::int64_t* step);
 // Of a log, in bytes; -1 where the run has none of that name.
 std::int64_t isobit_record_size(const isobit_record* record, const char* log);
@@ -42,7 +43,7 @@ const char* isobit_record_outside(isobit_record* record, std::int64_t after, std
 const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
                                      const char* batches);
 
-// checkpoints/step-<N>.pt after the step last recorded; the one before it goes.
+// checkpoints/step-<N>.pt after the step last recorded; the two newest stay.
 const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size);
 const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size);
 // `sha256`: isobit_record_weights_sha256.
@@ -58,6 +59,10 @@ const char* isobit_record_weights_sha256(const char* const* names, const char* c
                                          const std::int64_t* dimensions, const std::int64_t* extents,
                                          const void* const* elements, const std::int64_t* sizes, std::int64_t count,
                                          char* hex);
+
+// The text with "(left out)" in the place of what looks like a secret (archive/secret_scan.h); *redacted stays valid
+// until the thread's next call here.
+const char* isobit_record_redacted(const char* text, const char** redacted);
 
 // The folder of the run that `word` means in the archive `runs` ("": $ISOBIT_RUNS, else runs); *folder stays valid
 // until the thread's next call here.

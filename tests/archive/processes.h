@@ -49,6 +49,14 @@ class Child {
     ::kill(pid_, SIGKILL);
     wait();
   }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Waits until it is stopped (true) or has ended.
+  bool stopped() {
+    int status = 0;
+    if (pid_ < 0 || ::waitpid(pid_, &status, WUNTRACED) != pid_) return false;
+    if (!WIFSTOPPED(status)) pid_ = -1;
+    return WIFSTOPPED(status);
+  }
   // All that the child sends until it ends.
   std::string answer() {
     std::string text;

@@ -209,7 +209,7 @@ std::vector<std::string> whats(const SecretScan& scan, const std::string& text) 
 TEST(SecretScan, FindsWhatLooksLikeASecret) {
   const std::string hex(40, 'a');
   const std::pair<std::string, std::string> cases[] = {
-      {"x = 1\n-----BEGIN RSA PRIVATE KEY-----", "f:2 a private key"},
+      {"x = 1\n-----BEGIN RSA PRIVATE KEY-----", "f:2 the beginning of a private key"},
       {"id AKIAABCDEFGHIJKLMNOP", "f:1 an AWS access key"},
       {"ghp_" + hex, "f:1 a GitHub token"},
       {"hf_" + hex, "f:1 a Hugging Face token"},
@@ -221,16 +221,61 @@ TEST(SecretScan, FindsWhatLooksLikeASecret) {
       {"+export AWS_SECRET_KEY=abc12345678", "f:1 a value of AWS_SECRET_KEY"},
       {"train.py --api-key abc12345678 --lr 1", "f:1 a value of --api-key"},
       {"password: hunter2hunter2", "f:1 a value of password"},
+      {"passwd = 'pa$$ w0rd, or so'", "f:1 a value of passwd"},
+      {"wandb.login(key=\"" + hex + "\")", "f:1 the key of a login"},
+      {"comet.login(project='x', api_key='abcdefgh')", "f:1 the key of a login"},
+      {"wandb.login('0123456789abcdef')", "f:1 a value given to a login"},
+      {"ftp.login(\"me\", \"pass w0rd!\")", "f:1 the password of a login"},
+      {"headers = {'Authorization': 'Bearer abcdefgh'}", "f:1 an authorization header"},
+      {"curl -H \"Authorization: Basic bWU6cGFzcw==\"", "f:1 an authorization header"},
+      {"x = 'Bearer a1b2c3d4e5'", "f:1 a bearer token"},
+      {"pwd=hunter22", "f:1 a value of pwd"},
+      {"DB_PWD = \"correct-horse\"", "f:1 a value of DB_PWD"},
+      {"Server=db;Uid=me;Pwd=s3cret!;Port=1", "f:1 a password in a connection's text"},
+      {"xoxp-123456789012-abcdef", "f:1 a Slack token"},
+      {"xapp-1-A0123456789-abc", "f:1 a Slack token"},
+      {"https://hooks.slack.com/services/T00000000/B00000000/abcdefgh", "f:1 a Slack webhook"},
+      {"sk_live_" + hex, "f:1 a Stripe key"},
+      {"rk_live_" + hex, "f:1 a Stripe key"},
+      {"ASIAABCDEFGHIJKLMNOP", "f:1 an AWS access key"},
+      {"AccountName=x;AccountKey=" + hex + "==;", "f:1 an Azure key"},
+      {"https://x.blob.core.windows.net/c?sv=1&sig=" + hex + "%3D", "f:1 a signature in a URL"},
+      {"AIza" + std::string(35, 'b'), "f:1 a Google API key"},
+      {"\"private_key_id\": \"" + hex + "\"", "f:1 a value of private_key_id"},
+      {"https://me:p@ss@host/x", "f:1 user and password in a URL"},
+      {"mysql://me:a1@b2@host", "f:1 user and password in a URL"},
   };
   for (const auto& [text, what] : cases) EXPECT_EQ(whats(kNothingSecret, text), std::vector<std::string>{what}) << text;
 }
 
 TEST(SecretScan, LetsProgramsPass) {
-  for (const char* text :
-       {"tokenizer = 'bert-base-uncased'", "pad_token = '<pad-pad>'", "num_tokens = 128",
-        "for token in tokens:", "key = 'loss_value'", "sorted(x, key=lambda pair: pair[1])", "token: torch.Tensor",
-        "password = getpass.getpass()", "api_key = os.environ['API_KEY']", "tokens = tokenizer.encode(text)",
-        "https://host:8080/x@y", "def secret(self): return 12345678", "token = next_token(stream1)"}) {
+  for (const char* text : {"tokenizer = 'bert-base-uncased'",
+                           "pad_token = '<pad-pad>'",
+                           "num_tokens = 128",
+                           "for token in tokens:",
+                           "key = 'loss_value'",
+                           "sorted(x, key=lambda pair: pair[1])",
+                           "token: torch.Tensor",
+                           "password = getpass.getpass()",
+                           "api_key = os.environ['API_KEY']",
+                           "tokens = tokenizer.encode(text)",
+                           "https://host:8080/x@y",
+                           "pwd = os.getcwd()",
+                           "PWD=/home/me/project22",
+                           "cwd = pwd",
+                           "login(user, key)",
+                           "headers['Authorization'] = f'Bearer {token}'",
+                           "Bearer authentication is used",
+                           "login('username')",
+                           "logger.login_count += 1",
+                           "password = getpass;",
+                           "AccountKey=",
+                           "sk_live_",
+                           "sign = x if key else 2",
+                           "token = '<|endoftext|>'",
+                           "sorted(rows, key=lambda r: r['login1'])",
+                           "def secret(self): return 12345678",
+                           "token = next_token(stream1)"}) {
     EXPECT_EQ(whats(kNothingSecret, text), std::vector<std::string>{}) << text;
   }
 }
@@ -259,9 +304,124 @@ TEST(SecretScan, AllowsRedactsAndShortensHome) {
   EXPECT_FALSE(scan.is_secret_file("example.pem"));
 }
 
+// A key of this kind: its first line, its body, its last line.
+std::string key(const std::string& first, const std::string& last, const std::string& separator = "\n") {
+  std::string text = first + separator;
+  for (int line = 0; line < 4; ++line) text += "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + separator;
+  return text + "aB3dE6gH9jK2=" + separator + last;
+}
+
+TEST(SecretScan, PrivateKeysAreFoundWholeWhateverIsAllowed) {
+  const SecretScan scan({"KEY", "MII", "-", "P", " "}, {}, "");  // everything
+  const std::string pem = key("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+  const std::string cases[] = {
+      pem,
+      key("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"),
+      key("-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,01\n",
+          "-----END EC PRIVATE KEY-----"),
+      key("-----BEGIN OPENSSH PRIVATE KEY-----", "-----END OPENSSH PRIVATE KEY-----"),
+      key("-----BEGIN ENCRYPTED PRIVATE KEY-----", "-----END ENCRYPTED PRIVATE KEY-----"),
+      key("-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: x\n", "-----END PGP PRIVATE KEY BLOCK-----"),
+      key("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----", "---- END SSH2 ENCRYPTED PRIVATE KEY ----"),
+      key("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: x\nPrivate-Lines: 5", "Private-MAC: 00ff"),
+      key("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "\\n"),  // as JSON and programs write it
+      key("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", ""),
+      key("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "\r\n"),
+      key("    '-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----')", "\\n'\n    '"),
+      key("+-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "\n+"),  // in a patch
+      key("-----BEGIN PRIVATE KEY-----", ""),                                   // cut off
+      "AGE-SECRET-KEY-1" + std::string(58, 'Q'),
+      "b3BlbnNzaC1rZXktdjEA" + std::string(60, 'A'),
+      "client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo" + std::string(60, 'A'),
+      "client-key-data: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCg" + std::string(60, 'A'),
+      "client-key-data: LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K" + std::string(60, 'A'),
+  };
+  for (const std::string& text : cases) {
+    const std::string whole = "before = 1\n" + text + "\nafter = 2\n";
+    const std::vector<Finding> found = scan.find("f", whole);
+    ASSERT_EQ(found.size(), 1u) << text;
+    EXPECT_EQ(found[0].place + " " + found[0].what, "f:2 a private key") << text;
+    EXPECT_TRUE(found[0].always);
+    const std::string redacted = scan.redacted(whole);
+    EXPECT_TRUE(redacted.starts_with("before = 1\n")) << redacted;
+    EXPECT_TRUE(redacted.ends_with("\nafter = 2\n")) << redacted;
+    EXPECT_EQ(redacted.find("MII"), std::string::npos) << redacted;
+    EXPECT_EQ(redacted.find("aB3dE6"), std::string::npos) << redacted;
+    EXPECT_EQ(redacted.find("AAAA"), std::string::npos) << redacted;
+    EXPECT_EQ(std::count(redacted.begin(), redacted.end(), '\n'), std::count(whole.begin(), whole.end(), '\n'));
+    EXPECT_TRUE(scan.find("f", redacted).empty()) << redacted;
+  }
+  // A patch stays one.
+  EXPECT_EQ(scan.redacted(" a\n+-----BEGIN PRIVATE KEY-----\n+aB3dE6gH9jK2\n+-----END PRIVATE KEY-----\n b\n"),
+            " a\n+(left out)\n+(left out)\n+(left out)\n b\n");
+  // A program that reads keys has none.
+  const std::string program =
+      "if text.startswith('-----BEGIN PRIVATE KEY-----'):\n    return parse_private_key(text)\nraise "
+      "NotImplementedError\n";
+  EXPECT_TRUE(whats(scan, program).empty());
+  EXPECT_EQ(whats(kNothingSecret, program), std::vector<std::string>{"f:1 the beginning of a private key"});
+  EXPECT_TRUE(whats(kNothingSecret, "-----BEGIN CERTIFICATE-----\n-----BEGIN PUBLIC KEY-----").empty());
+}
+
+TEST(SecretScan, FilesOfCredentials) {
+  for (const char* path : {".env",
+                           "a/.env.local",
+                           "prod.env",
+                           ".netrc",
+                           "_netrc",
+                           ".pgpass",
+                           ".npmrc",
+                           "x/.pypirc",
+                           ".aws/credentials",
+                           "home/.aws/config",
+                           ".docker/config.json",
+                           ".kube/config",
+                           "kubeconfig",
+                           "prod.kubeconfig",
+                           "kaggle.json",
+                           ".git-credentials",
+                           "client_secret.json",
+                           "secrets.yaml",
+                           "service-account-prod.json",
+                           "credentials.json",
+                           ".ssh/id_work",
+                           "\xc3\xbc/.env"}) {
+    EXPECT_TRUE(kNothingSecret.is_secret_file(path)) << path;
+    EXPECT_FALSE(kNothingSecret.is_key_file(path)) << path;
+  }
+  for (const char* path :
+       {"id_rsa", "a/id_ed25519", "id_ecdsa_sk", "server.pem", "a/TLS.KEY", "x.p12", "x.ppk", "x.jks"}) {
+    EXPECT_TRUE(kNothingSecret.is_secret_file(path)) << path;
+    EXPECT_TRUE(SecretScan({path}, {}, "").is_key_file(path)) << path;
+  }
+  for (const char* path : {"environment.py", "id_rsa.pub", "secret_scan.cpp", "config.json", "keys.py", "secrets.py",
+                           "docker/config.json", "tokenizer.json", "credentials.py", "my.envelope"})
+    EXPECT_FALSE(kNothingSecret.is_secret_file(path)) << path;
+}
+
 TEST(SecretScan, LongLinesAreNoTrouble) {
   EXPECT_TRUE(whats(kNothingSecret, std::string(4 << 20, 'a')).empty());
   EXPECT_EQ(whats(kNothingSecret, std::string(1 << 20, ' ') + "hf_" + std::string(40, 'b')).size(), 1u);
+}
+
+TEST(PatchSummary, ReadsNamesAsGitWritesThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"a/a.py b/a.py", "a.py"},
+      {"\"a/\\303\\274.env\" \"b/\\303\\274.env\"", "\xc3\xbc.env"},
+      {"a/plain \"b/q\\\"uote\\t\\\\.pem\"", "q\"uote\t\\.pem"},
+      {"a/x b/.env b/x b/.env", "x b/.env"},
+      {".env .env", ".env"},
+      {"i/.env w/.env", ".env"},
+      {"a/old b/new", "new"},
+      {"\"", "\""},
+      {"\"\\", "\"\\"},
+      {"\"\\3\"", "3"},
+  };
+  for (const auto& [header, path] : cases) {
+    const auto files = summarize_patch(std::string("diff --git ") + header + "\n");
+    ASSERT_EQ(files.size(), 1u) << header;
+    EXPECT_EQ(files[0].path, path) << header;
+  }
 }
 
 TEST(PatchSummary, CountsLines) {

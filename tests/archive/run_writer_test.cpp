@@ -112,21 +112,97 @@ TEST(RunWriter, TornAndForeignTailsAreCutOff) {
 TEST(RunWriter, ADamagedCheckpointGivesWayToTheOneBefore) {
   const Scratch scratch;
   const std::string straight = contents(finished_run(scratch.runs()));
-  for (const bool all : {false, true}) {
-    fs::path run;
-    {
-      RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
-      run = writer.folder();
-      write_steps(writer, 1, 7);
-    }
-    std::string bytes = read_file(run / "checkpoints/step-6.safetensors");
-    bytes[bytes.size() / 2] ^= 1;
-    overwrite(run / "checkpoints/step-6.safetensors", bytes);
-    if (all) fs::remove(run / "checkpoints/step-3.safetensors");
-    EXPECT_EQ(RunWriter::resume(run, kSecondEnvironment).checkpoint().has_value(), !all);
-    resume_to(run, 8, true);
-    EXPECT_EQ(contents(run), straight);
+  RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+  const fs::path run = writer.folder();
+  write_steps(writer, 1, 7);
+  { const RunWriter gone = std::move(writer); }
+  const std::string sound = read_file(run / "checkpoints/step-6.safetensors");
+  std::string bytes = sound;
+  bytes[bytes.size() / 2] ^= 1;
+  overwrite(run / "checkpoints/step-6.safetensors", bytes);
+  fs::rename(run / "checkpoints/step-3.safetensors", scratch.path() / "step-3");
+
+  // Never from step 1 in silence, and nothing was changed.
+  const std::string error = error_of([&] { static_cast<void>(RunWriter::resume(run, kSecondEnvironment)); });
+  EXPECT_NE(error.find(run.string() +
+                       ": had 2 checkpoints, and none is sound: checkpoints/step-6.safetensors is damaged, "
+                       "checkpoints/step-3.safetensors is missing (restore the run's folder from a copy; to begin "
+                       "again at step 1, start a new run"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(read_file(run / "checkpoints/step-6.safetensors"), bytes);
+
+  fs::rename(scratch.path() / "step-3", run / "checkpoints/step-3.safetensors");
+  EXPECT_EQ(RunWriter::resume(run, kSecondEnvironment).checkpoint()->step(), 3);
+  // That one ended before a checkpoint of its own: all is as it was, and what somebody mends meanwhile counts.
+  bool aside = false;
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    if (!entry.path().string().ends_with("checkpoints/step-6.safetensors")) continue;
+    EXPECT_NE(entry.path().string().find("/.cut-"), std::string::npos);
+    overwrite(entry.path(), sound);
+    aside = true;
   }
+  EXPECT_TRUE(aside);
+  EXPECT_EQ(RunWriter::resume(run, kSecondEnvironment).checkpoint()->step(), 6);
+  resume_to(run, 8, true);
+  EXPECT_EQ(contents(run), straight);
+}
+
+TEST(RunWriter, WithoutACheckpointItBeginsAgain) {
+  const Scratch scratch;
+  const std::string straight = contents(finished_run(scratch.runs()));
+  RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+  const fs::path run = writer.folder();
+  write_steps(writer, 1, 2);
+  { const RunWriter gone = std::move(writer); }
+  AppendFile(run / "checkpoints.jsonl").append("{\"step\":3,");  // the first one, torn
+  EXPECT_FALSE(RunWriter::resume(run, kSecondEnvironment).checkpoint().has_value());
+  resume_to(run, 8, true);
+  EXPECT_EQ(contents(run), straight);
+}
+
+TEST(RunWriter, ADamagedListOfCheckpointsIsNamed) {
+  const Scratch scratch;
+  RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+  const fs::path run = writer.folder();
+  write_steps(writer, 1, 7);
+  { const RunWriter gone = std::move(writer); }
+  std::string lines = read_file(run / "checkpoints.jsonl");
+  lines[2] ^= 1;
+  overwrite(run / "checkpoints.jsonl", lines);
+  const std::string error = error_of([&] { static_cast<void>(RunWriter::resume(run, kSecondEnvironment)); });
+  EXPECT_NE(error.find("checkpoints.jsonl:1: damaged: the line of the first checkpoint cannot be read ("),
+            std::string::npos)
+      << error;
+}
+
+// A second crash before the first checkpoint of the one that resumed: what was cut is there again.
+TEST(RunWriter, WhatWasCutIsBackAfterASecondCrash) {
+  const Scratch scratch;
+  const std::string straight = contents(finished_run(scratch.runs()));
+  RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+  const fs::path run = writer.folder();
+  write_steps(writer, 1, 5);
+  { const RunWriter gone = std::move(writer); }
+  const std::string before = read_file(run / "steps.jsonl");
+  for (int crash = 0; crash < 3; ++crash) {
+    RunWriter again = RunWriter::resume(run, kSecondEnvironment);
+    again.append_step(small_step(4));
+    again.flush();
+    EXPECT_LT(read_file(run / "steps.jsonl").size(), before.size());
+  }
+  StepLine other = small_step(5);
+  other.loss_bits ^= 1;
+  {
+    RunWriter again = RunWriter::resume(run, kSecondEnvironment);
+    again.append_step(small_step(4));
+    EXPECT_NE(error_of([&] { again.append_step(other); }).find("step 5 came out differently"), std::string::npos);
+  }
+  resume_to(run, 6, false);
+  for (const auto& entry : fs::directory_iterator(run))
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".cut-"));
+  resume_to(run, 8, true);
+  EXPECT_EQ(contents(run), straight);
 }
 
 TEST(RunWriter, DamageBeforeTheCheckpointIsNamed) {
@@ -246,7 +322,8 @@ TEST(RunLock, OfAnotherMachineIsAlive) {
       R"({"host": "node12", "machine": "1", "boot": "2", "processes": "3", "pid": 4711, "started": "5", "token": "6"})";
   overwrite(scratch.runs() / ".locks/run", lock);
   const std::string error = error_of([&] { static_cast<void>(RunLock::acquire(scratch.runs(), "run")); });
-  EXPECT_NE(error.find("process 4711 on node12"), std::string::npos) << error;
+  EXPECT_NE(error.find("may still be written by process 4711 on node12: "), std::string::npos) << error;
+  EXPECT_NE(error.find("another machine"), std::string::npos) << error;
   EXPECT_NE(error.find("delete " + (scratch.runs() / ".locks/run").string()), std::string::npos) << error;
   overwrite(scratch.runs() / ".locks/run", "not to be understood");
   EXPECT_NE(error_of([&] { static_cast<void>(RunLock::acquire(scratch.runs(), "run")); }), "");

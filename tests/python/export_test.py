@@ -11,9 +11,12 @@ import subprocess
 import sys
 import tarfile
 import unittest
+import unittest.mock
 
 import torch
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
+
+from isobit import _provenance
 
 
 class Export(Folder):
@@ -140,6 +143,41 @@ class Export(Folder):
         for value in (b"abcd1234", b"pa55w0rd", b"hunter2222", b"value-of-a-variable", b"qwertz123", b"alice"):
             self.assertNotIn(value, content)
         self.written(*(word for text in ("a", "KEY", "secret", "sk-") for word in ("--allow", text)), **secret)
+
+    def test_a_private_key_stops_it_whatever_is_asked(self):
+        body = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"] * 3)
+        self.write("parts.py", PARTS + f'KEY = """-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"""\nTOKEN = "abcd1234efgh"\n')
+        self.train()
+        everything = [word for text in ("KEY", "MII", "-", "a", "TOKEN") for word in ("--allow", text)]
+        for options in ((), ("--redact",), everything, ("--redact", *everything)):
+            done = subprocess.run([PROGRAM, "export", "last", "-o", "run.tar", *options], cwd=self.folder, capture_output=True, text=True,
+                                  check=False, env={**os.environ, **self.environment()})
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(f"sources.json: parts.py:{PARTS.count(chr(10)) + 1}: looks like a private key\n", done.stderr)
+            self.assertIn("1 private key; nothing written (no option lets a private key pass", done.stderr)
+            self.assertNotIn("MII", done.stderr)
+        self.assertFalse((self.folder / "run.tar").exists())
+
+    def test_a_key_file_that_git_quotes(self):
+        self.git("init", "-q", ".")
+        self.git("add", "train.py", "parts.py")
+        self.git("commit", "-qm", "first")
+        self.write("\u00fc.pem", "x\n")
+        self.git("add", "-N", "\u00fc.pem")
+        self.train()
+        self.assertIn("\u00fc.pem, a file that usually holds secrets", self.written("--yes", expect=2)[1])
+        self.write("\u00fc.pem", "\0\1")  # what cannot be looked into is no file without a key
+        self.train()
+        for options in ((), ("--redact",), ("--allow", "pem")):
+            self.assertIn("\u00fc.pem, a private key's file that cannot be looked into", self.written("--yes", *options, expect=2)[1])
+
+    def test_arguments_that_are_secrets_are_not_recorded(self):
+        secrets = ["--pwd", "hunter2", "--wandb-key=a1", "--auth-key", "x1", "hf_" + "a1" * 20, "https://me:pa55@host/x", "lr=0.1"]
+        lines = self.train(*secrets)
+        text = (self.folder / lines[0] / "experiment.toml").read_text()
+        (arguments,) = (json.loads(line.partition(" = ")[2]) for line in text.splitlines() if line.startswith("arguments"))
+        self.assertEqual(arguments, ["--pwd", "(left out)", "--wandb-key=a1", "--auth-key", "(left out)", "(left out)",
+                                     "https://(left out)@host/x", "lr=0.1"])
 
     def test_what_was_redacted_holds_no_secret(self):
         """Random lines made of what the rules look for."""
@@ -279,6 +317,68 @@ class Export(Folder):
             refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:])
         verdict = json.loads(self.isobit("verify", "parts.py", "--json", expect=2))
         self.assertEqual(verdict["verdict"], "cannot-judge")
+
+
+class Patches(Folder):
+    """The uncommitted changes are taken by git, but not as somebody configured it, and tried before they are recorded."""
+
+    def setUp(self):
+        super().setUp()
+        self.git("init", "-q", ".")
+        self.write("\u00fc b.py", "a = 1\n\nb = 2\n")
+        self.write("gone.py", "x\n")
+        self.git("add", ".")
+        self.git("commit", "-qm", "first")
+        self.write("\u00fc b.py", "a = 1\n\nb = 3\n")
+        (self.folder / "gone.py").rename(self.folder / "came.py")
+        self.write("pic", "\0\1\2")
+        self.git("add", "-N", "came.py", "pic")
+
+    def git(self, *words):
+        self.call("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
+
+    def test_whatever_git_is_configured_to_do(self):
+        plain, whole = _provenance.take_patch(self.folder)
+        self.assertTrue(whole)
+        self.assertIn(b'diff --git "a/\\303\\274 b.py" "b/\\303\\274 b.py"\n', plain)
+        self.write("spy", f"#!/bin/sh\necho >> {self.folder}/spied\nexit 1\n")
+        (self.folder / "spy").chmod(0o755)
+        settings = {"diff.noprefix": "true", "diff.mnemonicPrefix": "true", "diff.external": f"{self.folder}/spy", "color.diff": "always",
+                    "color.ui": "always", "core.quotePath": "false", "core.fsmonitor": f"{self.folder}/spy", "core.pager": f"{self.folder}/spy",
+                    "diff.python.textconv": f"{self.folder}/spy", "diff.python.command": f"{self.folder}/spy", "diff.context": "0",
+                    "diff.interHunkContext": "9", "diff.algorithm": "patience", "diff.renames": "copies", "diff.relative": "true",
+                    "diff.suppressBlankEmpty": "true", "diff.orderFile": f"{self.folder}/order", "diff.submodule": "log",
+                    "diff.indentHeuristic": "false", "apply.whitespace": "error-all", "core.attributesFile": f"{self.folder}/attributes"}
+        self.write("order", "pic\n")
+        self.write("attributes", "*.py diff=python -text\n* binary\n")
+        self.write(".gitattributes", "*.py diff=python\n")
+        self.write(".gitconfig", "")
+        for name, value in settings.items():
+            self.git("config", name, value)
+            self.git("config", "--file", ".gitconfig", name, value)
+        given = {"HOME": str(self.folder), "GIT_EXTERNAL_DIFF": f"{self.folder}/spy", "GIT_DIFF_OPTS": "-u0", "GIT_DIR": "/nowhere",
+                 "GIT_CONFIG_PARAMETERS": "'diff.noprefix=true'", "GIT_PAGER": f"{self.folder}/spy"}
+        with unittest.mock.patch.dict(os.environ, given):
+            self.assertEqual(_provenance.take_patch(self.folder), (plain, True))
+        self.assertFalse((self.folder / "spied").exists())
+
+    def test_one_that_cannot_be_applied_is_said(self):
+        status = subprocess.run(["git", "status", "--porcelain"], cwd=self.folder, capture_output=True, check=True).stdout
+        backwards = (*_provenance._DIFF[:-1], "-R", "HEAD")
+        for name, value, text in (("_DIFF", backwards, "git cannot apply its own patch of them to the commit"),
+                                  ("_DIFF", ("diff", "--no-such-option"), "git cannot say what they are"),
+                                  ("LARGEST_PATCH", 10, "bytes, above 10")):
+            with unittest.mock.patch.object(_provenance, name, value), self.assertWarnsRegex(UserWarning, text):
+                patch, whole = _provenance.take_patch(self.folder)
+            self.assertFalse(whole)
+            self.assertNotEqual(patch, b"")
+        self.assertEqual(subprocess.run(["git", "status", "--porcelain"], cwd=self.folder, capture_output=True, check=True).stdout, status)
+        self.write("train.py", "import isobit._provenance\nisobit._provenance.LARGEST_PATCH = 10\n" + SCRIPT.replace("END", "pass"))
+        code, printed, told = self.run_script("train.py", **self.environment())
+        self.assertEqual(code, 0, told)
+        self.assertRegex(told, r"train.py:\d+: UserWarning: isobit.record: the uncommitted changes cannot be taken from the record: they are")
+        script = _provenance.read_toml((self.folder / printed.splitlines()[0] / "experiment.toml").read_text())
+        self.assertEqual((script["dirty"], script["patch_applies"]), (True, False))
 
 
 if __name__ == "__main__":

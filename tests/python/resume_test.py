@@ -3,11 +3,15 @@
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
+import sys
+import tempfile
 import textwrap
 import unittest
 
+import programs
 from programs import read_record
 from record_test import PROGRAM, Folder
 
@@ -63,8 +67,10 @@ class Resume(Folder):
     def test_killed_anywhere(self):
         unbroken = self.logs(self.train()[1])
         (self.folder / "runs").rename(self.folder / "unbroken")
-        self.train(KILL="3", expect=-signal.SIGKILL)  # before any checkpoint: it begins anew, in the same folder
-        self.train(KILL="7", expect=-signal.SIGKILL)
+        self.train(KILL="3", expect=-signal.SIGKILL)  # before any checkpoint: it begins anew, in the same folder, and says so
+        status, _, told = self.run_script("train.py", **self.environment(KILL="7"))
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertEqual(told, f"isobit.record: runs/{self.only().name} has no checkpoint yet: it starts again from step 1\n")
         run = json.loads(self.call(PROGRAM, "log", "--json"))[0]
         self.assertEqual((run["state"], run["steps"]), ("interrupted", 7))
         self.call(PROGRAM, "verify", "last", expect=2)
@@ -72,7 +78,8 @@ class Resume(Folder):
         lines = self.train()
         self.assertEqual(lines[0], "resumed 12")
         self.assertEqual(self.logs(lines[1]), unbroken)
-        self.assertEqual(sorted(path.name for path in (self.only() / "checkpoints").iterdir()), ["step-16.pt"])
+        self.assertEqual(sorted(path.name for path in (self.only() / "checkpoints").iterdir()), ["step-12.pt", "step-16.pt"])
+        self.assertEqual([path.name for path in self.only().iterdir() if path.name.startswith(".")], [])
         self.assertEqual(list((self.folder / "runs" / ".locks").iterdir()), [])
         shown = json.loads(self.call(PROGRAM, "show", "last", "--json"))
         self.assertTrue(shown["record"].startswith("sound: "))
@@ -92,19 +99,15 @@ class Resume(Folder):
         self.train(KILL="7", expect=-signal.SIGKILL)
         steps = self.only() / "steps.jsonl"
         lines = steps.read_text()
-        # A step that comes out differently than before.
-        steps.write_text(re.sub('("step":6,"epoch":2,"loss":")[0-9a-f]{8}', r"\g<1>00000001", lines))
-        self.assertIn("step 6 came out differently", self.failed())
         # What was before the checkpoint is proven.
         steps.write_text("x" + lines)
         self.assertIn("steps.jsonl: damaged", self.failed())
-        steps.write_text(lines)
-        # A script that forgot to load; one that has changed; another interval.
-        self.write("train.py", SCRIPT.replace("run.load()", "None"))
-        self.assertIn("train.py has changed", self.failed())
-        self.write("train.py", SCRIPT.replace("every=2", "every=3"))
-        self.assertIn("every=2, not 3", self.failed())
-        self.write("train.py", SCRIPT)
+        # A step that comes out differently than before, also when it is tried again: what was cut off is back then.
+        steps.write_text(re.sub('("step":6,"epoch":2,"loss":")[0-9a-f]{8}', r"\g<1>00000001", lines))
+        for _ in range(2):
+            self.assertIn("step 6 came out differently", self.failed())
+        (cut,) = self.only().glob(".cut-*")
+        (cut / "steps.jsonl").write_text(lines)
         # Somebody writes it: this process.
         lock = self.folder / "runs" / ".locks" / self.only().name
         with isobit.record(self.folder / "other") as other:
@@ -112,6 +115,107 @@ class Resume(Folder):
         self.assertIn(f"being written by process {os.getpid()} on this machine", self.failed())
         lock.unlink()
         self.assertEqual(self.train()[0], "resumed 4")
+
+    def told(self, **environment):
+        """What a run that succeeds says on stderr."""
+        status, printed, told = self.run_script("train.py", **environment)
+        self.assertEqual(status, 0, told)
+        return printed.splitlines(), told
+
+    def test_a_changed_program(self):
+        self.train(KILL="7", expect=-signal.SIGKILL)
+        old = self.only()
+        self.write("train.py", SCRIPT + "# mended")
+        printed, told = self.told()
+        self.assertEqual(printed[0], "new 0")
+        self.assertIn(f"train.py has changed since {old.name} began", told)
+        self.assertIn(f"runs/{old.name} is not resumed, a new run begins (resume=\"strict\" refuses instead)", told)
+        self.assertRegex(told, r"train\.py:\d+: UserWarning: isobit\.record: ")
+        # The old one is as it was; the program that began it resumes it.
+        self.write("train.py", SCRIPT)
+        printed, told = self.told()
+        self.assertEqual((printed[0], printed[1].endswith(f"runs/{old.name}"), told), ("resumed 4", True, ""))
+
+    def test_strict(self):
+        strict = SCRIPT.replace("resume=True", 'resume=os.environ.get("RESUME", "strict") or None').replace("every=2", 'every=int(os.environ.get("EVERY", 2))')
+        self.write("train.py", strict)
+        self.train(KILL="7", expect=-signal.SIGKILL)
+        old = self.only().name
+        self.assertIn(f"{old} has every=2, not 3", self.failed(EVERY="3"))
+        self.assertIn(f"{old} has every=2, not 3", self.failed(EVERY="3", RESUME=old))
+        printed, told = self.told(EVERY="3", RESUME="")  # resume=None
+        self.assertEqual((printed[0], told), ("new 0", ""))
+        self.write("train.py", strict + "# mended")
+        self.assertIn(f"train.py has changed since {old} began", self.failed())
+        self.assertIn(f"train.py has changed since {old} began", self.failed(RESUME=old))
+        self.write("train.py", strict)
+        self.assertEqual(self.train()[0], "resumed 4")
+
+    def test_a_damaged_checkpoint_gives_way_to_the_one_before(self):
+        unbroken = self.logs(self.train()[1])
+        (self.folder / "runs").rename(self.folder / "unbroken")
+        self.train(KILL="11", expect=-signal.SIGKILL)
+        checkpoints = self.only() / "checkpoints"
+        self.assertEqual(sorted(path.name for path in checkpoints.iterdir()), ["step-4.pt", "step-8.pt"])
+        content = bytearray((checkpoints / "step-8.pt").read_bytes())
+        content[len(content) // 2] ^= 1
+        (checkpoints / "step-8.pt").write_bytes(content)
+        shutil.copytree(self.folder / "runs", self.folder / "copy")
+        self.train(KILL="6", expect=-signal.SIGKILL)  # a second crash before the first checkpoint of its own
+        lines = self.train()
+        self.assertEqual(lines[0], "resumed 4")
+        self.assertEqual(self.logs(lines[1]), unbroken)
+        # With none that is sound: an error, which names them, and nothing changed.
+        shutil.rmtree(self.folder / "runs")
+        (self.folder / "copy").rename(self.folder / "runs")
+        (self.only() / "checkpoints" / "step-4.pt").unlink()
+        for _ in range(2):
+            self.assertIn("none is sound: checkpoints/step-8.pt is damaged, checkpoints/step-4.pt is missing (restore the run's folder "
+                          "from a copy; to begin again at step 1, move the folder away", self.failed())
+
+    def test_what_cannot_be_read_is_no_missing_run(self):
+        self.train(KILL="7", expect=-signal.SIGKILL)
+        state = self.only() / "state.json"
+        text = state.read_text()
+        state.write_text("{")
+        self.assertIn("is a run of this script, but its state.json is damaged: it is not resumed", self.told()[1])
+        state.write_text(text)
+        state.unlink()
+        state.mkdir()  # as an error of the disk, also for root
+        self.assertIn("IsADirectoryError", self.failed())
+
+    def test_a_writer_that_was_taken_over(self):
+        """Stopped in the middle, its job started again elsewhere, and continued: it writes nothing any more."""
+        self.write("train.py", SCRIPT.replace("os.kill(os.getpid(), signal.SIGKILL)", 'os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL"]))'))
+        unbroken = self.logs(self.train(SIGNAL="SIGKILL")[1])
+        (self.folder / "runs").rename(self.folder / "unbroken")
+        job = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "1"}
+        child, told = self.start(KILL="7", SIGNAL="SIGSTOP", **job)
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]))
+        self.assertIn(f"is being written by process {child} on this machine", self.failed(**job))
+        self.train(KILL="11", SIGNAL="SIGKILL", SLURM_RESTART_COUNT="1", expect=-signal.SIGKILL, **job)
+        os.kill(child, signal.SIGCONT)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 1)
+        told.seek(0)
+        self.assertIn("this process lost its lock on the run", told.read())
+        lines = self.train(SLURM_RESTART_COUNT="2", **job)
+        self.assertEqual(lines[0], "resumed 8")
+        self.assertEqual(self.logs(lines[1]), unbroken)
+
+    def start(self, **environment):
+        """(a fork that runs the script, its stderr)"""
+        told = tempfile.TemporaryFile("w+")
+        self.addCleanup(told.close)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            def run():
+                sys.path.insert(0, str(self.folder))
+                runpy.run_path(str(self.folder / "train.py"), run_name="__main__")
+
+            programs._be_program(run, self.folder, ["train.py"], self.environment(**environment), open(os.devnull, "w"), told)  # noqa: SIM115
+        return child, told
 
     def test_forgotten_load(self):
         self.write("train.py", SCRIPT.replace("first, saved = 1, run.load()", "first, saved = 1, 'LOAD' in os.environ and run.load()"))
@@ -150,8 +254,8 @@ class Resume(Folder):
             self.train(DEVICES="2", expect=-signal.SIGKILL)
             self.assertEqual(self.train(DEVICES=devices), expect)
 
-    def failed(self):
-        status, _, told = self.run_script()
+    def failed(self, **environment):
+        status, _, told = self.run_script("train.py", **environment)
         self.assertEqual(status, 1)
         return told
 

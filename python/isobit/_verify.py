@@ -52,7 +52,8 @@ class Program:
         self.file = checked_path(script["file"], "experiment.toml: file")
         if not self.file:
             raise CannotJudge("recorded in an interactive session: there is no script to run again")
-        self.folder = checked_path(script["folder"], "experiment.toml: folder")
+        folder = script["folder"]
+        self.folder = "" if folder == "." else checked_path(folder, "experiment.toml: folder")
         self.commit = checked_commit(script.get("commit", ""))
         self.arguments: list[str] = script["arguments"]
         if not isinstance(self.arguments, list) or not all(isinstance(word, str) and "\0" not in word for word in self.arguments):
@@ -138,7 +139,7 @@ def readable() -> list[str]:
                           "Python that has it")
     libraries = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
     wanted = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sys.path, *libraries, *_editable(), torch,
-              os.path.dirname(__file__), os.path.realpath(sys.executable)}
+              os.path.dirname(__file__), os.path.dirname(os.path.realpath(__file__)), os.path.realpath(sys.executable)}
     found = []
     for path in sorted(os.path.abspath(path) for path in wanted if path and os.path.exists(path)):
         if _holds_home(pathlib.Path(path)) or _holds_home(pathlib.Path(path).resolve()):

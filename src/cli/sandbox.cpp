@@ -112,6 +112,10 @@ fs::path resolved(const fs::path& path) {
 }
 
 class Builder {
+  struct Mount {
+    std::string at, option, from;
+  };
+
  public:
   Builder(const SandboxRequest& request, const fs::path& work)
       : request_(request), scratch_(work / "scratch"), preparation_(std::make_shared<Preparation>()) {
@@ -206,8 +210,9 @@ class Builder {
   void mount_readable(const fs::path& path) {
     const fs::path real = resolved(path), given = fs::absolute(path).lexically_normal();
     for (const fs::path& at : real == given ? std::vector{real} : std::vector{real, given}) {
-      if (is_system(at)) continue;
+      if (is_system(at) || is_shown(at, real)) continue;
       mount("--ro-bind-try", source_of(real), at);
+      shown_.emplace_back(at, real);
       for (const fs::path& hidden : hidden_) {
         if (hidden == real || !lies_in(hidden, real)) continue;
         std::error_code ignored;
@@ -215,6 +220,22 @@ class Builder {
               at / hidden.lexically_relative(real));
       }
     }
+  }
+
+  // As a part of what was mounted already.
+  [[nodiscard]] bool is_shown(const fs::path& at, const fs::path& real) const {
+    return std::any_of(shown_.begin(), shown_.end(), [&](const auto& shown) {
+      const auto& [where, what] = shown;
+      if (at == where) return what == real;
+      return lies_in(at, where) && what / at.lexically_relative(where) == real;
+    });
+  }
+
+  // A link of that path is there already, in the system or in what is mounted.
+  [[nodiscard]] bool has_link(const fs::path& path) const {
+    return is_system(path) || std::any_of(mounts_.begin(), mounts_.end(), [&](const Mount& mount) {
+             return lies_in(path, mount.at) && mount.option.starts_with("--ro");
+           });
   }
 
   [[nodiscard]] fs::path source_of(const fs::path& real) const {
@@ -267,13 +288,17 @@ class Builder {
     if (request_.devices) mount_devices();
     mount("--bind", scratch_ / "tmp", "/tmp");
     mount("--bind", scratch_ / "home", request_.home);
-    for (const fs::path& path : request_.readable) mount_readable(path);
+    std::vector<fs::path> readable = request_.readable;
+    std::sort(readable.begin(), readable.end());
+    for (const fs::path& path : readable) mount_readable(path);
     mount("--bind", scratch_ / "shm", "/dev/shm");
     mount("--bind", scratch_ / "runs", kRunsFolder);
     mount("--bind", scratch_ / "merged", kProgramFolder);
     std::stable_sort(mounts_.begin(), mounts_.end(), [](const Mount& a, const Mount& b) { return a.at < b.at; });
     for (const Mount& mount : mounts_) words_.insert(words_.end(), {mount.option, mount.from, mount.at});
-    for (const auto& [at, to] : request_.links) words_.insert(words_.end(), {"--symlink", to, at.string()});
+    for (const auto& [at, to] : request_.links) {
+      if (!has_link(at)) words_.insert(words_.end(), {"--symlink", to, at.string()});
+    }
     // /proc too: where this process is root's, files in /proc/sys are its own, whatever capabilities it has.
     words_.insert(words_.end(),
                   {"--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"});
@@ -288,13 +313,11 @@ class Builder {
     }
   }
 
-  struct Mount {
-    std::string at, option, from;
-  };
   const SandboxRequest& request_;
   fs::path scratch_, etc_;
   std::set<fs::path> hidden_;
   std::vector<Mount> mounts_;
+  std::vector<std::pair<fs::path, fs::path>> shown_;  // where, which path without links
   std::vector<std::string> words_;
   std::shared_ptr<Preparation> preparation_;
 };

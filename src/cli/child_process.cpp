@@ -157,10 +157,12 @@ class Start {
   int begin(pid_t parent, Problem& problem) const {
     ::dup2(problems_.write.get(), kProblems);
     ::fcntl(kProblems, F_SETFD, FD_CLOEXEC);
-    ::setpgid(0, 0);
-    give(nothing_.get(), STDIN_FILENO);
+    if (!request_.with_user) {
+      ::setpgid(0, 0);
+      give(nothing_.get(), STDIN_FILENO);
+      give(request_.together ? out_.write.get() : err_.write.get(), STDERR_FILENO);
+    }
     give(out_.write.get(), STDOUT_FILENO);
-    give(request_.together ? out_.write.get() : err_.write.get(), STDERR_FILENO);
     give(request_.report ? reports_.write.get() : nothing_.get(), kReports);
     give(handed_.get() >= 0 ? handed_.get() : nothing_.get(), kHanded);
     close_others();
@@ -200,12 +202,12 @@ class Start {
 // Ends the child and its group when it goes.
 class Child {
  public:
-  explicit Child(const Start& start) {
+  Child(const Start& start, bool own_group) : own_group_(own_group) {
     const pid_t self = ::getpid();
     process_ = ::fork();
     if (process_ < 0) cannot_start("the program", std::strerror(errno));
     if (process_ == 0) start.child(self);
-    ::setpgid(process_, process_);  // here, too: whoever comes first
+    if (own_group) ::setpgid(process_, process_);  // here, too: whoever comes first
   }
   ~Child() {
     if (process_ > 0 && !status_) end();
@@ -216,7 +218,7 @@ class Child {
 
   [[nodiscard]] pid_t process() const { return process_; }
   void end() const {
-    if (!status_) ::kill(-process_, SIGKILL);
+    if (!status_) ::kill(own_group_ ? -process_ : process_, SIGKILL);
   }
   bool has_ended() {
     siginfo_t info{};
@@ -233,7 +235,8 @@ class Child {
         status_ = 255 << 8;  // nobody can say
         break;
       }
-      ::kill(-process_, SIGKILL);  // those that it left; while it is not reaped, its number is nobody else's
+      if (own_group_)
+        ::kill(-process_, SIGKILL);  // those that it left; while it is not reaped, its number is nobody else's
       int status = 0;
       while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
       }
@@ -244,6 +247,7 @@ class Child {
 
  private:
   pid_t process_ = -1;
+  bool own_group_;
   std::optional<int> status_;
 };
 
@@ -280,7 +284,7 @@ class Conversation {
       if (const char* limit = watch_.exceeded()) end_for(limit);
     }
     result_.code = child_.wait();
-    for (std::string* text : {&result_.out, &result_.err})
+    for (std::string* text : {&result_.output, &result_.err})
       text->erase(0, text->size() - std::min(text->size(), request_.keep));
     return std::move(result_);
   }
@@ -303,7 +307,7 @@ class Conversation {
       return;
     }
     const std::string_view text(buffer.data(), static_cast<std::size_t>(n));
-    if (i < 2) return keep_last(i == 0 ? result_.out : result_.err, text, request_.keep);
+    if (i < 2) return keep_last(i == 0 ? result_.output : result_.err, text, request_.keep);
     if (request_.report && !request_.report(text)) child_.end();
   }
 
@@ -343,10 +347,18 @@ std::string find_program(const std::string& name) {
 
 ChildResult run_child(const ChildRequest& request) {
   Start start(request);
-  Child child(start);
+  Child child(start, !request.with_user);
   start.started();
   start.expect_begun();
   return Conversation(request, start, child).hold();
+}
+
+ChildResult run_child(const std::vector<std::string>& words) {
+  ChildRequest request;
+  request.words = words;
+  request.keep = 1 << 20;
+  request.with_user = true;
+  return run_child(request);
 }
 
 }  // namespace isobit::cli

@@ -1,8 +1,9 @@
 // A program called as a child process, watched and waited for.
 //
 // It runs in a process group of its own with /dev/null as stdin, without any descriptor of this process but those named
-// here, and ends with this process. What it prints is kept up to a bound; what it writes to descriptor 3 is handed on
-// as it comes. Errors are archive::UserError. One at a time.
+// here, and ends with this process; one that talks with the user keeps terminal, stdin and stderr. What it prints is
+// kept up to a bound; what it writes to descriptor 3 is handed on as it comes. Errors are archive::UserError. One at a
+// time.
 #pragma once
 
 #include <sys/resource.h>
@@ -22,6 +23,7 @@ struct ChildRequest {
   bool own_environment = false;          // `environment` alone, else this process's with `environment` added
   std::vector<std::string> environment;  // "NAME=value"
   std::size_t keep = 64 << 10;           // bytes of what it prints: the last ones
+  bool with_user = false;                // it may ask at the terminal
   bool together = false;                 // stderr's text among stdout's, in the order in which they came
 
   std::vector<std::pair<int, rlim_t>> limits;  // RLIMIT_..., in the child
@@ -41,7 +43,7 @@ struct ChildRequest {
 
 struct ChildResult {
   int code = 0;              // its exit code; 128 + signal where a signal ended it
-  std::string out, err;      // the last of what it printed; `err` is empty where they go together
+  std::string output, err;   // the last of what it printed; `err` is empty where it went elsewhere
   std::string limit;         // the limit that it was ended for, "memory"; "" otherwise
   bool interrupted = false;  // by `stop`
   // "ended with exit code 1", "was stopped by signal 9"
@@ -50,6 +52,9 @@ struct ChildResult {
 
 // UserError where it cannot be started.
 [[nodiscard]] ChildResult run_child(const ChildRequest& request);
+
+// With the user, and else as words alone say.
+[[nodiscard]] ChildResult run_child(const std::vector<std::string>& words);
 
 // Where a program of this name is on PATH; "" where it is not.
 [[nodiscard]] std::string find_program(const std::string& name);

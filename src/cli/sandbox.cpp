@@ -366,7 +366,7 @@ void require_sandbox() {
   try {
     const ChildResult result = run_child(in_sandbox(request, work.path()));
     if (result.code == 0) return;
-    reason = result.out.empty() ? result.how_it_ended() : last_line(result.out);
+    reason = result.output.empty() ? result.how_it_ended() : last_line(result.output);
   } catch (const UserError& error) {
     reason = error.problem();
   }

@@ -120,7 +120,7 @@ std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest chi
     child.stop = &again.stop;
     result = run_child(child);
   }
-  printed = archive::printable_lines(result.out);
+  printed = archive::printable_lines(result.output);
   if (result.interrupted) return {};
   try {
     const std::string limit = reports.too_large() ? "disk" : result.limit;
@@ -128,14 +128,15 @@ std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest chi
       const LimitText text = describe_limit(again.limits, limit);
       throw UserError(again.place.name, text.problem + " and was ended", text.remedy);
     }
-    if (!reports.ended()) throw script_failure(again.place, "it " + result.how_it_ended(), result.out);
+    if (!reports.ended()) throw script_failure(again.place, "it " + result.how_it_ended(), result.output);
     try {
       return again.place.sandboxed ? reports.record() : only_record(again.work / "runs");
     } catch (const UserError& error) {
-      throw script_failure(again.place, fmt::format("{}; {}", ending(*reports.ended()), error.problem()), result.out);
+      throw script_failure(again.place, fmt::format("{}; {}", ending(*reports.ended()), error.problem()),
+                           result.output);
     }
   } catch (const UserError&) {
-    show_script_output(result.out);
+    show_script_output(result.output);
     throw;
   }
 }

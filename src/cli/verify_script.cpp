@@ -117,7 +117,7 @@ std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& opt
     throw UserError(error.place(), error.problem(), kRemedy);
   }
   if (result.interrupted) return {};
-  if (result.code == 2 && !result.out.empty()) throw UserError("", printable(last_line(result.out)), "");
+  if (result.code == 2 && !result.output.empty()) throw UserError("", printable(last_line(result.output)), "");
   if (result.code != 0) {
     const std::string reason = last_line(result.err);
     throw UserError(python,
@@ -127,7 +127,7 @@ std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& opt
   }
   fmt::print(stderr, "{}", result.err);  // the package's own words
   try {
-    return parse_plan(result.out);
+    return parse_plan(result.output);
   } catch (const std::exception&) {
     throw UserError(python, "does not say how to run the program: it has another isobit, or none", kRemedy);
   }

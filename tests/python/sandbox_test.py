@@ -1,9 +1,11 @@
 """isobit verify of records that a stranger wrote, with code that means harm: it stays in its sandbox, and says no verdict."""
 
+import gzip
 import hashlib
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -13,6 +15,8 @@ import textwrap
 import time
 import unittest
 
+import torch
+from forged_test import put_state, seal_anew, state_of
 from programs import NO_SANDBOX
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
 
@@ -56,6 +60,12 @@ class Sandbox(Folder):
         self.write("train.py", hostile(body))
         self.train()
         return self.judge(*options, expect=expect, **environment)
+
+    def seal(self, run):
+        """As whoever alters a record would: so that it agrees with itself."""
+        inputs = {name: value for name, value in state_of(run)["inputs"].items() if name != "dirty.patch"}
+        put_state(run, inputs={**inputs, **({"dirty.patch": {}} if (run / "dirty.patch").exists() else {})})
+        seal_anew(run)
 
     def record(self):
         (run,) = (path for path in (self.folder / "runs").iterdir() if path.name[0] == "2")
@@ -429,6 +439,62 @@ class Honest(Sandbox):
         verdict, told = self.judge()
         self.assertEqual(verdict["verdict"], "identical")
         self.assertIn("isobit: note: parts.py in . is no longer what was recorded", told)
+
+
+class Network(Sandbox):
+    """A run of the program whose network is a file of code."""
+
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(1)
+        for name, count in (("train", 40), ("t10k", 10)):
+            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
+                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
+                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
+                    file.write(header + elements)
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+        torch.jit.script(network).save(str(self.folder / "net.pt"))
+        self.write("small.toml", 'name = "script"\nbatch = 10\nsteps = 4\n[data]\nformat = "idx"\npath = "."\n[model]\n'
+                                 'name = "torchscript"\ntorchscript = "net.pt"\n[optimizer]\nname = "sgd"\nlr = 0.1\n'
+                                 '[checkpoint]\nevery = 2\n')
+        self.call(PROGRAM, "run", "small.toml")
+
+    def test_it_runs_in_a_sandbox(self):
+        verdict, told = self.judge()
+        self.assertEqual((verdict["verdict"], verdict["to"], verdict["weights"]), ("identical", 4, verdict["recorded_weights"]))
+        self.assertIn("running the network net.pt in a sandbox", told)
+        self.assertIn("leave out --from and --to", self.judge("--from", "2", expect=2)[0]["message"])
+        self.assertEqual(self.judge("--trust", "--from", "2")[0]["verdict"], "identical")
+        (self.folder / "net.pt").rename(self.folder / "other.pt")
+        self.assertIn("net.pt: no such file", self.judge(expect=2)[0]["message"])
+        self.write("net.pt", "other")
+        self.assertIn("is not the network that was recorded", self.judge(expect=2)[0]["message"])
+
+    def test_a_difference_is_found(self):
+        run = self.record()
+        lines = (run / "steps.jsonl").read_text().splitlines()
+        step = json.loads(lines[2])
+        lines[2] = lines[2].replace(step["loss"], f"{int(step['loss'], 16) ^ 1:08x}")
+        (run / "checkpoints.jsonl").write_text("")
+        for path in (run / "checkpoints").iterdir():
+            path.unlink()
+        (run / "checkpoints").rmdir()
+        (run / "steps.jsonl").write_text("\n".join(lines) + "\n")
+        self.seal(run)
+        verdict, _ = self.judge(expect=1)
+        self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (3, "loss"))
+
+    def test_files_that_it_names(self):
+        """A record names data and network: only what has the recorded digest is shown to the code."""
+        run = self.record()
+        text = (run / "experiment.toml").read_text()
+        for old, new in (('train_images = "train-images-idx3-ubyte.gz"', f'train_images = "..{self.home}/secret.txt"'),
+                         ('torchscript = "net.pt"', f'torchscript = "{self.home}/secret.txt"')):
+            self.assertIn(old, text)
+            (run / "experiment.toml").write_text(text.replace(old, new))
+            self.seal(run)
+            self.assertEqual(self.judge(expect=2)[0]["verdict"], "cannot-judge")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
 #include "cli/verify_script.h"
+#include "contract/platform.h"
 #include "train/experiment.h"
 #include "train/verification.h"
 
@@ -69,8 +70,9 @@ void take(ScriptVerdict judged, Judgement& so_far) {
   so_far.hint = std::move(judged.hint);
 }
 
-// A record of isobit run whose network is a file of code.
+// A record of isobit run whose network is a file of code. Of another contract's, which is refused, nothing is read.
 bool has_code(const archive::RunRecord& record) {
+  if (record.contract() != contract::kContractVersion) return false;
   const std::string place = (record.folder() / "experiment.toml").string();
   return !train::parse_experiment(record.experiment(), place).model.torchscript.empty();
 }
@@ -93,6 +95,9 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   }
   if (!options.trust && has_code(record))
     return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
+  if (!options.read.empty() || !options.limits.empty()) {
+    throw archive::UserError(so_far.folder, "runs without a sandbox", "leave out --read and --limit");
+  }
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
   if (options.to != 0) request.to = options.to;

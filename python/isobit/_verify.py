@@ -163,8 +163,7 @@ def links() -> list[tuple[str, str]]:
 def environment() -> dict[str, str]:
     names = {*PASSED, *_provenance.VARIABLES}
     passed = {name: value for name, value in os.environ.items() if name in names}
-    home = os.path.expanduser("~")
-    return {**passed, "HOME": home, "USER": "verify", "LOGNAME": "verify", "TMPDIR": "/tmp", "PYTHONUNBUFFERED": "1",
+    return {**passed, "USER": "verify", "LOGNAME": "verify", "TMPDIR": "/tmp", "PYTHONUNBUFFERED": "1",
             "PATH": f"{os.path.dirname(os.path.abspath(sys.executable))}:/usr/local/bin:/usr/bin:/bin"}
 
 

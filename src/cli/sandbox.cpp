@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -86,8 +87,8 @@ struct Preparation {
     for (const Action& action : actions) {
       if (const int code = perform(action); code != 0) {
         errno = code;
-        return fail(action.kind == Action::Kind::overlay ? "an overlay file system" : "its folder ", action.to.c_str(),
-                    problem, size);
+        return fail(action.kind == Action::Kind::overlay ? "an overlay file system, " : "its folder, ",
+                    action.to.c_str(), problem, size);
       }
     }
     // Here, where only the sandbox's processes count.
@@ -341,6 +342,14 @@ std::string last_line(std::string text) {
 bool lies_in(const fs::path& path, const fs::path& folder) {
   const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
   return end == folder.end() || (std::next(end) == folder.end() && end->empty());
+}
+
+fs::path sandbox_home() {
+  const char* named = std::getenv("HOME");
+  const fs::path home = fs::path(named != nullptr ? named : "").lexically_normal();
+  const bool own = std::any_of(std::begin(kOwn), std::end(kOwn), [&](const char* f) { return lies_in(home, f); });
+  const bool usual = home.is_absolute() && home != "/" && home != "/tmp" && home != "/etc" && !is_system(home);
+  return usual && !own ? home : fs::path("/home/verify");
 }
 
 ChildRequest in_sandbox(const SandboxRequest& request, const fs::path& work) {

@@ -42,6 +42,10 @@ struct SandboxRequest {
 // UserError where no sandbox can be made here: why, and what to do.
 void require_sandbox();
 
+// Where the home appears in a sandbox: at its own path, so that "~/data" and --read mean the same; "/home/verify" where
+// that cannot be.
+[[nodiscard]] std::filesystem::path sandbox_home();
+
 // Whether `path` is `folder` or lies in it. By name alone.
 [[nodiscard]] bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
 

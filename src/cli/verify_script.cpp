@@ -117,7 +117,9 @@ std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& opt
     throw UserError(error.place(), error.problem(), kRemedy);
   }
   if (result.interrupted) return {};
-  if (result.code == 2 && !result.output.empty()) throw UserError("", printable(last_line(result.output)), "");
+  if (result.code == 2 && !result.output.empty()) {
+    throw UserError("", printable(result.output.substr(0, result.output.find_last_not_of('\n') + 1)), "");
+  }
   if (result.code != 0) {
     const std::string reason = last_line(result.err);
     throw UserError(python,
@@ -161,10 +163,9 @@ ChildRequest program_child(const RunRecord& record, const VerifyOptions& options
   request.links = plan.links;
   request.hidden = kept_from_program(record, options, plan.beside);
   for (const std::string& path : plan.hidden) request.hidden.emplace_back(path);
-  const char* home = std::getenv("HOME");
-  request.home = home != nullptr ? home : "";
+  request.home = sandbox_home();
   request.environment = plan.environment;
-  request.environment.push_back(variable);
+  request.environment.insert(request.environment.end(), {variable, "HOME=" + request.home.string()});
   request.words = std::move(words);
   request.limits = limits;
   return in_sandbox(request, work);

@@ -1,11 +1,10 @@
-"""python -m isobit._verify FOLDER WORK ...: what `isobit verify` calls to execute a Python program's record again.
+"""What `isobit verify` calls to prepare a Python program's record: writes the program out, and says how to run it again.
 
-FOLDER is a record that was proven. The program runs in WORK/copy and leaves its second record in WORK/runs, which
-`isobit verify` compares with the first. Exit code 2 and the reason on stdout where the program cannot be executed again.
+    _verify FOLDER WORK --repository DIR [--trust] -- ARGUMENTS...
 
-It executes the recorded code: verify what you would run. The copy is the recorded commit (from --repository) with the
-recorded patch and sources; without a repository the recorded sources alone. What else lies beside the script (data) is
-linked into the copy, not copied. Needs no torch itself.
+FOLDER is a record that is sound, which says nothing about who wrote it. The program as it was goes to WORK/program; one JSON
+object on stdout says what it needs. Exit code 2 and the reason on stdout where it cannot be run again. No line of the
+record is executed here. Needs no torch itself.
 """
 
 import argparse
@@ -13,72 +12,101 @@ import io
 import json
 import os
 import pathlib
-import signal
-import subprocess
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from isobit import _provenance
+from isobit import _built, _checkout, _provenance
+from isobit.__main__ import torch_folder
+from isobit._checkout import CannotJudge, checked_commit, checked_path
 
-RERUN = "ISOBIT_RERUN"  # tells isobit.record in the program where the second record goes, with how many threads
+# What a program may see of the environment; besides those that are recorded.
+PASSED = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_NUMERIC", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED",
+          "PYTHONUTF8")
+SEEDS = re.compile(r"\b(seed|seed_all|seed_everything|manual_seed|manual_seed_all|set_seed)\s*\(")
 
 
-class CannotJudge(Exception):
-    pass
+def printable(text: str) -> str:
+    """In one line, with nothing that a terminal obeys."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
+
+
+def say(text: str) -> None:
+    print(f"isobit: {printable(text)}", file=sys.stderr)
 
 
 def _text(record: pathlib.Path, name: str) -> str:
     """Of a file of the record; "" where it has none of that name."""
     path = record / name
+    if path.exists() and path.stat().st_size > _checkout.LARGEST:
+        raise CannotJudge(f"{name} is larger than {_checkout.LARGEST >> 20} MiB")
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def workspace(folder: pathlib.Path, record: pathlib.Path, script: Mapping[str, Any], repository: str) -> pathlib.Path:
-    """Fills `folder` with the program as it was; the folder in it where the program is called."""
-    top = _provenance.repository(repository)
-    if script.get("commit") and top is not None:
-        _check_out(folder, record, script, top, repository)
-    for path, text in json.loads(_text(record, "sources.json"))["files"].items():
-        target = folder / path
-        if folder.resolve() not in target.resolve().parents:
-            raise CannotJudge(f"sources.json names a file outside its folder: {path}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    beside = top or pathlib.Path(repository).resolve()
-    for part in {"", script["folder"] or ""}:
-        _link_rest(beside / part, folder / part)
-    here: str = script["folder"]
-    return folder / here
+class Program:
+    """What the record says of it, checked."""
 
+    def __init__(self, record: pathlib.Path) -> None:
+        script = _provenance.read_toml(_text(record, "experiment.toml"))
+        self.file = checked_path(script["file"], "experiment.toml: file")
+        if not self.file:
+            raise CannotJudge("recorded in an interactive session: there is no script to run again")
+        folder = script["folder"]
+        self.folder = "" if folder == "." else checked_path(folder, "experiment.toml: folder")
+        self.commit = checked_commit(script.get("commit", ""))
+        self.arguments: list[str] = script["arguments"]
+        if not isinstance(self.arguments, list) or not all(isinstance(word, str) and "\0" not in word for word in self.arguments):
+            raise CannotJudge("experiment.toml: arguments is no list of words")
+        sources = json.loads(_text(record, "sources.json"))["files"]
+        if not isinstance(sources, dict):
+            raise CannotJudge("sources.json: files is no object")
+        self.sources: dict[str, str] = sources
+        exported = _text(record, "export.json")
+        self.exported = bool(exported)
+        self.changed = {entry["path"] for entry in json.loads(exported)["changed"]} if exported else set()
+        patch = record / "dirty.patch"
+        if patch.exists() and patch.stat().st_size > _checkout.LARGEST:
+            raise CannotJudge("dirty.patch is larger than a recorded one can be")
+        self.patch = patch.read_bytes() if patch.exists() else b""
 
-def _check_out(folder: pathlib.Path, record: pathlib.Path, script: Mapping[str, Any], top: pathlib.Path,
-               repository: str) -> None:
-    packed = _provenance._git(top, "archive", script["commit"])
-    if packed is None:
-        if not (record / "export.json").exists():
-            raise CannotJudge(f"commit {script['commit'][:12]} is not in {repository}: fetch it, or name another --repository")
-        say(f"commit {script['commit'][:12]} is not in {repository}: the sources in the file are used alone")
-        return
-    subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
-    patch = (record / "dirty.patch").read_bytes() if (record / "dirty.patch").exists() else b""
-    if not patch or patch.startswith(b"# left out"):
-        return
-    done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=folder, check=False, capture_output=True,
-                          env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)})
-    if done.returncode != 0:
-        changed = {entry["path"] for entry in json.loads(_text(record, "export.json") or '{"changed": []}')["changed"]}
-        reason = done.stderr.decode(errors="replace").strip()
-        if "dirty.patch" not in changed:
-            raise CannotJudge(f"dirty.patch does not apply to commit {script['commit'][:12]}: {reason}")
-        say("dirty.patch was changed by isobit export and does not apply: of changed files only those in sources.json are used")
+    def arguments_now(self, given: list[str]) -> list[str]:
+        if given:
+            return given
+        if any(_provenance.LEFT_OUT in argument for argument in self.arguments):
+            raise CannotJudge(f"arguments were left out of the record: {' '.join(self.arguments)}; give all after --")
+        home = os.path.expanduser("~")
+        return [home + argument[1:] if argument.startswith("~/") else argument.replace("=~/", f"={home}/")
+                for argument in self.arguments]
 
+    def write(self, folder: pathlib.Path, repository: _checkout.Repository, named: str) -> None:
+        folder.mkdir()
+        if self.commit and repository.top is not None:
+            self._check_out(folder, repository, named)
+        _checkout.write_sources(folder, self.sources)
+        (folder / self.folder).mkdir(parents=True, exist_ok=True)
+        if not (folder / self.file).is_file():
+            raise CannotJudge(f"the record has no source of {self.file}")
 
-def say(text: str) -> None:
-    print(f"isobit: {text}", file=sys.stderr)
+    def _check_out(self, folder: pathlib.Path, repository: _checkout.Repository, named: str) -> None:
+        if not repository.has(self.commit):
+            if not self.exported:
+                raise CannotJudge(f"commit {self.commit[:12]} is not in {named}: fetch it, or name another --repository")
+            say(f"commit {self.commit[:12]} is not in {named}: the sources in the file are used alone")
+            return
+        repository.write_out(self.commit, folder)
+        if not self.patch or self.patch.startswith(b"# left out"):
+            return
+        reason = _checkout.apply_patch(folder, self.patch)
+        if reason and "dirty.patch" not in self.changed:
+            raise CannotJudge(f"dirty.patch does not apply to commit {self.commit[:12]}: {reason}")
+        if reason:
+            say("dirty.patch was changed by isobit export and does not apply: of changed files only those in "
+                "sources.json are used")
 
 
 def _link_rest(source: pathlib.Path, target: pathlib.Path) -> None:
+    """With --trust: what else lies beside the program (data) is linked."""
     target.mkdir(parents=True, exist_ok=True)
     if not source.is_dir():
         return
@@ -88,61 +116,121 @@ def _link_rest(source: pathlib.Path, target: pathlib.Path) -> None:
             copy.symlink_to(entry.resolve())
 
 
-def arguments_of(script: Mapping[str, Any], given: list[str]) -> list[str]:
-    if given:
-        return given
-    if any(_provenance.LEFT_OUT in argument for argument in script["arguments"]):
-        raise CannotJudge(f"arguments were left out of the record: {' '.join(script['arguments'])}; give all after --")
-    home = os.path.expanduser("~")
-    return [home + argument[1:] if argument.startswith("~/") else argument.replace("=~/", f"={home}/")
-            for argument in script["arguments"]]
+# ---- What a sandbox has to show
+
+def _holds_home(path: pathlib.Path) -> bool:
+    home = pathlib.Path(os.path.expanduser("~"))
+    return any(path == part or path in part.parents for part in (home, home.resolve()))
 
 
-def again(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) -> None:
-    """Runs the program; it leaves one sealed record."""
-    script = _provenance.read_toml(_text(record, "experiment.toml"))
-    if not script["file"]:
-        raise CannotJudge("recorded in an interactive session: there is no script to run again")
-    arguments = arguments_of(script, options.arguments)
-    if (record / "export.json").exists():
-        say(f"running the program in the file: {script['file']} {' '.join(script['arguments'])}".rstrip())
-    runs, copy = work / "runs", work / "copy"
-    copy.mkdir()
-    here = workspace(copy, record, script, options.repository)
-    settings = {"runs": str(runs), "threads": options.threads, "isa": options.isa}
-    done = subprocess.run([sys.executable, str(copy / script["file"]), *arguments], cwd=here,
-                          env={**os.environ, RERUN: json.dumps(settings)}, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    found = [path for path in runs.glob("*") if not path.name.startswith(".")] if runs.is_dir() else []
-    if len(found) != 1 or not (found[0] / "manifest.json").exists():
-        tail = "\n".join(done.stdout.splitlines()[-15:])
-        raise CannotJudge(f"the script ended with exit code {done.returncode} and {len(found)} records; its last lines:\n{tail}")
+def _editable() -> Iterator[str]:
+    """Folders of packages that setuptools installed where they are developed."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("__editable__"):
+            for path in getattr(module, "MAPPING", {}).values():
+                yield str(path if os.path.isdir(path) else os.path.dirname(path))
 
 
-def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m isobit._verify", description=__doc__)
+def readable() -> list[str]:
+    """Paths that the interpreter, its packages, isobit and torch need; none that holds the home."""
+    torch = torch_folder()
+    if torch is None:
+        raise CannotJudge(f"{sys.executable} has no torch: pip install torch=={_built.torch_version}, or set ISOBIT_PYTHON to a "
+                          "Python that has it")
+    libraries = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    wanted = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sys.path, *libraries, *_editable(), torch,
+              os.path.dirname(__file__), os.path.dirname(os.path.realpath(__file__)), os.path.realpath(sys.executable)}
+    found = []
+    for path in sorted(os.path.abspath(path) for path in wanted if path and os.path.exists(path)):
+        if _holds_home(pathlib.Path(path)) or _holds_home(pathlib.Path(path).resolve()):
+            say(f"{path} is on the module path and holds the home folder: it is not shown to the program (--read PATH shows "
+                "parts)")
+        else:
+            found.append(path)
+    return found
+
+
+def links() -> list[tuple[str, str]]:
+    """The links through which the interpreter is called: (where, to what)."""
+    found: list[tuple[str, str]] = []
+    path = os.path.abspath(sys.executable)
+    while os.path.islink(path) and len(found) < 40:
+        found.append((path, os.readlink(path)))
+        path = os.path.join(os.path.dirname(path), found[-1][1])
+    return found
+
+
+def environment() -> dict[str, str]:
+    names = {*PASSED, *_provenance.VARIABLES}
+    passed = {name: value for name, value in os.environ.items() if name in names}
+    return {**passed, "USER": "verify", "LOGNAME": "verify", "TMPDIR": "/tmp", "PYTHONUNBUFFERED": "1",
+            "PATH": f"{os.path.dirname(os.path.abspath(sys.executable))}:/usr/local/bin:/usr/bin:/bin"}
+
+
+def _beside(top: pathlib.Path | None, named: str) -> pathlib.Path | None:
+    """The folder whose files the program sees next to its own."""
+    folder = top or pathlib.Path(named).resolve()
+    if not folder.is_dir():
+        raise CannotJudge(f"--repository {named}: no such folder")
+    if _holds_home(folder):
+        say(f"{folder} holds the home folder: nothing in it is shown to the program (call this where the program's data lie)")
+        return None
+    return folder
+
+
+def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) -> dict[str, Any]:
+    program = Program(record)
+    arguments = program.arguments_now(options.arguments)
+    repository = _checkout.Repository(options.repository)
+    beside = _beside(repository.top, options.repository)
+    copy = work / "program"
+    program.write(copy, repository, options.repository)
+    if options.trust:
+        for part in sorted({"", program.folder}):
+            _link_rest((repository.top or pathlib.Path(options.repository).resolve()) / part, copy / part)
+    call = " ".join([program.file, *program.arguments])
+    where = "without a sandbox, with all your rights" if options.trust else "in a sandbox without network"
+    of = f"commit {program.commit[:12]}{' with changes' if program.patch else ''}" if program.commit else "no commit"
+    say(f"running {call} {where} ({of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
+    for name in _checkout.differing(program.sources, beside)[:5] if beside and not program.changed else ():
+        say(f"note: {name} in {options.repository} is no longer what was recorded; the recorded text is what runs")
+    hidden = [str(entry) for entry in beside.iterdir() if entry.name.startswith(".")] if beside else []
+    return {"python": sys.executable, "file": program.file, "folder": program.folder, "arguments": arguments,
+            "readable": [] if options.trust else readable(), "links": links(), "beside": str(beside or ""), "hidden": hidden,
+            "environment": environment(), "seeded": any(SEEDS.search(text) for text in program.sources.values())}
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="isobit._verify", description=__doc__)
     parser.add_argument("record", type=pathlib.Path)
     parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--isa", required=True)
     parser.add_argument("--repository", default=".")
+    parser.add_argument("--trust", action="store_true")
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
     options.arguments = words[end + 1:]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return options
+
+
+def prepare(words: list[str]) -> Mapping[str, Any] | str:
+    """The plan, or why there is none."""
+    options = _parse(words)
+    try:
+        return plan(options.record, options.work, options)
+    except (CannotJudge, OSError) as error:
+        return str(error)
+    except RecursionError:
+        return "not the record of a Python program: its JSON is nested too deep"
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return f"not the record of a Python program: {error!r}"
+
+
+def main(words: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    try:
-        again(options.record, options.work, options)
-    except (CannotJudge, OSError, subprocess.SubprocessError) as error:
-        print(error)
-        return 2
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        print(f"{options.record}: not the record of a Python program: {error!r}")
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    result = prepare(words)
+    print(result if isinstance(result, str) else json.dumps(result))
+    return 2 if isinstance(result, str) else 0
 
 
 if __name__ == "__main__":

@@ -87,6 +87,9 @@ std::vector<std::string> parts_of(const std::string& name) {
   return {};
 }
 
+// A run's record has a dozen.
+constexpr std::size_t kMostFiles = 10'000;
+
 // An error message's safe form of a name that somebody else chose.
 std::string shown(const char* name) {
   std::string text;
@@ -160,6 +163,7 @@ std::string unpack_tar(const fs::path& archive, const fs::path& folder) {
       refuse(archive, fmt::format("'{}' is not a regular file", shown(name)));
     if (parts.empty() || (!top.empty() && parts[0] != top))
       refuse(archive, fmt::format("'{}' cannot be a file of a run", shown(name)));
+    if (seen.size() == kMostFiles) refuse(archive, fmt::format("it holds more than {} files", kMostFiles));
     if (!seen.insert(name).second) refuse(archive, fmt::format("it holds '{}' twice", shown(name)));
     top = parts[0];
     unpack_entry(tar.get(), entry, archive, folder / name, size);

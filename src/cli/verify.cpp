@@ -19,6 +19,8 @@
 #include "cli/summary_text.h"
 #include "cli/training_progress.h"
 #include "cli/verify_script.h"
+#include "contract/platform.h"
+#include "train/experiment.h"
 #include "train/verification.h"
 
 namespace isobit::cli {
@@ -36,6 +38,8 @@ struct Judgement {
   std::string recorded_weights;           // "" until the record is read
   std::string signer;                     // who signed the exported file; "" where nobody was asked for
   std::string settings;                   // of a Python program: how it was executed again
+  std::string hint;                       // why it differs
+  std::string script_output;              // what code from the record printed, escaped
   std::optional<train::Verdict> verdict;  // nothing: an error came first
 };
 
@@ -59,6 +63,20 @@ std::string signer(const VerifyOptions& options) {
   throw archive::UserError("--signers", "is only for exported files", "name a file written by isobit export --sign");
 }
 
+// Of a record that holds code, executed in a child process.
+void take(ScriptVerdict judged, Judgement& so_far) {
+  so_far.verdict = std::move(judged.verdict);
+  so_far.settings = std::move(judged.settings);
+  so_far.hint = std::move(judged.hint);
+}
+
+// A record of isobit run whose network is a file of code. Of another contract's, which is refused, nothing is read.
+bool has_code(const archive::RunRecord& record) {
+  if (record.contract() != contract::kContractVersion) return false;
+  const std::string place = (record.folder() / "experiment.toml").string();
+  return !train::parse_experiment(record.experiment(), place).model.torchscript.empty();
+}
+
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
@@ -69,14 +87,16 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
   if (record.is_script()) {
-    ScriptVerdict judged = verify_script(record, options, so_far.folder);
-    so_far.verdict = std::move(judged.verdict);
-    so_far.settings = std::move(judged.settings);
-    return;
+    return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
   }
   if (!options.arguments.empty() || !options.repository.empty()) {
     throw archive::UserError(so_far.folder, "is a record of isobit run and has no script",
                              "leave out --repository and everything after --");
+  }
+  if (!options.trust && has_code(record))
+    return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
+  if (!options.read.empty() || !options.limits.empty()) {
+    throw archive::UserError(so_far.folder, "runs without a sandbox", "leave out --read and --limit");
   }
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
@@ -96,8 +116,9 @@ std::string sentence(const Judgement& judgement) {
   if (verdict.interrupted) return fmt::format("interrupted; no verdict on {}", judgement.folder);
   if (verdict.difference) {
     const train::Difference& d = *verdict.difference;
-    return archive::printable(
-        fmt::format("different at step {}: {} recorded {}, recomputed {}", d.step, d.what, d.recorded, d.recomputed));
+    return archive::printable(fmt::format("different at step {}: {} recorded {}, recomputed {}{}{}", d.step, d.what,
+                                          d.recorded, d.recomputed, judgement.hint.empty() ? "" : "; ",
+                                          judgement.hint));
   }
   std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
   if (!judgement.signer.empty()) settings += archive::printable("; signed by " + judgement.signer);
@@ -140,7 +161,8 @@ void print_json(const Judgement& judgement, const std::string& message) {
               {"outside", nullptr},
               {"not_recomputed", nullptr},
               {"difference", nullptr},
-              {"message", message}};
+              {"message", message},
+              {"script_output", text(judgement.script_output)}};
   if (judged(judgement)) {
     const train::Verdict& verdict = *judgement.verdict;
     object["verdict"] = verdict.difference ? "different" : "identical";
@@ -206,6 +228,13 @@ Action declare(OptionSet& app) {
       .type("DIR");
   app.add("--signers", options->signers, "Who may have signed the exported file (OpenSSH's allowed_signers)")
       .type("FILE");
+  app.flag("--trust", options->trust, "Run code from the record without a sandbox, with all your rights");
+  app.add("--read", options->read, "A file or folder that code from the record may read (repeatable)")
+      .type("PATH")
+      .repeatable();
+  app.add("--limit", options->limits, "Of that code: memory=8G, disk=20G, time=2h or processes=500 (repeatable)")
+      .type("NAME=N")
+      .repeatable();
   app.flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   options->execution.declare(app);
   app.after_dashes(options->arguments, "arguments for a Python program's script instead of the recorded ones");

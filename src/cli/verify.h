@@ -13,6 +13,9 @@ struct VerifyOptions {
   std::string run, runs, data, into, signers;
   std::string repository;              // of a Python program: "" is here
   std::vector<std::string> arguments;  // of a Python program: empty are the recorded ones
+  bool trust = false;                  // code from the record runs without a sandbox
+  std::vector<std::string> read;       // what a sandboxed program may read besides
+  std::vector<std::string> limits;     // of the sandbox (sandbox_limits.h)
   std::int64_t from = 0, to = 0;       // 0: not given
   bool json = false;
   ExecutionOptions execution;

@@ -6,20 +6,29 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "archive/json_text.h"
+#include "archive/printable.h"
 #include "archive/run_export.h"
+#include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/child_process.h"
 #include "cli/compare_records.h"
+#include "cli/sandbox.h"
+#include "cli/script_failure.h"
+#include "cli/second_record.h"
 #include "contract/platform.h"
 
 namespace isobit::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using archive::printable;
 using archive::RunRecord;
 using archive::UserError;
+using Json = nlohmann::ordered_json;
 
 struct Settings {
   int threads = 1;
@@ -46,69 +55,183 @@ Settings other_settings(const RunRecord& record, const ExecutionOptions& asked) 
   return settings;
 }
 
-// The one record that the program left in `runs`.
-RunRecord second_record(const fs::path& runs) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
-    if (!it->path().filename().string().starts_with('.')) found.push_back(it->path());
-  }
-  if (found.size() != 1)
-    throw UserError("", fmt::format("the program wrote {} records instead of one", found.size()), "");
-  return RunRecord::open(found[0]);
+// A module of the package, called without the working folder on the module path: what lies there may have come with the
+// record.
+std::vector<std::string> python_words(const std::string& python, const std::string& module) {
+  return {python, "-c",
+          fmt::format("import sys\nif sys.path and sys.path[0] == '': del sys.path[0]\n"
+                      "from isobit.{} import main\nsys.exit(main(sys.argv[1:]))",
+                      module)};
 }
 
-// False: it was interrupted.
-bool execute_again(const RunRecord& record, const VerifyOptions& options, const Settings& settings,
-                   const fs::path& work) {
+std::string last_line(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text.substr(text.find_last_of('\n') + 1);
+}
+
+// What isobit._verify says about running the program again.
+struct Plan {
+  std::string python, file, folder, beside;
+  std::vector<std::string> arguments, readable, hidden, environment;
+  std::vector<std::pair<fs::path, std::string>> links;
+  bool seeded = true;
+};
+
+Plan parse_plan(const std::string& text) {
+  const Json object = archive::parse_json(text);
+  Plan plan;
+  plan.python = object.at("python");
+  plan.file = object.at("file");
+  plan.folder = object.at("folder");
+  plan.beside = object.at("beside");
+  plan.seeded = object.at("seeded");
+  plan.arguments = object.at("arguments").get<std::vector<std::string>>();
+  plan.readable = object.at("readable").get<std::vector<std::string>>();
+  plan.hidden = object.at("hidden").get<std::vector<std::string>>();
+  for (const auto& link : object.at("links"))
+    plan.links.emplace_back(link.at(0).get<std::string>(), link.at(1).get<std::string>());
+  for (const auto& [name, value] : object.at("environment").items())
+    plan.environment.push_back(name + "=" + value.get<std::string>());
+  return plan;
+}
+
+// Nothing: interrupted.
+std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& options, const fs::path& work,
+                               const StopSignal& stop) {
   const char* named = std::getenv("ISOBIT_PYTHON");
   const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
-  std::vector<std::string> words = {python,
-                                    "-m",
-                                    "isobit._verify",
-                                    fs::absolute(record.folder()).string(),
-                                    work.string(),
-                                    "--threads",
-                                    std::to_string(settings.threads),
-                                    "--isa",
-                                    settings.isa,
-                                    "--repository",
-                                    options.repository.empty() ? "." : options.repository,
-                                    "--"};
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  const ChildResult result = run_child(words);
-  if (result.code == 0) return true;
-  if (result.code == 128 + SIGINT || result.code == 128 + SIGTERM) return false;
-  if (result.code == 2 && !result.output.empty())
-    throw UserError("", result.output.substr(0, result.output.find_last_not_of('\n') + 1), "");
-  throw UserError(python, fmt::format("'{} -m isobit._verify' {}", python, result.how_it_ended()),
-                  "set ISOBIT_PYTHON to a Python that has this isobit");
+  constexpr const char* kRemedy = "set ISOBIT_PYTHON to a Python that has this isobit";
+  ChildRequest request;
+  request.words = python_words(python, "_verify");
+  request.words.insert(request.words.end(), {fs::absolute(record.folder()).string(), work.string(), "--repository",
+                                             options.repository.empty() ? "." : options.repository});
+  if (options.trust) request.words.emplace_back("--trust");
+  request.words.emplace_back("--");
+  request.words.insert(request.words.end(), options.arguments.begin(), options.arguments.end());
+  request.keep = std::size_t{16} << 20;
+  request.stop = &stop.flag();
+  ChildResult result;
+  try {
+    result = run_child(request);
+  } catch (const UserError& error) {
+    throw UserError(error.place(), error.problem(), kRemedy);
+  }
+  if (result.interrupted) return {};
+  if (result.code == 2 && !result.output.empty()) {
+    throw UserError("", printable(result.output.substr(0, result.output.find_last_not_of('\n') + 1)), "");
+  }
+  if (result.code != 0) {
+    const std::string reason = last_line(result.err);
+    throw UserError(python,
+                    fmt::format("cannot prepare the program: it {}{}", result.how_it_ended(),
+                                reason.empty() ? "" : ": " + printable(reason)),
+                    kRemedy);
+  }
+  fmt::print(stderr, "{}", result.err);  // the package's own words
+  try {
+    return parse_plan(result.output);
+  } catch (const std::exception&) {
+    throw UserError(python, "does not say how to run the program: it has another isobit, or none", kRemedy);
+  }
 }
 
-}  // namespace
+std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {words.begin(), words.end()}; }
 
-bool is_script(const std::string& experiment) { return ("\n" + experiment).find("\n[script]\n") != std::string::npos; }
+// The child that runs the program, reporting on descriptor 3.
+ChildRequest program_child(const RunRecord& record, const VerifyOptions& options, const Plan& plan,
+                           const Settings& settings, const SandboxLimits& limits, const fs::path& work) {
+  const fs::path program = options.trust ? work / "program" : fs::path(kProgramFolder);
+  const fs::path runs = options.trust ? work / "runs" : fs::path(kRunsFolder);
+  std::vector<std::string> words = python_words(plan.python, "_again");
+  words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", (program / plan.folder).string(),
+                             plan.python, (program / plan.file).string()});
+  words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
+  const Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
+  const std::string variable = "ISOBIT_RERUN=" + rerun.dump();
+  if (options.trust) {
+    ChildRequest child;
+    child.words = std::move(words);
+    child.environment = {variable};
+    child.together = true;
+    return child;
+  }
+  SandboxRequest request;
+  request.layers = {work / "program"};
+  if (!plan.beside.empty()) request.layers.emplace_back(plan.beside);
+  request.readable = paths_of(plan.readable);
+  for (const std::string& path : options.read) request.readable.emplace_back(path);
+  request.links = plan.links;
+  request.hidden = kept_from_program(record, options, plan.beside);
+  for (const std::string& path : plan.hidden) request.hidden.emplace_back(path);
+  request.home = sandbox_home();
+  request.environment = plan.environment;
+  request.environment.insert(request.environment.end(), {variable, "HOME=" + request.home.string()});
+  request.words = std::move(words);
+  request.limits = limits;
+  return in_sandbox(request, work);
+}
 
-ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
+void expect_possible(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
   if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
     throw UserError(named, "is the record of a Python program; it can only be verified as a whole and on the CPU",
                     "leave out --from, --to, --data and --device");
   }
   if (record.contract() != contract::kContractVersion) {
     throw UserError(named,
-                    fmt::format("was recorded under {}, this program computes by {}", record.contract(),
+                    fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()),
                                 contract::kContractVersion),
                     "verify it with the isobit that recorded it");
   }
-  const Settings settings = other_settings(record, options.execution);
-  const archive::TemporaryFolder work;
-  if (!execute_again(record, options, settings, work.path())) {
-    train::Verdict interrupted;
-    interrupted.interrupted = true;
-    return {interrupted, settings.text()};
+}
+
+bool starts_differently(const std::optional<train::Difference>& difference) {
+  return difference && difference->step == 1 &&
+         (difference->what == "batch" || difference->what == "loss" || difference->what == "weights");
+}
+
+}  // namespace
+
+std::vector<fs::path> kept_from_program(const RunRecord& record, const VerifyOptions& options, const fs::path& beside) {
+  std::vector<fs::path> kept{record.folder()};
+  std::error_code error;
+  if (fs::is_regular_file(options.run, error)) {
+    kept.emplace_back(options.run);
+    kept.push_back(archive::runs_folder(options.runs));
+    return kept;
   }
-  const RunRecord second = second_record(work.path() / "runs");
-  return {verdict_of(record, second), settings.text()};
+  const fs::path archive = fs::canonical(record.folder(), error).parent_path();
+  if (beside.empty() || !lies_in(fs::canonical(beside, error), archive)) {
+    kept.push_back(archive);
+    return kept;
+  }
+  // A record that lies among other things.
+  for (fs::directory_iterator it(archive, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (fs::exists(it->path() / "steps.jsonl", ignored)) kept.push_back(it->path());
+  }
+  return kept;
+}
+
+ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+                            std::string& printed) {
+  expect_possible(record, options, named);
+  const SandboxLimits limits = sandbox_limits(options.limits);
+  if (!options.trust) require_sandbox();
+  const Settings settings = other_settings(record, options.execution);
+  ScriptVerdict result;
+  result.verdict.interrupted = true;
+  result.settings = settings.text();
+  const archive::TemporaryFolder work;
+  const StopSignal stop;
+  const auto plan = plan_again(record, options, work.path(), stop);
+  if (!plan) return result;
+  const ScriptPlace place{printable(plan->file), plan->beside, !options.trust};
+  const Again again{static_cast<std::int64_t>(record.steps().size()), place, limits, work.path(), stop.flag()};
+  const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work.path()), printed);
+  if (!second) return result;
+  result.verdict = verdict_of(record, *second);
+  if (starts_differently(result.verdict.difference) && !plan->seeded) result.hint = "nothing seeded: call isobit.seed";
+  return result;
 }
 
 }  // namespace isobit::cli

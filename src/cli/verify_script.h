@@ -1,28 +1,40 @@
-// Records of Python programs (isobit.record): the Python package executes the script again, this compares the two
-// records.
+// Records that hold code: of Python programs (isobit.record), and of networks in TorchScript. They are executed again
+// in a sandbox (sandbox.h), or with --trust with all rights; the verdict is made here, over the record that this left.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "archive/run_record.h"
 #include "cli/verify.h"
-#include "train/verification.h"
+#include "train/verdict.h"
 
 namespace isobit::cli {
-
-// Whether the experiment is a Python program's: it has a table [script].
-[[nodiscard]] bool is_script(const std::string& experiment);
 
 struct ScriptVerdict {
   train::Verdict verdict;
   std::string settings;  // "2 threads, reference"
+  std::string hint;      // why it differs, where that can be seen: "nothing seeded: call isobit.seed"
 };
 
-// Executes the recorded program as a child process, `python3 -m isobit._verify` ($ISOBIT_PYTHON, where set), and waits
-// for it; then compares steps, metrics, evaluations and final weights. `named` is the record in error messages: its
-// folder, or the exported file. Where nothing else is asked for, threads and instruction set are others than those
-// recorded. UserError where it cannot judge; a program that differs, fails or is no isobit never looks like a verdict.
+// Calls the Python package ($ISOBIT_PYTHON, else python3) to write the recorded program out, runs it, and compares
+// steps, metrics, evaluations and final weights. `named` is the record in error messages: its folder, or the exported
+// file. Where nothing else is asked for, threads and instruction set are others than those recorded. `printed` becomes
+// the last of what the program printed, escaped, even where this throws. UserError where it cannot judge; a program
+// that fails, or is no isobit, never looks like a verdict.
 [[nodiscard]] ScriptVerdict verify_script(const archive::RunRecord& record, const VerifyOptions& options,
-                                          const std::string& named);
+                                          const std::string& named, std::string& printed);
+
+// The same for a run of this program whose network is a TorchScript file: `isobit run` in a sandbox. Threads,
+// instruction set and device are those asked for.
+[[nodiscard]] ScriptVerdict verify_network(const archive::RunRecord& record, const VerifyOptions& options,
+                                           const std::string& named, std::string& printed);
+
+// What must not be seen by the program: the record, others of its archive (the same run may be there twice), the
+// exported file. `beside` is the folder whose files it sees.
+[[nodiscard]] std::vector<std::filesystem::path> kept_from_program(const archive::RunRecord& record,
+                                                                   const VerifyOptions& options,
+                                                                   const std::filesystem::path& beside);
 
 }  // namespace isobit::cli

@@ -18,6 +18,20 @@ import torch._dynamo  # noqa: F401  (the first optimizer imports it, which takes
 MEMORY = "/dev/shm"
 
 
+def _sandbox_problem():
+    """Why isobit verify can make no sandbox on this machine; "" where it can."""
+    words = ["bwrap", "--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc",
+             "--size", "4096", "--tmpfs", "/tmp", "true"]
+    try:
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", *words], capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return done.stderr.strip() or f"exit code {done.returncode}" if done.returncode != 0 else ""
+
+
+NO_SANDBOX = _sandbox_problem()
+
+
 def read_record(folder):
     """name -> bytes of a finished record's files but checkpoints, once `isobit show` has proven it; AssertionError where it is not sound."""
     folder = pathlib.Path(folder).absolute()

@@ -1,0 +1,99 @@
+"""What `isobit verify` calls where a recorded program runs again: in its sandbox, or with --trust outside.
+
+    _again RUNS (tar|stay) FOLDER WORDS...
+
+WORDS run in FOLDER with what they print on this process's stdout and stderr. Descriptor 3 gets lines, `step N` while they
+run, `ended CODE` and `records N`; with `tar`, then `record` and the one record in RUNS as a tar file, since nothing that is
+written in the sandbox outlives it. `isobit verify` trusts none of that: it is said by the program that it judges.
+Needs no torch.
+"""
+
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+REPORTS = 3
+EVERY = 0.3  # seconds
+
+
+def _open(path: pathlib.Path) -> BinaryIO:
+    """A regular file alone: not what a link names, not a pipe to wait for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(f"{path}: not a regular file")
+    return file
+
+
+def records(runs: pathlib.Path) -> list[pathlib.Path]:
+    try:
+        return sorted(path for path in runs.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
+
+
+class _Steps:
+    """Counts lines as they come."""
+
+    def __init__(self, runs: pathlib.Path) -> None:
+        self._runs, self._at, self.count = runs, 0, 0
+
+    def look(self) -> int:
+        found = records(self._runs)
+        if len(found) == 1:
+            try:
+                with _open(found[0] / "steps.jsonl") as file:
+                    file.seek(self._at)
+                    while piece := file.read(1 << 16):
+                        self._at += len(piece)
+                        self.count += piece.count(b"\n")
+            except OSError:
+                pass
+        return self.count
+
+
+def _files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            yield from _files(path)
+        else:
+            yield path
+
+
+def _pack(record: pathlib.Path, out: BinaryIO) -> None:
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for path in _files(record):
+            with _open(path) as file:
+                member = tarfile.TarInfo(f"{record.name}/{path.relative_to(record)}")
+                member.size = os.fstat(file.fileno()).st_size
+                tar.addfile(member, file)
+
+
+def main(words: list[str]) -> int:
+    runs, how, here, *command = words
+    os.set_inheritable(REPORTS, False)
+    with os.fdopen(REPORTS, "wb", buffering=0) as reports:
+        process = subprocess.Popen(command, cwd=here, stdin=subprocess.DEVNULL)
+        steps = _Steps(pathlib.Path(runs))
+        while True:
+            try:
+                code = process.wait(EVERY)
+                break
+            except subprocess.TimeoutExpired:
+                reports.write(b"step %d\n" % steps.look())
+        found = records(pathlib.Path(runs))
+        reports.write(b"step %d\nended %d\nrecords %d\n" % (steps.look(), code, len(found)))
+        if how == "tar" and len(found) == 1:
+            reports.write(b"record\n")
+            _pack(found[0], reports)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,158 @@
+"""A recorded program written out: its commit, its uncommitted changes, its sources. What a record says is not trusted.
+
+Of the user's repository objects are read, and nothing else: no hook, filter, attribute or setting of a record, of the
+commit or of the user plays a part, so that files are as they were committed.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+
+LARGEST = 256 << 20  # bytes of sources.json, and of a patch
+_LFS = b"version https://git-lfs.github.com/spec/"
+
+
+class CannotJudge(Exception):
+    """What `isobit verify` says, with exit code 2."""
+
+
+def checked_path(text: object, what: str) -> str:
+    """A path below a folder; "" is the folder. CannotJudge for any other, and for what could be taken for an option."""
+    if not isinstance(text, str):
+        raise CannotJudge(f"{what} is no path")
+    if text.startswith("-") or any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in text):
+        raise CannotJudge(f"{what} names no file that can be: {text}")
+    return _stays_below(text, what)
+
+
+def _stays_below(text: str, what: str) -> str:
+    parts = text.split("/") if text else []
+    if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts) or "\0" in text or len(text) > 4000:
+        raise CannotJudge(f"{what} names a file outside its folder: {text}")
+    return text
+
+
+def checked_commit(text: object) -> str:
+    if not isinstance(text, str) or (text and not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", text)):
+        raise CannotJudge(f"experiment.toml: commit is none: {text}")
+    return text
+
+
+def _environment(ceiling: pathlib.Path | None = None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+            **({"GIT_CEILING_DIRECTORIES": str(ceiling)} if ceiling else {})}
+
+
+def _output(words: list[str], environment: Mapping[str, str]) -> bytes | None:
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+class Repository:
+    """The user's, around a folder; `top` is None where there is none."""
+
+    def __init__(self, folder: str) -> None:
+        safe = _output(["git", "config", "--global", "--get-all", "safe.directory"], dict(os.environ))
+        self._words = ["git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+                       "-c", "protocol.allow=never"]
+        for directory in (safe or b"").decode(errors="replace").splitlines():
+            self._words += ["-c", f"safe.directory={directory}"]
+        top = self._run("rev-parse", "--show-toplevel")
+        self.top = pathlib.Path(os.fsdecode(top.rstrip(b"\n"))).resolve() if top else None
+
+    def _run(self, *words: str) -> bytes | None:
+        return _output([*self._words, *words], _environment())
+
+    def has(self, commit: str) -> bool:
+        return self._run("cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+    def write_out(self, commit: str, folder: pathlib.Path) -> None:
+        """The commit's files. What git-lfs keeps elsewhere is left out: it is taken from beside, as data is."""
+        listed = self._run("ls-tree", "-r", "-z", "--full-tree", commit, "--")
+        if listed is None:
+            raise CannotJudge(f"commit {commit[:12]} cannot be read: run git fsck")
+        with subprocess.Popen([*self._words, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=_environment()) as objects:
+            assert objects.stdin is not None and objects.stdout is not None
+            for line in filter(None, listed.split(b"\0")):
+                about, _, name = line.partition(b"\t")
+                mode, kind, digest = about.split(b" ")
+                if kind != b"blob":
+                    continue  # a submodule
+                objects.stdin.write(digest + b"\n")
+                objects.stdin.flush()
+                size = int(objects.stdout.readline().split(b" ")[-1])
+                content = objects.stdout.read(size + 1)[:-1]
+                _write(folder, os.fsdecode(name), mode, content)
+
+
+def _write(folder: pathlib.Path, name: str, mode: bytes, content: bytes) -> None:
+    target = below(folder, name, "the commit")
+    if mode == b"120000":
+        target.symlink_to(os.fsdecode(content))
+    elif not content.startswith(_LFS):
+        target.write_bytes(content)
+        target.chmod(0o755 if mode == b"100755" else 0o644)
+
+
+def below(folder: pathlib.Path, name: str, what: str) -> pathlib.Path:
+    """Where a file of that name goes, its folders made. CannotJudge where a link leads out."""
+    target = folder / _stays_below(name, what)
+    if not name or folder.resolve() not in target.resolve().parents:
+        raise CannotJudge(f"{what} names a file outside its folder: {name}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def _leaving(folder: pathlib.Path) -> Iterator[str]:
+    """Links that lead out."""
+    top = folder.resolve()
+    for here, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = pathlib.Path(here, name)
+            if path.is_symlink() and top not in (*(path.resolve()).parents, path.resolve()):
+                yield str(path.relative_to(folder))
+
+
+def apply_patch(folder: pathlib.Path, patch: bytes) -> str:
+    """Why it does not apply; "" where it did. CannotJudge where it makes a link that leads out of the folder."""
+    before = set(_leaving(folder))
+    done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=folder, check=False, capture_output=True,
+                          env=_environment(folder.parent))
+    for link in _leaving(folder):
+        if link not in before:
+            raise CannotJudge(f"dirty.patch makes a link that leads out of the program's folder: {link}")
+    return done.stderr.decode(errors="replace").strip() if done.returncode != 0 else ""
+
+
+def write_sources(folder: pathlib.Path, sources: Mapping[str, str]) -> None:
+    for name, text in sources.items():
+        target = below(folder, checked_path(name, "sources.json"), "sources.json")
+        if not isinstance(text, str):
+            raise CannotJudge(f"sources.json: {name} is no text")
+        target.write_text(text, encoding="utf-8")
+
+
+def differing(sources: Mapping[str, str], beside: pathlib.Path) -> list[str]:
+    """Recorded sources that are other ones on disk now."""
+    found = []
+    for name, text in sources.items():
+        path = beside / name
+        try:
+            if path.is_file() and path.stat().st_size <= LARGEST and digest(path.read_bytes()) != digest(text.encode()):
+                found.append(name)
+        except (OSError, UnicodeEncodeError):
+            continue
+    return found
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()

@@ -1,0 +1,76 @@
+#include "cli/script_failure.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "archive/printable.h"
+#include "cli/sandbox.h"
+
+namespace isobit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using archive::printable;
+using archive::UserError;
+
+constexpr int kShownLines = 15;
+
+// What Python quotes after the last such text; "" where there is none that can be taken as it stands.
+std::string quoted_after(const std::string& printed, std::string_view text) {
+  const std::size_t at = printed.rfind(text);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + text.size();
+  const char quote = begin < printed.size() ? printed[begin] : ' ';
+  const std::size_t end = printed.find_first_of(std::string(1, quote) + "\\\n", begin + 1);
+  if ((quote != '\'' && quote != '"') || end == std::string::npos || printed[end] != quote) return "";
+  return printed.substr(begin + 1, end - begin - 1);
+}
+
+// The place in the user's file system of what the program calls by that name.
+fs::path outside(const ScriptPlace& place, const fs::path& name) {
+  if (name.is_absolute() && !lies_in(name, kProgramFolder)) return name;
+  const fs::path inner = name.is_absolute() ? name.lexically_relative(kProgramFolder) : name;
+  return place.beside.empty() ? inner : place.beside / inner;
+}
+
+}  // namespace
+
+void show_script_output(const std::string& text) {
+  std::size_t begin = text.find_last_not_of('\n');
+  if (begin == std::string::npos) return;
+  const std::string_view kept = std::string_view(text).substr(0, begin + 1);
+  for (int lines = 0; lines < kShownLines && begin != std::string_view::npos && begin > 0; ++lines)
+    begin = kept.find_last_of('\n', begin - 1);
+  std::string_view rest = begin == std::string_view::npos || begin == 0 ? kept : kept.substr(begin + 1);
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    fmt::print(stderr, "script| {}\n", printable(line));
+  }
+}
+
+UserError script_failure(const ScriptPlace& place, const std::string& problem, const std::string& printed) {
+  const std::string missing = quoted_after(printed, "No such file or directory: ");
+  if (!missing.empty()) {
+    const fs::path file = outside(place, missing);
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(file, error);
+    const bool there = !error && fs::exists(real, error);
+    const std::string what = fmt::format("{}; it misses {}", problem, printable(missing));
+    if (there && place.sandboxed && (file.is_relative() || place.beside.empty() || !lies_in(real, place.beside)))
+      return {place.name, what, fmt::format("if it may read that: --read {}", printable(real.string()))};
+    if (fs::path(missing).is_absolute() && file == fs::path(missing))
+      return {place.name, what, fmt::format("get that file, then --read {}", printable(missing))};
+    return {place.name, what, "--repository DIR names the folder that the program's data lie in"};
+  }
+  const std::string barred = quoted_after(printed, "Read-only file system: ");
+  if (!barred.empty() && place.sandboxed) {
+    return {place.name, fmt::format("{}; it cannot write {}", problem, printable(barred)),
+            "in its sandbox it writes in its own folder, its home and /tmp"};
+  }
+  return {place.name, problem, "what it printed last is above"};
+}
+
+}  // namespace isobit::cli

@@ -86,6 +86,9 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   if (!options.signers.empty()) so_far.signer = signer(options);
   const archive::RunRecord record = archive::RunRecord::open(folder);
   so_far.recorded_weights = record.weights();
+  if (record.steps().empty()) {
+    throw archive::UserError(so_far.folder, "has no step, so there is nothing to prove", "verify a run that trains");
+  }
   if (record.is_script()) {
     return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
   }

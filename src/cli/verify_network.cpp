@@ -19,6 +19,7 @@
 #include "contract/platform.h"
 #include "train/dataset.h"
 #include "train/recording.h"
+#include "train/verification.h"
 
 namespace isobit::cli {
 namespace {
@@ -125,6 +126,7 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   expect_possible(record, options, named);
   const std::string place = (record.folder() / "experiment.toml").string();
   train::Experiment experiment = train::parse_experiment(record.experiment(), place);
+  train::require_same_run(record, experiment, record.summary().steps);  // the steps that it makes are compared
   if (!options.data.empty()) experiment.data.path = options.data;
   SandboxRequest request;
   request.readable = data_of(record, experiment.data);

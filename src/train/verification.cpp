@@ -157,8 +157,8 @@ void expect_contract(const archive::RunRecord& record) {
       "verify it with the isobit that recorded it");
 }
 
-// The experiment as recorded is what is executed and shown: no comments (anybody's words), no name beside its own, as
-// many steps as it makes. Records of earlier versions lack keys that came later.
+}  // namespace
+
 void require_same_run(const archive::RunRecord& record, const Experiment& experiment, std::int64_t steps) {
   const auto damaged = [&](const std::string& what) {
     return UserError((record.folder() / "experiment.toml").string(), "damaged: " + what,
@@ -178,8 +178,6 @@ void require_same_run(const archive::RunRecord& record, const Experiment& experi
     throw damaged(fmt::format("it makes {} steps, the record has {}", steps, record.summary().steps));
   }
 }
-
-}  // namespace
 
 Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop,
                VerifyProgress progress, void* context) {

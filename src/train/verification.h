@@ -28,6 +28,11 @@ struct VerifyRequest {
 // Called after each step.
 using VerifyProgress = void (*)(void* context, const StepReport& report, std::int64_t last);
 
+// UserError where the record is not that of its experiment, which is what is executed and shown: a line that isobit
+// does not write (comments are anybody's words), another name beside the experiment's own, another number of steps than
+// it makes. Records of earlier versions lack keys that came later.
+void require_same_run(const archive::RunRecord& record, const Experiment& experiment, std::int64_t steps);
+
 // Throws archive::UserError where it cannot judge: another contract version, data missing or other than recorded,
 // a range outside the run, an experiment that cannot be read.
 [[nodiscard]] Verdict verify(const archive::RunRecord& record, const VerifyRequest& request,

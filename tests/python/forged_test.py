@@ -344,6 +344,13 @@ class Program(Folder):
         verdict = self.verify(expect=1)
         self.assertEqual(verdict["difference"]["what"], "stretches outside isobit")
 
+    def test_a_record_without_steps_proves_nothing(self):
+        self.write("train.py", "import isobit\nwith isobit.record('runs') as run:\n    run.log('test', accuracy=0.999)\n")
+        self.train()
+        verdict = self.verify(expect=2)
+        self.assertEqual(verdict["verdict"], "cannot-judge")
+        self.assertIn("no step", verdict["message"])
+
     def test_the_switch_left_off_or_on(self):
         for line, call, stretch in (("isobit.disable()", "disable", (8, 8)), ("isobit.enable()", "enable", (8, 8))):
             self.write("train.py", SCRIPT.replace("END", line))

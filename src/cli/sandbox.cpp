@@ -120,7 +120,11 @@ class Builder {
  public:
   Builder(const SandboxRequest& request, const fs::path& work)
       : request_(request), scratch_(work / "scratch"), preparation_(std::make_shared<Preparation>()) {
-    for (const fs::path& path : request.hidden) hidden_.insert(resolved(path));
+    std::set<fs::path> hidden;
+    for (const fs::path& path : request.hidden) hidden.insert(resolved(path));
+    for (const fs::path& path : hidden) {  // folders come before what lies in them, which they hide
+      if (!is_hidden(path)) hidden_.insert(path);
+    }
     fs::create_directories(scratch_);
     write_etc(work / "etc");
   }

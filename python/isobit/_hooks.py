@@ -31,7 +31,6 @@ def install() -> None:
     _refuse_compilation()
     _refuse_autocast()
     _refuse_scaling()
-    _refuse_in_scripts()
     _handles.append(torch_module.register_module_forward_pre_hook(_enter))
     _handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
@@ -191,9 +190,3 @@ def _with_refusals(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call._isobit = True  # type: ignore[attr-defined]
     return call
-
-
-def _refuse_in_scripts() -> None:
-    for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
-        if not hasattr(kind.__call__, "_isobit"):
-            kind.__call__ = _with_refusals(kind.__call__)  # type: ignore[method-assign]

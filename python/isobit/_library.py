@@ -54,6 +54,10 @@ _enter_module = _declare(_brief, "enter_module", _TEXT)
 _leave_module = _declare(_brief, "leave_module")
 _release_memory = _declare(_library, "release_memory", result=_COUNT)
 _begin_step = _declare(_brief, "begin_step", _COUNT)
+_guard_scripts = _declare(_library, "guard_scripts")
+_check_script = _declare(_brief, "check_script", _POINTER, _COUNT, ctypes.c_int)
+_forget_plans = _declare(_library, "forget_plans", _POINTER, _COUNT)
+_release_plans = _declare(_library, "release_plans")
 _operators = _declare(_library, "operators", ctypes.POINTER(_TEXT))
 _set_ops_command = _declare(_library, "set_ops_command", _TEXT)
 _is_refusal = _declare(_brief, "is_refusal", result=ctypes.c_int)
@@ -71,6 +75,8 @@ def _raise(message: bytes | None, kind: type[Exception] = RuntimeError) -> None:
 
 
 _raise(_set_ops_command(b"python -m isobit ops"))
+_raise(_guard_scripts())
+_HEADER = object.__basicsize__
 
 
 def enable() -> None:
@@ -103,6 +109,20 @@ def _pointers(tensors: Sequence[torch.Tensor]) -> ctypes.Array[ctypes.c_void_p]:
 
 def check_graph(tensors: Sequence[torch.Tensor]) -> None:
     _raise(_check_graph(_pointers(tensors), len(tensors)))
+
+
+def check_script(script: Any, method: bool) -> None:
+    message = _check_script(id(script), _HEADER, method)
+    if message is not None:
+        _raise(message)
+
+
+def forget_plans(unit: Any) -> None:
+    _raise(_forget_plans(id(unit), _HEADER))
+
+
+def release_plans() -> None:
+    _raise(_release_plans())
 
 
 def fingerprint(tensor: torch.Tensor) -> str:

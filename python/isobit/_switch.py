@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import torch
 
-from isobit import _hooks, _library, _optimizers, _routes, _workers
+from isobit import _hooks, _library, _optimizers, _routes, _torchscript, _workers
 from isobit._errors import RefusedError
 
 Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16"]
@@ -49,6 +49,7 @@ def enable(isa: Isa = "auto") -> None:
         _places.append(_place())
         if len(_places) == 1:
             _hooks.install()
+            _torchscript.install()
             _optimizers.install()
             _routes.install()
             _workers.install(_isa_in_force())
@@ -78,6 +79,7 @@ def _undo_one(call: str) -> None:
         _workers.remove()
         _routes.remove()
         _optimizers.remove()
+        _torchscript.remove()
         _hooks.remove()
     _library.disable()
     if not _places:

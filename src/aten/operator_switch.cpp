@@ -13,6 +13,7 @@
 #include "aten/guard.h"
 #include "aten/tensor_memory.h"
 #include "aten/tensordot.h"
+#include "aten/torchscript_guard.h"
 
 namespace isobit::aten {
 namespace {
@@ -73,6 +74,7 @@ struct Installed {
 
   KeptTensorMemory memory;
   WithoutFusedKernels choices;
+  ScriptsAsWritten scripts;
   torch::Library library, autograd_library, device_library, device_autograd_library, composites;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };

@@ -72,9 +72,13 @@ void set_refusal_type(PyObject* type) { python_class = type; }
 void set_ops_command(std::string command) { ops_command() = std::move(command); }
 
 void refuse(std::string_view op, std::string_view reason, std::string_view remedy) {
+  refuse_at(current_place(), op, reason, remedy);
+}
+
+void refuse_at(std::string_view place, std::string_view op, std::string_view reason, std::string_view remedy) {
   std::string message(kMark);
   message.append(op).append(" ").append(reason).append(" under ").append(contract::kContractVersion);
-  message.append("\n  in     ").append(current_place());
+  message.append("\n  in     ").append(place);
   message.append("\n  do     ");
   if (remedy.empty()) {
     message.append("use a certified operator (").append(ops_command()).append(" --search ").append(search_word(op));

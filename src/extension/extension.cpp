@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <cstring>
 #include <exception>
@@ -19,6 +20,7 @@
 #include "aten/operator_switch.h"
 #include "aten/refusal.h"
 #include "aten/tensor_memory.h"
+#include "aten/torchscript_guard.h"
 #include "contract/platform.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
@@ -58,6 +60,12 @@ thread_local std::vector<std::unique_ptr<isobit::aten::ModuleScope>> scopes;
 at::Tensor tensor_of(void* implementation) {
   using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   return at::Tensor(Pointer::reclaim_copy(static_cast<c10::TensorImpl*>(implementation)));
+}
+
+// What a Python object of pybind11 holds.
+template <class Held>
+Held& held_by(const void* object, std::int64_t header) {
+  return **reinterpret_cast<Held* const*>(static_cast<const char*>(object) + header);
 }
 
 void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
@@ -115,6 +123,31 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) tensors.push_back(tensor_of(roots[i]));
     isobit::aten::graph_check::check(tensors);
   });
+}
+
+const char* isobit_guard_scripts() {
+  return reported([] { isobit::aten::guard_script_operators(); });
+}
+
+const char* isobit_check_script(const void* script, std::int64_t header, int method) {
+  if (!isobit::aten::OperatorSwitch::on()) return nullptr;
+  return reported([=] {
+    if (method) {
+      auto& held = held_by<torch::jit::Method>(script, header);
+      isobit::aten::check_script(held.function(), held.raw_owner()->compilation_unit());
+    } else {
+      auto& held = held_by<torch::jit::StrongFunctionPtr>(script, header);
+      isobit::aten::check_script(*held.function_, held.cu_);
+    }
+  });
+}
+
+const char* isobit_forget_plans(const void* unit, std::int64_t header) {
+  return reported([=] { isobit::aten::forget_plans(held_by<torch::jit::CompilationUnit>(unit, header)); });
+}
+
+const char* isobit_release_plans() {
+  return reported([] { isobit::aten::release_plans(); });
 }
 
 const char* isobit_fingerprint(void* tensor, char* hex) {

@@ -38,6 +38,19 @@ const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();
 const char* isobit_begin_step(std::int64_t step);
 
+// TorchScript (aten/torchscript_guard.h). Objects are given as Python's id() of them; header: the size of Python's
+// object header (object.__basicsize__), behind which pybind11 keeps the pointer to what the object holds. That layout
+// is the torch's that this library was built for.
+//
+// From now on the interpreter's own operators ask the switch.
+const char* isobit_guard_scripts();
+// Before a call of a torch._C.ScriptMethod (method) or torch._C.ScriptFunction.
+const char* isobit_check_script(const void* script, std::int64_t header, int method);
+// Of a torch._C.CompilationUnit: the next call of a function of it compiles the function again.
+const char* isobit_forget_plans(const void* unit, std::int64_t header);
+// Where no script runs: the memory of plans that were compiled again.
+const char* isobit_release_plans();
+
 // Every operator registered at this moment and its class on the CPU (aten/classification.h), sorted by name: a line
 // each, "certified<TAB>aten::add<TAB>Tensor<TAB>the contract's section, or why". *lines stays valid until the thread's
 // next call.

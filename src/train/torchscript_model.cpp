@@ -4,13 +4,17 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/runtime/print_handler.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <filesystem>
 
+#include "archive/printable.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "aten/module_path.h"
+#include "aten/operator_switch.h"
+#include "aten/torchscript_guard.h"
 
 namespace isobit::train {
 namespace {
@@ -32,7 +36,8 @@ class TorchScriptModel : public Model {
   at::Tensor forward(const at::Tensor& x) override {
     const aten::ModuleScope scope("model");
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
-    const c10::IValue result = module_.forward({x});
+    const c10::AutoGradMode restored(c10::GradMode::is_enabled());  // a script may set it
+    const c10::IValue result = run(x);
     if (!result.isTensor()) throw UserError(path_, "its forward returns no tensor", "return only the logits");
     at::Tensor logits = result.toTensor();
     const bool fits = logits.dim() >= 2 && logits.size(0) == x.size(0) && logits.size(1) == classes_;
@@ -57,6 +62,16 @@ class TorchScriptModel : public Model {
   void store_batch_statistics(bool) override {}
 
  private:
+  // The interpreter makes a text of what an operator throws, with its own traceback before: a refusal stands alone
+  // again.
+  c10::IValue run(const at::Tensor& x) try { return module_.forward({x}); } catch (const std::runtime_error& error) {
+    std::string_view text = error.what();
+    const std::size_t refusal = text.rfind("isobit: ");
+    if (refusal == text.npos) throw;
+    text.remove_prefix(refusal);
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    throw std::runtime_error(std::string(text));
+  }
   [[nodiscard]] std::vector<NamedTensor> trained(bool yes) const {
     std::vector<NamedTensor> found = named(module_.named_parameters());
     std::erase_if(found, [&](const NamedTensor& parameter) { return parameter.tensor.requires_grad() != yes; });
@@ -67,6 +82,30 @@ class TorchScriptModel : public Model {
   std::string path_;
   std::int64_t classes_;
 };
+
+// A file is somebody's code. It is read under the switch, since reading runs what it says of restoring its objects, and
+// all of its graphs are looked at before any step.
+torch::jit::Module load(const std::string& path, c10::Device device, const char* remedy) {
+  torch::jit::setPrintHandler(
+      [](const std::string& text) { fmt::print(stderr, "{}", archive::printable_lines(text)); });
+  torch::jit::Module module;
+  try {
+    const aten::OperatorSwitch on;
+    module = torch::jit::load(path, device);
+  } catch (const std::exception& error) {
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+    const std::string what = torch_error ? torch_error->what_without_backtrace() : error.what();
+    const std::size_t refusal = what.find("isobit: ");
+    const std::string reason = refusal == what.npos ? what : what.substr(refusal);
+    throw UserError(path, "not a TorchScript network: " + archive::printable(reason.substr(0, reason.find('\n'))),
+                    remedy);
+  }
+  if (const auto found = aten::find_forbidden(*module._ivalue()->compilation_unit())) {
+    throw UserError(path, fmt::format("holds {}, which is not certified, at {}", found->what, found->place),
+                    found->remedy + ", and save the network again");
+  }
+  return module;
+}
 
 }  // namespace
 
@@ -82,13 +121,7 @@ std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10
                     settings.sha256),
         "restore the recorded file");
   }
-  torch::jit::Module module;
-  try {
-    module = torch::jit::load(path, device);
-  } catch (const c10::Error& error) {
-    const std::string what = error.what_without_backtrace();
-    throw UserError(path, fmt::format("not a TorchScript network: {}", what.substr(0, what.find('\n'))), kRemedy);
-  }
+  torch::jit::Module module = load(path, device, kRemedy);
   std::size_t count = 0;
   for (const auto& parameter : module.named_parameters()) {
     count += parameter.value.requires_grad();

@@ -204,7 +204,7 @@ class Resume(Folder):
 
     def start(self, **environment):
         """(a fork that runs the script, its stderr)"""
-        told = tempfile.TemporaryFile("w+")
+        told = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.addCleanup(told.close)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -92,7 +92,8 @@ class ScriptWriting : public Writing {
     RunFolder run = there.empty() ? RunFolder::create(runs_, "train",
                                                       {{"data.json", "{}\n"},
                                                        {"environment.json", "{}\n"},
-                                                       {"experiment.toml", "[script]\nfile = \"train.py\"\n"}},
+                                                       {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
+                                                       {"sources.json", "{\"files\": {}}\n"}},
                                                       kScriptRun)
                                   : RunFolder::resume(there, "{}", kScriptRun);
     const std::int64_t done = run.checkpoint() ? run.checkpoint()->step : 0;
@@ -100,7 +101,7 @@ class ScriptWriting : public Writing {
     try {
       if (done > 0 && read_file(run.path() / run.checkpoint()->file).starts_with("first")) save_second(run, done);
       for (std::int64_t step = done + 1; step <= kLast; ++step) write_step(run, step);
-      run.replace("data.json", "{\"late\": true}\n");
+      run.replace("sources.json", "{\"files\": {\"late.py\": \"\"}}\n");
       run.finish(kWeights);
     } catch (const UserError& error) {
       run.fail(error.what());

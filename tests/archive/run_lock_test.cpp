@@ -327,7 +327,7 @@ TEST_F(TakenOver, LinesWrittenAtOnce) {
                                       {{"data.json", "{}\n"},
                                        {"environment.json", "{}\n"},
                                        {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
-                                       {"sources.json", "{\"files\": {}}\n"}},
+                                       {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {}}\n"}},
                                       kScriptRun);
   const fs::path run = first.path();
   for (int step = 1; step <= 3; ++step) first.append_step(step, format_line(small_step(step)));

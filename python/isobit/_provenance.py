@@ -25,8 +25,8 @@ VARIABLES = ("ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEV
              "MKL_NUM_THREADS", "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "ONEDNN_MAX_CPU_ISA",
              "PYTHONHASHSEED", "SLURM_CPUS_PER_TASK", "SLURM_NNODES", "SLURM_NTASKS", "TZ")
 FEATURES = {"avx", "avx2", "fma", "avx512f", "avx512vl", "avx512dq", "avx512bw", "asimd", "vsx", "f16c", "bmi2"}
-SECRET = re.compile(r"(secret|token|passw|passphrase|\bpwd|(api|access|auth|private|account|encryption|signing)[-_]?key|credential)",
-                    re.IGNORECASE)
+SECRET = re.compile(r"(secret|token|passw|passphrase|\bpwd|(api|access|auth|private|account|encryption|signing)[-_]?key|"
+                    r"credential)", re.IGNORECASE)
 LEFT_OUT = "(left out)"
 LARGEST_PATCH = 16 << 20  # bytes
 STACK = 5  # from here to the program's `with`
@@ -59,15 +59,16 @@ _PLAIN = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "-c", "cor
           "-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "apply.whitespace=nowarn",
           "-c", "apply.ignoreWhitespace=no")
 _DIFF = ("diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-renames",
-         "--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all", "--submodule=short", "--unified=3", "--inter-hunk-context=0",
-         "--diff-algorithm=myers", "-O/dev/null", "HEAD")
+         "--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all", "--submodule=short", "--unified=3",
+         "--inter-hunk-context=0", "--diff-algorithm=myers", "-O/dev/null", "HEAD")
 
 
 @functools.cache
 def _safe_folders() -> tuple[str, ...]:
     """The user's own word on whose repositories he trusts, the one thing of his configuration that stays."""
     try:
-        done = subprocess.run(["git", "config", "--null", "--get-all", "safe.directory"], capture_output=True, check=False, cwd="/")
+        done = subprocess.run(["git", "config", "--null", "--get-all", "safe.directory"], capture_output=True,
+                              check=False, cwd="/")
     except OSError:
         return ()
     return tuple(os.fsdecode(value) for value in done.stdout.split(b"\0") if value)
@@ -79,8 +80,8 @@ def _git(folder: str | os.PathLike[str], *arguments: str, given: bytes | None = 
     environment |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C", **variables}
     safe = [word for safe_folder in _safe_folders() for word in ("-c", f"safe.directory={safe_folder}")]
     try:
-        done = subprocess.run(["git", "-C", str(folder), *_PLAIN, *safe, *arguments], input=given, capture_output=True, check=False,
-                              env=environment)
+        done = subprocess.run(["git", "-C", str(folder), *_PLAIN, *safe, *arguments], input=given, capture_output=True,
+                              check=False, env=environment)
     except FileNotFoundError:
         return None
     return done.stdout if done.returncode == 0 else None

@@ -16,7 +16,7 @@ STACK = 5  # from here to the program's `with`
 
 
 class Program(NamedTuple):
-    """What runs now: [script] of experiment.toml, the run's name, the sources by path, and every how many steps fingerprints are taken."""
+    """What runs now: [script] of experiment.toml, the run's name, the sources by path, the interval of fingerprints."""
 
     script: Mapping[str, Any]
     name: str
@@ -66,8 +66,8 @@ class Change(NamedTuple):
 def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
     changed = [path for path, text in recorded_sources(folder).items() if program.sources.get(path, text) != text]
     if changed:
-        return Change(f"{', '.join(changed)} {'has' if len(changed) == 1 else 'have'} changed since {folder.name} began, which could "
-                      "then not be verified", "put it back, or begin a new run (without resume)")
+        return Change(f"{', '.join(changed)} {'has' if len(changed) == 1 else 'have'} changed since {folder.name} began, which "
+                      "could then not be verified", "put it back, or begin a new run (without resume)")
     every = (_recorded(folder) or {}).get("fingerprint_every")
     if every == program.every:
         return None
@@ -88,8 +88,8 @@ def choose(runs: pathlib.Path, program: Program, strict: bool) -> pathlib.Path |
             raise refused(change)
     if newest is not None:
         folder, change = newest
-        warnings.warn(f"isobit.record: {change.what}: {folder} is not resumed, a new run begins (resume=\"strict\" refuses instead)",
-                      stacklevel=STACK)
+        warnings.warn(f"isobit.record: {change.what}: {folder} is not resumed, a new run begins "
+                      "(resume=\"strict\" refuses instead)", stacklevel=STACK)
     return None
 
 

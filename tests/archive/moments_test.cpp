@@ -89,18 +89,20 @@ class ScriptWriting : public Writing {
   using Writing::Writing;
   void write() override {
     const fs::path there = fs::exists(runs_) ? run() : fs::path();
-    RunFolder run = there.empty() ? RunFolder::create(runs_, "train",
-                                                      {{"data.json", "{}\n"},
-                                                       {"environment.json", "{}\n"},
-                                                       {"experiment.toml", "[script]\nfile = \"train.py\"\n"}},
-                                                      kScriptRun)
-                                  : RunFolder::resume(there, "{}", kScriptRun);
+    RunFolder run = there.empty()
+                        ? RunFolder::create(runs_, "train",
+                                            {{"data.json", "{}\n"},
+                                             {"environment.json", "{}\n"},
+                                             {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
+                                             {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {}}\n"}},
+                                            kScriptRun)
+                        : RunFolder::resume(there, "{}", kScriptRun);
     const std::int64_t done = run.checkpoint() ? run.checkpoint()->step : 0;
     if (!there.empty()) told->resumed = done;
     try {
       if (done > 0 && read_file(run.path() / run.checkpoint()->file).starts_with("first")) save_second(run, done);
       for (std::int64_t step = done + 1; step <= kLast; ++step) write_step(run, step);
-      run.replace("data.json", "{\"late\": true}\n");
+      run.replace("sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"late.py\": \"\"}}\n");
       run.finish(kWeights);
     } catch (const UserError& error) {
       run.fail(error.what());

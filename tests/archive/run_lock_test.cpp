@@ -323,8 +323,12 @@ TEST_F(TakenOver, WhenAPersonDeletedTheLockWhileResuming) { stop_everywhere(true
 // Of Python programs each line is written at once: the lock is looked at some times a second all the same.
 TEST_F(TakenOver, LinesWrittenAtOnce) {
   const Scratch scratch;
-  RunFolder first = RunFolder::create(
-      scratch.runs(), "train", {{"data.json", "{}"}, {"environment.json", "{}"}, {"experiment.toml", ""}}, kScriptRun);
+  RunFolder first = RunFolder::create(scratch.runs(), "train",
+                                      {{"data.json", "{}\n"},
+                                       {"environment.json", "{}\n"},
+                                       {"experiment.toml", "[script]\nfile = \"train.py\"\n"},
+                                       {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {}}\n"}},
+                                      kScriptRun);
   const fs::path run = first.path();
   for (int step = 1; step <= 3; ++step) first.append_step(step, format_line(small_step(step)));
   fs::remove(scratch.runs() / ".locks" / first.id());

@@ -309,7 +309,7 @@ class Refused(Forked):
                 told = json.loads(state.read_text())
                 told["inputs"]["sources.json"] = {
                     "size": sources.stat().st_size, "sha256": hashlib.sha256(sources.read_bytes()).hexdigest()}
-                state.write_text(json.dumps(told))
+                state.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")  # its one spelling
             status, printed = self.run_text(both or changed, **{name: "1"})
             if text is None:
                 self.assertEqual(status, 0, printed)  # the generator's own state is in the checkpoint, whatever its seed

@@ -1,14 +1,18 @@
 """isobit.record(resume=True): a killed program that is resumed leaves the record of an unbroken one."""
 
+import gzip
 import json
 import os
+import random
 import re
 import runpy
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 import programs
@@ -204,7 +208,7 @@ class Resume(Folder):
 
     def start(self, **environment):
         """(a fork that runs the script, its stderr)"""
-        told = tempfile.TemporaryFile("w+")
+        told = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.addCleanup(told.close)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -258,6 +262,81 @@ class Resume(Folder):
         status, _, told = self.run_script("train.py", **environment)
         self.assertEqual(status, 1)
         return told
+
+
+class IsobitRun(Folder):
+    """The same of `isobit run`, as processes of its own."""
+
+    TOML = """
+        name = "small"
+        batch = 10
+        steps = 3000
+        [data]
+        format = "idx"
+        path = "."
+        [model]
+        name = "mlp"
+        hidden = [8]
+        [optimizer]
+        name = "sgd"
+        lr = 0.01
+        [checkpoint]
+        every = 200
+        """
+    LOGS = ("steps.jsonl", "metrics.jsonl")
+
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(1)
+        for name, count in (("train", 40), ("t10k", 10)):
+            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
+                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
+                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
+                    file.write(header + elements)
+        self.write("small.toml", textwrap.dedent(self.TOML))
+
+    def begun(self, **environment):
+        """(a run after its first checkpoint, stopped; its folder)"""
+        process = subprocess.Popen([PROGRAM, "run", "small.toml"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, **self.environment(**environment)})
+        self.addCleanup(process.kill)
+        while process.poll() is None and not list(self.folder.glob("runs/2*/checkpoints/step-*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        self.assertIsNone(process.poll())
+        (folder,) = self.folder.glob("runs/2*")
+        return process, folder
+
+    def test_a_stopped_one_that_was_taken_over(self):
+        unbroken = json.loads(self.call(PROGRAM, "run", "small.toml", "--runs", "unbroken", "--json"))
+        job = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "1"}
+        process, folder = self.begun(**job)
+        self.call(PROGRAM, "run", "--resume", "last", expect=2, **job)
+        result = json.loads(self.call(PROGRAM, "run", "--resume", "last", "--json", SLURM_RESTART_COUNT="1", **job))
+        process.send_signal(signal.SIGCONT)
+        told = process.communicate()[1]
+        self.assertEqual(process.returncode, 2, told)
+        self.assertIn("this process lost its lock on the run", told)
+        self.assertEqual(result["weights"], unbroken["weights"])
+        for log in self.LOGS:
+            self.assertEqual((folder / log).read_bytes(), (self.folder / unbroken["folder"] / log).read_bytes())
+        self.call(PROGRAM, "show", "last")
+
+    def test_what_it_says_without_a_checkpoint(self):
+        process, folder = self.begun()
+        process.kill()
+        process.communicate()
+        shutil.rmtree(folder / "checkpoints")
+        self.assertIn("and none is sound: checkpoints/step-", self.resumed(expect=2))
+        (folder / "checkpoints.jsonl").write_bytes(b"")  # as if there never had been one
+        self.assertIn("has no checkpoint yet: it starts again from step 1\n", self.resumed())
+
+    def resumed(self, expect=0):
+        done = subprocess.run([PROGRAM, "run", "--resume", "last"], cwd=self.folder, capture_output=True, text=True, check=False,
+                              env={**os.environ, **self.environment()})
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stderr
 
 
 if __name__ == "__main__":

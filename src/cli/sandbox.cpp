@@ -18,6 +18,7 @@
 #include "archive/files.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
+#include "cli/control_group.h"
 #include "cli/syscall_filter.h"
 
 namespace isobit::cli {
@@ -60,6 +61,7 @@ struct Preparation {
   std::string folder, uid_map, gid_map;
   std::vector<Action> actions;
   rlim_t processes = RLIM_INFINITY;
+  std::unique_ptr<ControlGroup> group;
 
   static int fail(const char* what, const char* detail, char* problem, std::size_t size) {
     const int code = errno;
@@ -76,6 +78,7 @@ struct Preparation {
   }
 
   int operator()(char* problem, std::size_t size) const {
+    if (!group->enter()) return fail("a control group", "", problem, size);
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return fail("a user namespace", "", problem, size);
     static_cast<void>(write("/proc/self/setgroups", deny_));
     if (!write("/proc/self/uid_map", uid_map) || !write("/proc/self/gid_map", gid_map))
@@ -172,6 +175,8 @@ class Builder {
     preparation_->uid_map = fmt::format("0 {} 1", ::geteuid());
     preparation_->gid_map = fmt::format("0 {} 1", ::getegid());
     preparation_->processes = static_cast<rlim_t>(request_.limits.processes);
+    preparation_->group =
+        std::make_unique<ControlGroup>(request_.limits.memory + request_.limits.disk, request_.limits.processes);
     add(Action::Kind::tmpfs, fmt::format("size={},nr_inodes={},mode=755", request_.limits.disk, kMostFiles), "scratch");
     for (const char* name : {"upper", "work", "merged", "hides", "home", "tmp", "shm", "runs", "nothing"})
       add(Action::Kind::folder, "", fmt::format("scratch/{}", name));

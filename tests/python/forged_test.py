@@ -62,6 +62,7 @@ def state_of(run):
 
 def put_state(run, **changes):
     state = {**state_of(run), **changes}
+    state["inputs"] = dict(sorted(state["inputs"].items()))
     write(f"{run}/state.json", json.dumps(state, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -2,8 +2,8 @@
 // without trust.
 //
 // Written: entries in the order given, mode 0644, owner 0, time 0. Read: regular files alone, named FOLDER/FILE or
-// FOLDER/checkpoints/FILE, all in one folder, at most 10,000; no links, folders, devices, holes, doubled or other names ("../x", "/x");
-// no entry larger than the archive itself. Errors are UserError naming the archive. Thread-safe.
+// FOLDER/checkpoints/FILE, all in one folder, at most 10,000; no links, folders, devices, holes, doubled or other names
+// ("../x", "/x"); no entry larger than the archive itself. Errors are UserError naming the archive. Thread-safe.
 #pragma once
 
 #include <filesystem>

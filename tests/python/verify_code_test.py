@@ -1,0 +1,235 @@
+"""isobit verify of Python programs and networks: what a record may name, what a program may read, and that honest ones verify."""
+
+import gzip
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from record_test import PARTS, PROGRAM, SCRIPT
+from sandbox_test import Sandbox
+
+
+class Paths(Sandbox):
+    def change(self, name, content):
+        run = self.record()
+        before = (run / name).read_bytes() if (run / name).exists() else None
+        (run / name).write_bytes(content)
+        self.seal(run)
+
+        def restore():
+            (run / name).unlink()
+            if before is not None:
+                (run / name).write_bytes(before)
+            self.seal(run)
+        return restore
+
+    def refused(self, name, content, *expected):
+        restore = self.change(name, content.encode() if isinstance(content, str) else content)
+        verdict, _ = self.judge(expect=2)
+        self.assertEqual(verdict["verdict"], "cannot-judge")
+        for text in expected:
+            self.assertIn(text, verdict["message"])
+        restore()
+
+    def test_names_that_lead_out(self):
+        self.train()
+        text = (self.record() / "experiment.toml").read_text()
+        sources = json.loads((self.record() / "sources.json").read_text())
+        for key, value in (("file", "../train.py"), ("file", "/etc/passwd"), ("file", "-c"), ("file", "a\\u0000b"), ("file", ".git/x"),
+                           ("file", "x\\u001b[2J"), ("file", "a/../../b"), ("folder", ".."), ("folder", "/"), ("folder", "-C"),
+                           ("commit", "--output=x"), ("commit", "HEAD"), ("commit", "f" * 39), ("commit", "../x")):
+            lines = [line for line in text.splitlines() if not line.startswith(f"{key} = ")]
+            self.refused("experiment.toml", "\n".join([*lines, f'{key} = "{value}"']) + "\n", f"experiment.toml: {key}")
+        self.refused("experiment.toml", text.replace("arguments = []", "arguments = 7"), "arguments")
+        for name in ("../x", "/tmp/isobit-x", ".git/hooks/pre-commit", "a/./b", "a//b", "", "-x", "x\x07"):
+            self.refused("sources.json", json.dumps({**sources, "files": {**sources["files"], name: "x"}}), "sources.json")
+        self.refused("sources.json", '{"files": ' + "[" * 200000 + "]" * 200000 + "}")
+        self.refused("sources.json", json.dumps({**sources, "files": {**sources["files"], "x": "\ud800"}}))
+        self.refused("sources.json", json.dumps({**sources, "files": {"other.py": ""}}), "has no source of train.py")
+        self.assertEqual(self.judge()[0]["verdict"], "identical")
+
+    def test_patches_that_lead_out(self):
+        git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
+        self.call(*git, "init", "-q", ".")
+        self.call(*git, "add", "train.py", "parts.py")
+        self.call(*git, "commit", "-qm", "first")
+        self.train()
+        link = "diff --git a/x b/x\nnew file mode 120000\nindex 0000000..1111111\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+{}\n\\ No newline at end of file\n"
+        file = "diff --git a/{0} b/{0}\nnew file mode 100644\nindex 0000000..1111111\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+x\n"
+        self.refused("dirty.patch", link.format("/etc"), "leads out")
+        self.refused("dirty.patch", link.format("../../x"), "leads out")
+        for name in ("../x", "/tmp/isobit-x", ".git/hooks/post-checkout", "a/../../x"):
+            self.refused("dirty.patch", file.format(name), "does not apply")
+        self.refused("dirty.patch", link.format(".") + file.format("x/../../y"))
+        restore = self.change("dirty.patch", (link.format("parts.py") + file.format("y")).encode())
+        self.assertEqual(self.judge()[0]["verdict"], "identical")
+        restore()
+        self.assertFalse((self.folder.parent / "x").exists())
+
+    def test_filters_and_attributes_play_no_part(self):
+        """What a commit brings, or the repository's settings, decides neither the files nor what runs."""
+        git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
+        self.call(*git, "init", "-q", ".")
+        self.write("made.txt", "$Format:%H$")
+        self.write(".gitattributes", "made.txt export-subst\nparts.py export-ignore\n*.txt filter=bad\n")
+        self.write("train.py", SCRIPT.replace("END", "assert open('made.txt').read() == '$Format:' + '%H$'"))
+        self.call(*git, "add", "train.py", "parts.py", "made.txt", ".gitattributes")
+        self.call(*git, "commit", "-qm", "first")
+        self.train()
+        self.call(*git, "config", "filter.bad.smudge", f"touch {self.folder}/ran; cat")
+        hook = self.folder / ".git/hooks/post-checkout"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {self.folder}/ran\n")
+        hook.chmod(0o755)
+        (self.folder / "made.txt").unlink()
+        self.assertEqual(self.judge()[0]["verdict"], "identical")
+        self.assertFalse((self.folder / "ran").exists())
+
+
+class Honest(Sandbox):
+    def test_workers_a_package_in_the_home_and_data(self):
+        environment = self.home / "project" / "venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", environment], check=True)
+        (packages,) = environment.glob("lib/python3*/site-packages")
+        torch_packages = next(path for path in sys.path if (pathlib.Path(path) / "torch").is_dir())
+        (packages / "torch.pth").write_text(f"{torch_packages}\n")
+        (packages / "helper_of_mine.py").write_text("WIDTH = 9\n")
+        self.write("parts.py", PARTS.replace("import torch", "import torch, helper_of_mine").replace("WORKERS = 0", "WORKERS = 2")
+                   .replace("Linear(6, 9)", "Linear(6, helper_of_mine.WIDTH)"))
+        self.write("train.py", SCRIPT.replace("END", "torch.save(model.state_dict(), 'model.pt')\n    assert open('data.txt').read() == 'data'"
+                                                     "\n    print(open('deep/data.txt').read())"))
+        self.write("data.txt", "data")
+        (self.folder / "deep").mkdir()
+        self.write("deep/data.txt", "deep")
+        python = str(environment / "bin" / "python")
+        self.call(python, "train.py")
+        before = (self.folder / "model.pt").read_bytes()
+        verdict, told = self.judge(words=(python, "-m", "isobit"))
+        self.assertEqual((verdict["verdict"], verdict["to"]), ("identical", 8))
+        self.assertIn("running train.py in a sandbox without network", told)
+        self.assertEqual((self.folder / "model.pt").read_bytes(), before)
+
+    def test_read(self):
+        data = self.home / "data"
+        data.mkdir()
+        (data / "numbers.txt").write_text("17")
+        (self.folder / "linked").symlink_to(data)
+        for name in (f"{data}/numbers.txt", "linked/numbers.txt"):
+            self.write("train.py", SCRIPT.replace("END", f"assert open({name!r}).read() == '17'"))
+            self.train()
+            verdict, told = self.judge(expect=2)
+            self.assertIn(f"it misses {name} (if it may read that: --read {data}/numbers.txt)", verdict["message"])
+            self.assertIn("script| FileNotFoundError", told)
+            self.assertEqual(self.judge("--read", str(data))[0]["verdict"], "identical")
+        self.assertIn("cannot be read within the sandbox", self.judge("--read", "/", expect=2)[0]["message"])
+        self.assertIn("cannot be read within the sandbox", self.judge("--read", "/proc", expect=2)[0]["message"])
+
+    def test_trust(self):
+        self.write("data.txt", "data")
+        self.write("train.py", SCRIPT.replace("END", "assert open('data.txt').read() == 'data'\n    assert os.path.exists('/verify') is False")
+                   .replace("import random", "import os, random"))
+        self.train()
+        verdict, told = self.judge("--trust")
+        self.assertEqual(verdict["verdict"], "identical")
+        self.assertIn("running train.py without a sandbox, with all your rights (no commit; parts.py, train.py;", told)
+
+    def test_where_no_sandbox_can_be_made(self):
+        self.train()
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("git", "unshare"):
+                (pathlib.Path(folder) / name).symlink_to(f"/usr/bin/{name}")
+            verdict, _ = self.judge(expect=2, PATH=folder)
+            self.assertIn("there is no bwrap on PATH (install Debian's package bubblewrap, or --trust", verdict["message"])
+            self.assertEqual(self.judge("--trust", PATH=folder)[0]["verdict"], "identical")
+            refusing = pathlib.Path(folder) / "bwrap"
+            refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+            refusing.chmod(0o755)
+            verdict, _ = self.judge(expect=2, PATH=folder)
+            self.assertIn("cannot run in a sandbox: bwrap: No permissions to create new namespace", verdict["message"])
+
+    def test_the_home_as_working_folder(self):
+        self.train()
+        done = subprocess.run([PROGRAM, "verify", "last", "--runs", self.folder / "runs"], cwd=self.home, capture_output=True, text=True, check=False,
+                              env={**os.environ, **self.environment()})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("holds the home folder: nothing in it is shown to the program", done.stderr)
+
+    def test_without_a_seed(self):
+        self.write("train.py", SCRIPT.replace("END", "pass").replace("isobit.seed(3)", "pass"))
+        self.train()
+        verdict, _ = self.judge(expect=1)
+        self.assertEqual((verdict["verdict"], verdict["difference"]["step"]), ("different", 1))
+        self.assertTrue(verdict["message"].endswith("; nothing seeded: call isobit.seed"), verdict["message"])
+
+    def test_a_file_that_is_no_longer_what_was_recorded(self):
+        self.train()
+        self.write("parts.py", PARTS + "# more\n")
+        verdict, told = self.judge()
+        self.assertEqual(verdict["verdict"], "identical")
+        self.assertIn("isobit: note: parts.py in . is no longer what was recorded", told)
+
+
+class Network(Sandbox):
+    """A run of the program whose network is a file of code."""
+
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(1)
+        for name, count in (("train", 40), ("t10k", 10)):
+            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
+                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
+                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
+                    file.write(header + elements)
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+        torch.jit.script(network).save(str(self.folder / "net.pt"))
+        self.write("small.toml", 'name = "script"\nbatch = 10\nsteps = 4\n[data]\nformat = "idx"\npath = "."\n[model]\n'
+                                 'name = "torchscript"\ntorchscript = "net.pt"\n[optimizer]\nname = "sgd"\nlr = 0.1\n'
+                                 '[checkpoint]\nevery = 2\n')
+        self.call(PROGRAM, "run", "small.toml")
+
+    def test_it_runs_in_a_sandbox(self):
+        verdict, told = self.judge()
+        self.assertEqual((verdict["verdict"], verdict["to"], verdict["weights"]), ("identical", 4, verdict["recorded_weights"]))
+        self.assertIn("running the network net.pt in a sandbox", told)
+        self.assertIn("leave out --from and --to", self.judge("--from", "2", expect=2)[0]["message"])
+        self.assertEqual(self.judge("--trust", "--from", "2")[0]["verdict"], "identical")
+        (self.folder / "net.pt").rename(self.folder / "other.pt")
+        self.assertIn("net.pt: no such file", self.judge(expect=2)[0]["message"])
+        self.write("net.pt", "other")
+        self.assertIn("is not the network that was recorded", self.judge(expect=2)[0]["message"])
+
+    def test_a_difference_is_found(self):
+        run = self.record()
+        lines = (run / "steps.jsonl").read_text().splitlines()
+        step = json.loads(lines[2])
+        lines[2] = lines[2].replace(step["loss"], f"{int(step['loss'], 16) ^ 1:08x}")
+        (run / "checkpoints.jsonl").write_text("")
+        for path in (run / "checkpoints").iterdir():
+            path.unlink()
+        (run / "checkpoints").rmdir()
+        (run / "steps.jsonl").write_text("\n".join(lines) + "\n")
+        self.seal(run)
+        verdict, _ = self.judge(expect=1)
+        self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (3, "loss"))
+
+    def test_files_that_it_names(self):
+        """A record names data and network: only what has the recorded digest is shown to the code."""
+        run = self.record()
+        text = (run / "experiment.toml").read_text()
+        for old, new in (('train_images = "train-images-idx3-ubyte.gz"', f'train_images = "..{self.home}/secret.txt"'),
+                         ('torchscript = "net.pt"', f'torchscript = "{self.home}/secret.txt"')):
+            self.assertIn(old, text)
+            (run / "experiment.toml").write_text(text.replace(old, new))
+            self.seal(run)
+            self.assertEqual(self.judge(expect=2)[0]["verdict"], "cannot-judge")
+
+
+if __name__ == "__main__":
+    unittest.main()

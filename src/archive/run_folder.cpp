@@ -39,13 +39,10 @@ namespace fs = std::filesystem;
 constexpr const char* kRestore = "restore the run's folder from a copy";
 
 void require_name(const std::string& name) {
-  const bool good = !name.empty() && name.size() <= 64 && name[0] != '.' &&
-                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                      return (c < 128 && std::isalnum(c)) || c == '-' || c == '_' || c == '.';
-                    });
-  if (!good)
+  if (!is_run_name(name)) {
     throw UserError("", fmt::format("'{}' is not a valid run name", name),
                     "use 1 to 64 letters, digits, - _ and ., not beginning with a dot");
+  }
 }
 
 // "20261121-045835-fashion-mlp-3f9a2c01"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "archive/checkpoint_compare.h"
 #include "archive/log_lines.h"
@@ -41,7 +43,7 @@ std::string line_of(const Line& line) {
 }
 
 // The files of checkpoints that both still have. An exported record may have none.
-std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, Comparison& so_far) {
+std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
   for (const archive::CheckpointEntry& before : a.checkpoints()) {
     const auto now = std::find_if(b.checkpoints().begin(), b.checkpoints().end(),
                                   [&](const archive::CheckpointEntry& entry) { return entry.step == before.step; });
@@ -73,7 +75,7 @@ std::optional<Difference> different_evaluation(const RunRecord& a, const RunReco
   return different_count(last, "evaluations", before.size(), now.size());
 }
 
-std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, Comparison& so_far) {
+std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
   const std::size_t steps = std::min(a.steps().size(), b.steps().size());
   for (std::size_t i = 0; i < steps; ++i) {
@@ -97,25 +99,17 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
 
 }  // namespace
 
-Comparison compare_records(const RunRecord& recorded, const RunRecord& recomputed) {
-  Comparison result;
-  result.difference = first_difference(recorded, recomputed, result);
-  if (!recorded.outside() && recorded.is_script())
-    result.not_compared.emplace_back("what ran outside isobit (version 0.1 did not record it)");
-  if (recorded.weights_sha256().empty()) result.not_compared.emplace_back("the SHA-256 of the weights (there is none)");
-  return result;
-}
-
 train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed) {
-  Comparison comparison = compare_records(recorded, recomputed);
   train::Verdict verdict;
-  verdict.difference = std::move(comparison.difference);
   verdict.first = 1;
   verdict.last = static_cast<std::int64_t>(recorded.steps().size());
   verdict.whole = true;
-  verdict.checkpoints = comparison.checkpoints;
-  verdict.not_recomputed = std::move(comparison.not_compared);
+  verdict.difference = first_difference(recorded, recomputed, verdict);
   verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
+  if (!recorded.outside() && recorded.is_script())
+    verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");
+  if (recorded.weights_sha256().empty())
+    verdict.not_recomputed.emplace_back("the SHA-256 of the weights (there is none)");
   if (!verdict.difference) {
     verdict.weights = recomputed.weights();
     verdict.weights_sha256 = recomputed.weights_sha256();

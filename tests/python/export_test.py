@@ -1,6 +1,5 @@
 """isobit export of a Python program's record, and its verification by somebody who has nothing but the file."""
 
-import gzip
 import json
 import os
 import random
@@ -15,6 +14,7 @@ import unittest.mock
 
 import torch
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
+from records import write_images
 
 from isobit import _provenance
 
@@ -74,13 +74,7 @@ class Export(Folder):
         self.assertEqual(json.loads(self.isobit("verify", "run.tar", "--json"))["verdict"], "identical")
 
     def test_torchscript_brings_its_network(self):
-        draw = random.Random(1)
-        for name, count in (("train", 40), ("t10k", 10)):
-            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
-                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
-                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
-                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
-                    file.write(header + elements)
+        write_images(self.folder)
         network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
         torch.jit.script(network).save(str(self.folder / "net.pt"))
         self.write("small.toml", 'name = "script"\nbatch = 10\nsteps = 4\n[data]\nformat = "idx"\npath = "."\n[model]\n'

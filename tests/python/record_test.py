@@ -1,6 +1,5 @@
 """isobit.record and isobit verify: what is recorded, that the C++ program reads it, and that a difference is found."""
 
-import hashlib
 import json
 import os
 import pathlib
@@ -12,6 +11,7 @@ import unittest
 
 import torch
 from programs import NO_SANDBOX, Programs, read_record
+from records import seal_anew
 
 import isobit.__main__
 from isobit import _provenance
@@ -93,11 +93,8 @@ class Folder(Programs):
         return json.loads(self.isobit("verify", "last", "--json", *options, expect=expect))
 
     def seal(self, run):
-        files = {path.name: {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-                 for path in sorted(run.iterdir()) if path.is_file() and path.name != "manifest.json"}
-        rows = ",\n".join(f'    {{"path": "{name}", "size": {file["size"]}, "sha256": "{file["sha256"]}"}}' for name, file in files.items())
-        text = f'{{\n  "format": "isobit-manifest-1",\n  "run": "{run.name}",\n  "files": [\n{rows}\n  ],\n'
-        (run / "manifest.json").write_text(text + f'  "digest": "{hashlib.sha256(text.encode()).hexdigest()}"\n}}\n')
+        """As whoever alters a record would: so that it agrees with itself."""
+        seal_anew(run)
 
     def run_of(self, lines):
         return read_record(self.folder / lines[0])
@@ -271,7 +268,8 @@ class Verify(Folder):
     def test_a_record_that_makes_no_sense(self):
         """Sealed well, written badly."""
         (run,) = (self.folder / self.train()[0],)
-        for name, content in (("sources.json", "[]"), ("sources.json", '{"files": {"../../x": ""}}'), ("sources.json", '{"files": {"a": 1}}'),
+        for name, content in (("sources.json", "[]"), ("sources.json", '{"format": "isobit-sources-1", "files": {"train.py": "", "../../x": ""}}'),
+                              ("sources.json", '{"format": "isobit-sources-1", "files": {"train.py": 1}}'),
                               ("experiment.toml", "[script]\n"), ("experiment.toml", "[script]\nfile = \n")):
             before = (run / name).read_text()
             (run / name).write_text(content)

@@ -1,9 +1,7 @@
 """isobit.record(resume=True): a killed program that is resumed leaves the record of an unbroken one."""
 
-import gzip
 import json
 import os
-import random
 import re
 import runpy
 import shutil
@@ -18,6 +16,7 @@ import unittest
 import programs
 from programs import read_record
 from record_test import PROGRAM, Folder
+from records import write_images
 
 import isobit
 
@@ -287,13 +286,7 @@ class IsobitRun(Folder):
 
     def setUp(self):
         super().setUp()
-        draw = random.Random(1)
-        for name, count in (("train", 40), ("t10k", 10)):
-            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
-                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
-                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
-                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
-                    file.write(header + elements)
+        write_images(self.folder)
         self.write("small.toml", textwrap.dedent(self.TOML))
 
     def begun(self, **environment):

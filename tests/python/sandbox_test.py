@@ -12,9 +12,9 @@ import textwrap
 import time
 import unittest
 
-from forged_test import put_state, seal_anew, state_of
 from programs import NO_SANDBOX
 from record_test import PROGRAM, SCRIPT, Folder
+from records import put_state, seal_anew, state_of
 
 # What the script does where it is executed again, and there alone: whoever recorded it saw nothing.
 AGAIN = """if "ISOBIT_RERUN" in os.environ:

@@ -1,10 +1,8 @@
 """isobit verify of Python programs and networks: what a record may name, what a program may read, and that honest ones verify."""
 
-import gzip
 import json
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import tempfile
@@ -12,6 +10,7 @@ import unittest
 
 import torch
 from record_test import PARTS, PROGRAM, SCRIPT
+from records import write_images
 from sandbox_test import Sandbox
 
 
@@ -180,13 +179,7 @@ class Network(Sandbox):
 
     def setUp(self):
         super().setUp()
-        draw = random.Random(1)
-        for name, count in (("train", 40), ("t10k", 10)):
-            for kind, sizes, elements in (("images-idx3", (count, 28, 28), draw.randbytes(count * 784)),
-                                          ("labels-idx1", (count,), bytes(draw.randrange(10) for _ in range(count)))):
-                header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
-                with gzip.open(self.folder / f"{name}-{kind}-ubyte.gz", "wb") as file:
-                    file.write(header + elements)
+        write_images(self.folder)
         network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
         torch.jit.script(network).save(str(self.folder / "net.pt"))
         self.write("small.toml", 'name = "script"\nbatch = 10\nsteps = 4\n[data]\nformat = "idx"\npath = "."\n[model]\n'

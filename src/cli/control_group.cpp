@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -32,12 +36,33 @@ bool write(const std::string& path, const std::string& text) {
   return written;
 }
 
+// "isobit-<process namespace>-": the groups of verifiers whose processes can be judged from here.
+std::string common_prefix() {
+  struct stat space {};
+  static_cast<void>(::stat("/proc/self/ns/pid", &space));
+  return fmt::format("isobit-{}-", space.st_ino);
+}
+
+// A verifier that was killed could not remove its group. An occupied one stays: the system refuses.
+void remove_abandoned(const std::string& folder) {
+  const std::string prefix = common_prefix();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    pid_t owner = 0;
+    if (!name.starts_with(prefix)) continue;
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), owner);
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) ::rmdir(entry.path().c_str());
+  }
+}
+
 }  // namespace
 
 ControlGroup::ControlGroup(std::uint64_t memory, std::int64_t processes) {
   if (!is_root()) return;
-  const std::string name = fmt::format("isobit-{}", archive::random_suffix());
+  const std::string name = fmt::format("{}{}-{}", common_prefix(), ::getpid(), archive::random_suffix());
   const auto make = [&](const std::string& controller) {
+    remove_abandoned(kTop + controller);
     const std::string folder = fmt::format("{}{}/{}", kTop, controller, name);
     if (::mkdir(folder.c_str(), 0755) != 0) return std::string();
     folders_.push_back(folder);

@@ -224,6 +224,7 @@ class Ends(Sandbox):
             os.execvp("sleep", ["sleep", "{mark}"])
         """))
         self.train()
+        verifiers = []
         for number, code in ((signal.SIGKILL, -9), (signal.SIGTERM, 130), (signal.SIGINT, 130)):
             verifier = subprocess.Popen([PROGRAM, "verify", "last"], cwd=self.folder, stderr=subprocess.DEVNULL,
                                         env={**os.environ, **self.environment()})
@@ -234,6 +235,9 @@ class Ends(Sandbox):
             verifier.send_signal(number)
             self.assertEqual(verifier.wait(30), code)
             self.expect_gone(mark)
+            verifiers.append(verifier.pid)
+        groups = [path for pid in verifiers for path in pathlib.Path("/sys/fs/cgroup").glob(f"**/isobit-*-{pid}-*")]
+        self.assertEqual(groups, [])  # of the one killed, too: the next removes it
 
     def processes(self, mark):
         found = []

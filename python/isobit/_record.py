@@ -192,13 +192,14 @@ class record:
             progress = self._progress.saved()
             if progress["loop"] is not None:
                 self._refuse_to_lose_gradients()
+            sha256 = self._sha256()
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
                      "progress": progress, "batch": self._batch, "loss": self._loss,
-                     "weights": self._weights(), "sha256": self._sha256(),
+                     "weights": self._weights(), "sha256": sha256,
                      "models": list(map(_shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
             torch.save(_canonical(inner), buffer)
-            self._folder.save(buffer.getvalue())
+            self._folder.save(buffer.getvalue(), sha256)
 
     def load(self, weights_only: bool = True) -> Any:
         """What the newest save() was given, where an interrupted run is resumed; None in a new one.

@@ -38,7 +38,7 @@ if AVAILABLE:
     _step = _declare("step", _POINTER, _COUNT, _COUNT, ctypes.c_uint32, _TEXT, _TEXT, _TEXT, brief=True)
     _metrics = _declare("metrics", _POINTER, _COUNT, _COUNT, _TEXT, _TEXTS, ctypes.POINTER(ctypes.c_double), _COUNT, brief=True)
     _evaluation = _declare("evaluation", _POINTER, _COUNT, _COUNT, _COUNT, _TEXT, brief=True)
-    _save = _declare("save", _POINTER, _TEXT, _COUNT)
+    _save = _declare("save", _POINTER, _TEXT, _COUNT, _TEXT)
     _replace = _declare("replace", _POINTER, _TEXT, _TEXT, _COUNT)
     _outside = _declare("outside", _POINTER, _COUNT, _COUNT, _TEXT, _TEXT, brief=True)
     _finish = _declare("finish", _POINTER, _TEXT, _TEXT)
@@ -164,9 +164,9 @@ class RunFolder:
         """A stretch in which the switch was off: it began after step `after` and ended when `until` were done."""
         _raise(_outside(self._record, after, until, place.encode(), call.encode()))
 
-    def save(self, content: bytes) -> None:
-        """A checkpoint after the step last recorded; it stays with the one before it."""
-        _raise(_save(self._record, content, len(content)))
+    def save(self, content: bytes, sha256: str) -> None:
+        """A checkpoint after the step last recorded; it stays with the one before it. sha256: of the weights."""
+        _raise(_save(self._record, content, len(content), sha256.encode()))
 
     def replace(self, name: str, content: bytes) -> None:
         _raise(_replace(self._record, name.encode(), content, len(content)))

@@ -16,6 +16,7 @@ struct CheckpointEntry {
   std::string file;  // relative to the run's folder
   std::uint64_t size = 0;
   std::string sha256;
+  std::string weights_sha256;  // of the weights in it (weights_digest.h); "" in records of earlier versions
 };
 
 class Checkpoint {

@@ -64,6 +64,7 @@ constexpr Field kFields[] = {
     {"checkpoints.jsonl", "file", bound, "the step"},
     {"checkpoints.jsonl", "size", bound, "the file; of one that was deleted it is claimed"},
     {"checkpoints.jsonl", "sha256", bound, "the file; of one that was deleted it is claimed"},
+    {"checkpoints.jsonl", "weights_sha256", recomputed, ""},
     {"checkpoints.jsonl", "logs.*.size", bound, "the log's beginning"},
     {"checkpoints.jsonl", "logs.*.sha256", bound, "the log's beginning"},
     {"checkpoints/*", "", recomputed, "tensors and state; all bytes, where PyTorch's version is the same"},

@@ -96,11 +96,11 @@ std::string format_line(const TimingLine& line) {
 std::string format_line(const CheckpointLine& line) {
   Json logs = Json::object();
   for (const auto& [name, digest] : line.logs) logs[name] = {{"size", digest.size}, {"sha256", digest.sha256}};
-  return one_line({{"step", line.entry.step},
-                   {"file", line.entry.file},
-                   {"size", line.entry.size},
-                   {"sha256", line.entry.sha256},
-                   {"logs", logs}});
+  Json object = {
+      {"step", line.entry.step}, {"file", line.entry.file}, {"size", line.entry.size}, {"sha256", line.entry.sha256}};
+  if (!line.entry.weights_sha256.empty()) object["weights_sha256"] = line.entry.weights_sha256;
+  object["logs"] = logs;
+  return one_line(object);
 }
 
 bool parse_line(std::string_view text, StepLine& line) {
@@ -154,7 +154,11 @@ bool parse_line(std::string_view text, TimingLine& line) {
 bool parse_line(std::string_view text, CheckpointLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
     line.entry = {object.at("step").get<std::int64_t>(), object.at("file").get<std::string>(),
-                  object.at("size").get<std::uint64_t>(), object.at("sha256").get<std::string>()};
+                  object.at("size").get<std::uint64_t>(), object.at("sha256").get<std::string>(), ""};
+    if (object.contains("weights_sha256")) {
+      line.entry.weights_sha256 = object.at("weights_sha256").get<std::string>();
+      if (!is_hex(line.entry.weights_sha256, 64)) throw std::invalid_argument("no digest");
+    }
     for (const auto& [name, digest] : object.at("logs").items()) {
       line.logs[name] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
     }

@@ -242,10 +242,11 @@ void RunFolder::append_step(std::int64_t step, const std::string& line, Wait wai
 void RunFolder::flush() { impl_->write(); }
 
 void RunFolder::write_checkpoint(const std::string& suffix, std::span<const std::span<const std::byte>> pieces,
-                                 std::int64_t keep) {
+                                 std::int64_t keep, const std::string& weights_sha256) {
   CheckpointLine line;
   Sha256 hash;
-  line.entry = {impl_->state.steps, fmt::format("{}/step-{}{}", kCheckpointFolder, impl_->state.steps, suffix), 0, ""};
+  line.entry = {impl_->state.steps, fmt::format("{}/step-{}{}", kCheckpointFolder, impl_->state.steps, suffix), 0, "",
+                weights_sha256};
   for (const auto& piece : pieces) {
     hash.update(piece);
     line.entry.size += piece.size();

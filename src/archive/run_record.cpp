@@ -138,23 +138,31 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
     const bool replaced = i + 1 < parts.checkpoints.size() && parts.checkpoints[i + 1].entry.step == entry.step;
     if (manifest.files.contains(entry.file) && !replaced)
       record.checkpoints_.push_back(entry);  // else removed as too old
+    record.checkpoint_weights_[entry.step] = entry.weights_sha256;
   }
   const StateFile& state = parts.state;
-  record.summary_ = {state.id,
-                     state.name,
-                     RunState::finished,
-                     state.contract,
-                     state.created,
-                     state.steps,
-                     state.weights,
-                     state.weights_sha256,
-                     {},
-                     ""};
+  record.summary_.id = state.id;
+  record.summary_.name = state.name;
+  record.summary_.state = RunState::finished;
+  record.summary_.contract = state.contract;
+  record.summary_.created = state.created;
+  record.summary_.steps = state.steps;
+  record.summary_.weights = state.weights;
+  record.summary_.weights_sha256 = state.weights_sha256;
   record.summary_.metrics = last_of_each_set(record.metrics_);
   record.files_ = static_cast<std::int64_t>(manifest.files.size()) + 1;
   record.bytes_ = manifest_text.size();
   for (const auto& [path, digest] : manifest.files) record.bytes_ += digest.size;
   return record;
+}
+
+std::vector<std::string> RunRecord::missing_digests() const {
+  std::vector<std::string> missing;
+  if (weights_sha256().empty()) missing.emplace_back("the SHA-256 of the weights (there is none)");
+  const auto none = [](const auto& step_and_digest) { return step_and_digest.second.empty(); };
+  if (std::any_of(checkpoint_weights_.begin(), checkpoint_weights_.end(), none))
+    missing.emplace_back("the SHA-256 of the weights at a checkpoint (there is none)");
+  return missing;
 }
 
 Checkpoint RunRecord::checkpoint(const CheckpointEntry& entry) const {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,11 @@ class RunRecord {
   [[nodiscard]] const std::optional<std::vector<OutsideLine>>& outside() const { return outside_; }
   [[nodiscard]] const std::vector<TimingLine>& timings() const { return timings_; }
   [[nodiscard]] const std::vector<CheckpointEntry>& checkpoints() const { return checkpoints_; }
+  // By step, the SHA-256 of the weights at each checkpoint that was written, deleted ones too; "" in records
+  // of earlier versions.
+  [[nodiscard]] const std::map<std::int64_t, std::string>& checkpoint_weights() const { return checkpoint_weights_; }
+  // Of what records of this version have digests and this one has none, in words.
+  [[nodiscard]] std::vector<std::string> missing_digests() const;
   // Read and checked again.
   [[nodiscard]] Checkpoint checkpoint(const CheckpointEntry& entry) const;
 
@@ -61,6 +67,7 @@ class RunRecord {
   std::optional<std::vector<OutsideLine>> outside_;
   std::vector<TimingLine> timings_;
   std::vector<CheckpointEntry> checkpoints_;
+  std::map<std::int64_t, std::string> checkpoint_weights_;
   bool script_ = false;
   std::int64_t files_ = 0;
   std::uint64_t bytes_ = 0;

@@ -49,11 +49,12 @@ void RunWriter::append_metrics(const MetricsLine& line) { impl_->run.append(kMet
 void RunWriter::append_timing(const TimingLine& line) { impl_->run.append(kTimingsLog, format_line(line)); }
 void RunWriter::flush() { impl_->run.flush(); }
 
-void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep) {
+void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep,
+                                 const std::string& weights_sha256) {
   const std::string header = safetensors_header(tensors, {{"state", state}});
   std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header.data(), header.size()))};
   for (const TensorView& tensor : tensors) pieces.push_back(tensor.data);
-  impl_->run.write_checkpoint(".safetensors", pieces, keep);
+  impl_->run.write_checkpoint(".safetensors", pieces, keep, weights_sha256);
 }
 
 void RunWriter::finish(const std::string& weights, const std::string& sha256) { impl_->run.finish(weights, sha256); }

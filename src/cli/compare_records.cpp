@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "archive/checkpoint_compare.h"
@@ -42,7 +43,7 @@ std::string line_of(const Line& line) {
   return text.substr(0, text.size() - 1);
 }
 
-// The files of checkpoints that both still have. An exported record may have none.
+// The files of checkpoints that both still have (an exported record may have none), and the weights at every one.
 std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
   for (const archive::CheckpointEntry& before : a.checkpoints()) {
     const auto now = std::find_if(b.checkpoints().begin(), b.checkpoints().end(),
@@ -51,6 +52,12 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
     ++so_far.checkpoints;
     const std::string part = archive::different_part(a.folder() / before.file, b.folder() / now->file);
     if (!part.empty()) return Difference{before.step, fmt::format("checkpoint ({})", part), before.sha256, now->sha256};
+  }
+  for (const auto& [step, sha256] : a.checkpoint_weights()) {  // of deleted ones, too
+    if (sha256.empty()) continue;                              // records of earlier versions
+    const auto now = b.checkpoint_weights().find(step);
+    const std::string recomputed = now == b.checkpoint_weights().end() ? "" : now->second;
+    if (auto d = difference_at(step, "SHA-256 of the weights at the checkpoint", sha256, recomputed)) return d;
   }
   return {};
 }
@@ -108,8 +115,7 @@ train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed
   verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
   if (!recorded.outside() && recorded.is_script())
     verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");
-  if (recorded.weights_sha256().empty())
-    verdict.not_recomputed.emplace_back("the SHA-256 of the weights (there is none)");
+  for (std::string& missing : recorded.missing_digests()) verdict.not_recomputed.push_back(std::move(missing));
   if (!verdict.difference) {
     verdict.weights = recomputed.weights();
     verdict.weights_sha256 = recomputed.weights_sha256();

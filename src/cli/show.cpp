@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "archive/files.h"
 #include "archive/json_text.h"
@@ -34,10 +35,23 @@ Json parsed(const std::string& text) {
   }
 }
 
-void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+using Checkpoints = std::vector<archive::CheckpointEntry>;  // of a sound record
+
+Json to_json(const Checkpoints& checkpoints) {
+  Json list = Json::array();
+  for (const archive::CheckpointEntry& entry : checkpoints) {
+    list.push_back({{"step", entry.step}, {"file", entry.file}, {"weights_sha256", nullptr}});
+    if (!entry.weights_sha256.empty()) list.back()["weights_sha256"] = entry.weights_sha256;
+  }
+  return list;
+}
+
+void print_json(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record,
+                const Checkpoints& checkpoints) {
   Json object = summary_json(summary);
   object["path"] = folder.string();
   object["record"] = record;
+  object["checkpoints"] = to_json(checkpoints);
   object["experiment"] = text_of(folder / "experiment.toml");
   object["environment"] = parsed(text_of(folder / "environment.json"));
   object["data"] = parsed(text_of(folder / "data.json"));
@@ -45,7 +59,8 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   print_json_line(object);
 }
 
-void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record) {
+void print_text(const archive::RunSummary& summary, const std::filesystem::path& folder, const std::string& record,
+                const Checkpoints& checkpoints) {
   fmt::print("run      {}\n", archive::printable(summary.id));
   fmt::print("path     {}\n", archive::printable(folder.string()));
   fmt::print("state    {}{}\n", archive::to_string(summary.state),
@@ -58,6 +73,10 @@ void print_text(const archive::RunSummary& summary, const std::filesystem::path&
   }
   if (!summary.weights.empty()) fmt::print("weights  {}\n", archive::printable(summary.weights));
   if (!summary.weights_sha256.empty()) fmt::print("sha256   {}\n", archive::printable(summary.weights_sha256));
+  for (const archive::CheckpointEntry& entry : checkpoints) {
+    if (!entry.weights_sha256.empty())
+      fmt::print("{:<8} {}  (checkpoint of step {})\n", "", entry.weights_sha256, entry.step);
+  }
   fmt::print("\n{}", archive::printable_lines(text_of(folder / "experiment.toml")));
 }
 
@@ -66,10 +85,12 @@ int run(const Options& options) {
   archive::RunSummary summary = archive::summarize(folder);
   std::string record = "not sealed: the run is not finished";
   std::optional<archive::UserError> damage;
+  Checkpoints checkpoints;
   if (summary.state == archive::RunState::finished || summary.state == archive::RunState::damaged) {
     try {
       const auto sealed = archive::RunRecord::open(folder);
       record = fmt::format("sound: {} files, {} bytes", sealed.files(), sealed.bytes());
+      checkpoints = sealed.checkpoints();
     } catch (const archive::UserError& error) {
       damage = error;
       summary.state = archive::RunState::damaged;
@@ -78,9 +99,9 @@ int run(const Options& options) {
     }
   }
   if (options.json) {
-    print_json(summary, folder, record);
+    print_json(summary, folder, record, checkpoints);
   } else {
-    print_text(summary, folder, record);
+    print_text(summary, folder, record, checkpoints);
   }
   if (damage) throw *damage;
   return 0;

@@ -129,10 +129,10 @@ const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, s
   });
 }
 
-const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size) {
+const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256) {
   return reported([=] {
     const auto piece = std::as_bytes(std::span(content, static_cast<std::size_t>(size)));
-    record->run.write_checkpoint(".pt", std::span(&piece, 1), kKeptCheckpoints);
+    record->run.write_checkpoint(".pt", std::span(&piece, 1), kKeptCheckpoints, sha256);
   });
 }
 

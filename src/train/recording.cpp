@@ -95,7 +95,8 @@ void Recorder::on_metrics(const MetricsReport& report) {
 
 void Recorder::on_checkpoint(const Trainer& trainer) {
   const TrainingState state = trainer.state();
-  writer_.write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, trainer.timetable()), keep_);
+  writer_.write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, trainer.timetable()), keep_,
+                           archive::weights_sha256(weight_tensors(state)));
 }
 
 }  // namespace isobit::train

@@ -51,6 +51,9 @@ class Comparer : public Listener {
     if (step_ >= first_) compare_step(step_line(report));
     if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_)
       compare_checkpoint(found->second);
+    const auto& digests = record_.checkpoint_weights();
+    if (const auto found = digests.find(step_); found != digests.end() && !found->second.empty() && step_ >= first_)
+      expect_same("SHA-256 of the weights at the checkpoint", found->second, weights_sha256(trainer_));
     if (progress_ != nullptr) progress_(context_, report, last_);
   }
   void on_metrics(const MetricsReport& report) override {
@@ -227,8 +230,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
       if (verdict.weights != record.weights())
         throw Different{{steps, "final weights", record.weights(), verdict.weights}};
       verdict.weights_sha256 = weights_sha256(trainer);
-      if (record.weights_sha256().empty())
-        verdict.not_recomputed.emplace_back("the SHA-256 of the weights (there is none)");
+      verdict.not_recomputed = record.missing_digests();
       if (!record.weights_sha256().empty() && verdict.weights_sha256 != record.weights_sha256())
         throw Different{{steps, "SHA-256 of the final weights", record.weights_sha256(), verdict.weights_sha256}};
     }

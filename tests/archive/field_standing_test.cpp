@@ -75,7 +75,7 @@ fs::path program_run(const fs::path& runs) {
   run.append(kOutsideLog, format_line(OutsideLine{0, 1, "__main__:7", "disabled"}));
   run.append(kTimingsLog, format_line(TimingLine{1, "epoch", 1, 1}));
   const auto piece = std::as_bytes(std::span("abc", 3));
-  run.write_checkpoint(".pt", std::span(&piece, 1), 2);
+  run.write_checkpoint(".pt", std::span(&piece, 1), 2, std::string(64, 'e'));
   run.finish(kWeights, std::string(64, 'e'));
   return run.path();
 }

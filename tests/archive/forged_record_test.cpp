@@ -131,6 +131,8 @@ TEST(ForgedRecord, OfAnExperiment) {
            "another name"},
           {"a checkpoint elsewhere", "checkpoints.jsonl", with("checkpoints/step-6.safetensors", "../other"),
            "another name"},
+          {"a checkpoint's weights without a digest", "checkpoints.jsonl",
+           with("\"weights_sha256\":\"a", "\"weights_sha256\":\"g"), "jsonl:1: the line is damaged"},
           {"a checkpoint twice", "checkpoints.jsonl",
            [](const std::string& text) { return text + text.substr(text.rfind('\n', text.size() - 2) + 1); },
            "doubled"},

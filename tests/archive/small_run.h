@@ -82,7 +82,8 @@ inline void write_steps(RunWriter& writer, std::int64_t first, std::int64_t last
           {step, step / 4, "test", {{"accuracy", 0.5 + 0.01 * double(step)}, {"loss", 1.0 / double(step)}}});
     writer.append_timing({step, "step", 0.001, 64});
     if (step % every == 0)
-      writer.write_checkpoint(SmallTensors(step).views(), "{\"step\": " + std::to_string(step) + "}", keep);
+      writer.write_checkpoint(SmallTensors(step).views(), "{\"step\": " + std::to_string(step) + "}", keep,
+                              std::string(64, 'a'));
   }
 }
 

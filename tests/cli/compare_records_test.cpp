@@ -49,7 +49,8 @@ struct Changes {
   std::int64_t steps = 4, epoch = 1, tensors = 2;
   double accuracy = 0.5;
   std::string evaluated = std::string(32, 'f'), saved = checkpoint(), final = kWeights, sha256 = std::string(64, 'e');
-  std::int64_t outside_after = 1, outside_until = 2, measurements = 1, evaluations = 1, saves = 2, stretches = 1;
+  std::string kept_sha256 = std::string(64, '8'), deleted_sha256 = std::string(64, '9');  // of checkpoints
+  std::int64_t outside_after = 1, outside_until = 2, measurements = 1, evaluations = 1, saves = 3, stretches = 1;
 };
 
 fs::path program_run(const fs::path& runs, const Changes& c) {
@@ -65,7 +66,9 @@ fs::path program_run(const fs::path& runs, const Changes& c) {
     run.append_step(step, format_line(last ? StepLine{step, c.epoch, c.loss, c.batch, c.weights, c.optimizer}
                                            : StepLine{step, 1, 7, std::string(32, 'a'), "", ""}));
     const auto bytes = std::as_bytes(std::span(c.saved.data(), c.saved.size()));
-    if (step > c.steps - c.saves) run.write_checkpoint(".pt", std::span(&bytes, 1), 2);
+    const bool kept = step > c.steps - 2;
+    if (step > c.steps - c.saves)
+      run.write_checkpoint(".pt", std::span(&bytes, 1), 2, kept ? c.kept_sha256 : c.deleted_sha256);
   }
   for (std::int64_t i = 0; i < c.evaluations; ++i)
     run.append(kEvaluationsLog, format_line(EvaluationLine{c.steps, 1, c.tensors, c.evaluated}));
@@ -117,6 +120,9 @@ TEST(CompareRecords, WhateverIsForgedIsADifference) {
       {"evaluations", [](Changes& c) { c.evaluations = 2; }},
       {"what ran outside isobit", [](Changes& c) { c.outside_until = 3; }},
       {"stretches outside isobit", [](Changes& c) { c.stretches = 0; }},
+      {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.kept_sha256[0] = '0'; }},
+      {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.deleted_sha256[0] = '0'; }},
+      {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.saves = 4; }},
       {"checkpoint (archive/data/0)", [](Changes& c) { c.saved = checkpoint("tensoR"); }},
       {"checkpoint (archive/data.pkl)", [](Changes& c) { c.saved = checkpoint("tensor", "other"); }},
       {"checkpoint (its bytes)", [](Changes& c) { c.saved = "anything"; }},
@@ -141,10 +147,11 @@ TEST(CompareRecords, AnotherVersionOfPyTorchIsNoDifference) {
 }
 
 TEST(CompareRecords, WhatARecordLacksIsMarked) {
-  const train::Verdict none = verdict_on([](Changes& c) { c.sha256 = ""; });
+  const train::Verdict none = verdict_on([](Changes& c) { c.sha256 = c.kept_sha256 = c.deleted_sha256 = ""; });
   EXPECT_FALSE(none.difference);
-  ASSERT_EQ(none.not_recomputed.size(), 1u);
-  EXPECT_EQ(none.not_recomputed[0], "the SHA-256 of the weights (there is none)");
+  EXPECT_EQ(none.not_recomputed,
+            (std::vector<std::string>{"the SHA-256 of the weights (there is none)",
+                                      "the SHA-256 of the weights at a checkpoint (there is none)"}));
 }
 
 }  // namespace

@@ -5,13 +5,15 @@ What a user can mend is RecordError; what the file system cannot read is OSError
 
 import json
 import pathlib
+import stat
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from isobit import _provenance
+from isobit import _checkout, _provenance
 from isobit._errors import RecordError
 
+LARGEST = 1 << 20  # bytes of experiment.toml and state.json
 STACK = 5  # from here to the program's `with`
 
 
@@ -24,11 +26,19 @@ class Program(NamedTuple):
     every: int
 
 
+def _content(file: pathlib.Path, largest: int) -> bytes:
+    """Of a regular file; ValueError for another one, and for one that no record has."""
+    about = file.stat()
+    if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
+        raise ValueError(f"{file} is no file of a record")
+    return file.read_bytes()
+
+
 def _recorded(folder: pathlib.Path) -> dict[str, Any] | None:
     """[script] of a run's experiment.toml; None for what is no record of a program."""
     try:
-        recorded = _provenance.read_toml((folder / "experiment.toml").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        recorded = _provenance.read_toml(_content(folder / "experiment.toml", LARGEST).decode())
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
     return recorded if "file" in recorded else None
 
@@ -45,9 +55,9 @@ def _unfinished(runs: pathlib.Path, program: Program) -> list[pathlib.Path]:
         if (folder / "manifest.json").exists():
             continue
         try:
-            state = json.loads((folder / "state.json").read_bytes())
+            state = json.loads(_content(folder / "state.json", LARGEST))
             created, name = str(state["created"]), state["name"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
             warnings.warn(f"isobit.record: {folder} is a run of this script, but its state.json is damaged: it is not resumed",
                           stacklevel=STACK + 1)
             continue
@@ -64,7 +74,11 @@ class Change(NamedTuple):
 
 
 def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
-    changed = [path for path, text in recorded_sources(folder).items() if program.sources.get(path, text) != text]
+    try:
+        sources = recorded_sources(folder)
+    except RecordError:
+        return _damaged(folder)
+    changed = [path for path, text in sources.items() if program.sources.get(path, text) != text]
     if changed:
         return Change(f"{', '.join(changed)} {'has' if len(changed) == 1 else 'have'} changed since {folder.name} began, which "
                       "could then not be verified", "put it back, or begin a new run (without resume)")
@@ -97,6 +111,16 @@ def refused(change: Change) -> RecordError:
     return RecordError(f"isobit.record: {change.what}\n  do     {change.do}")
 
 
+def _damaged(folder: pathlib.Path) -> Change:
+    return Change(f"{folder.name}: sources.json is damaged", "restore the run's folder from a copy, or begin a new run (without resume)")
+
+
 def recorded_sources(folder: pathlib.Path) -> dict[str, str]:
-    sources: dict[str, str] = json.loads((folder / "sources.json").read_bytes())["files"]
-    return sources
+    """RecordError where the record holds none."""
+    try:
+        sources = json.loads(_content(folder / "sources.json", _checkout.LARGEST))["files"]
+        if isinstance(sources, dict) and all(isinstance(text, str) for text in sources.values()):
+            return sources
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise refused(_damaged(folder))

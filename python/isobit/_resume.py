@@ -112,7 +112,8 @@ def refused(change: Change) -> RecordError:
 
 
 def _damaged(folder: pathlib.Path) -> Change:
-    return Change(f"{folder.name}: sources.json is damaged", "restore the run's folder from a copy, or begin a new run (without resume)")
+    return Change(f"{folder.name}: sources.json is damaged",
+                  "restore the run's folder from a copy, or begin a new run (without resume)")
 
 
 def recorded_sources(folder: pathlib.Path) -> dict[str, str]:

@@ -8,48 +8,16 @@
 // correctly rounded last bit", 1991). Microseconds a call. Host only; no state; thread-safe.
 #pragma once
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
+#include "contract/host_fixed.h"
 #include "contract/platform.h"
 
 ISOBIT_CONTRACT_BEGIN
 
 namespace host {
-
-using Uint128 = unsigned __int128;
-
-// full[2n] = a[n] * b[n], little end first.
-inline void multiply_words(const std::uint64_t* a, const std::uint64_t* b, int n, std::uint64_t* full) {
-  for (int i = 0; i < 2 * n; ++i) full[i] = 0;
-  for (int i = 0; i < n; ++i) {
-    std::uint64_t carry = 0;
-    for (int j = 0; j < n; ++j) {
-      const Uint128 t = static_cast<Uint128>(a[i]) * b[j] + full[i + j] + carry;
-      full[i + j] = static_cast<std::uint64_t>(t);
-      carry = static_cast<std::uint64_t>(t >> 64);
-    }
-    full[i + n] = carry;
-  }
-}
-
-// words[n] * 2^exponent rounded once to binary64, subnormals and overflow included.
-[[nodiscard]] inline double round_words(const std::uint64_t* words, int n, std::int64_t exponent) {
-  const auto bit = [&](std::int64_t i) { return i >= 0 && i < 64 * n && (words[i / 64] >> (i % 64) & 1) != 0; };
-  std::int64_t top = 64 * n - 1;
-  while (top >= 0 && !bit(top)) --top;
-  if (top < 0) return 0.0;
-  if (top + exponent > 1024) return std::numeric_limits<double>::infinity();
-  std::int64_t last = top - 52;  // position of the last bit kept; a subnormal keeps fewer
-  if (last + exponent < -1074) last = -1074 - exponent;
-  std::uint64_t kept = 0;
-  for (std::int64_t i = top; i >= last; --i) kept = kept << 1 | static_cast<std::uint64_t>(bit(i));
-  bool rest = false;
-  for (std::int64_t i = 0; i < last - 1 && !rest; ++i) rest = bit(i);
-  if (bit(last - 1) && (rest || (kept & 1) != 0)) ++kept;
-  return std::ldexp(static_cast<double>(kept), static_cast<int>(last + exponent));  // exact
-}
 
 // The true value lies in [mantissa, mantissa + error] * 2^exponent; the mantissa's top bit is set.
 template <int kWords>
@@ -98,11 +66,11 @@ template <int kWords>
 
 template <int kWords>
 [[nodiscard]] inline bool try_power(double base, std::uint64_t n, double& out) {
-  int exponent = 0;
-  const double fraction = std::frexp(base, &exponent);
+  const Decoded exact = decode(base);
+  const int zeros = std::countl_zero(exact.integer);
   Interval<kWords> square, product;
-  square.mantissa[kWords - 1] = static_cast<std::uint64_t>(std::ldexp(fraction, 64));
-  square.exponent = exponent - 64 * kWords;
+  square.mantissa[kWords - 1] = exact.integer << zeros;
+  square.exponent = exact.exponent - zeros - 64 * (kWords - 1);
   product.mantissa[kWords - 1] = 1ull << 63;
   product.exponent = 1 - 64 * kWords;
   for (;; n >>= 1) {
@@ -136,66 +104,14 @@ template <int kWords>
 
 namespace host {
 
-// Fixed point of 64 integer and 384 fraction bits.
-inline constexpr int kFixedWords = 7;
-struct Fixed {
-  std::uint64_t word[kFixedWords] = {};
-};
-
-[[nodiscard]] inline bool less(const Fixed& a, const Fixed& b) {
-  for (int i = kFixedWords - 1; i >= 0; --i) {
-    if (a.word[i] != b.word[i]) return a.word[i] < b.word[i];
-  }
-  return false;
-}
-
-[[nodiscard]] inline Fixed subtract(const Fixed& a, const Fixed& b) {
-  Fixed r;
-  std::uint64_t borrow = 0;
-  for (int i = 0; i < kFixedWords; ++i) {
-    const Uint128 t = static_cast<Uint128>(a.word[i]) - b.word[i] - borrow;
-    r.word[i] = static_cast<std::uint64_t>(t);
-    borrow = static_cast<std::uint64_t>(t >> 64) & 1;
-  }
-  return r;
-}
-
-[[nodiscard]] inline Fixed multiply(const Fixed& a, const Fixed& b) {  // truncates
-  std::uint64_t full[2 * kFixedWords];
-  multiply_words(a.word, b.word, kFixedWords, full);
-  Fixed r;
-  for (int i = 0; i < kFixedWords; ++i) r.word[i] = full[i + kFixedWords - 1];
-  return r;
-}
-
-[[nodiscard]] inline Fixed multiply(const Fixed& a, std::uint64_t b) {
-  Fixed r;
-  Uint128 t = 0;
-  for (int i = 0; i < kFixedWords; ++i) {
-    t = (t >> 64) + static_cast<Uint128>(a.word[i]) * b;
-    r.word[i] = static_cast<std::uint64_t>(t);
-  }
-  return r;
-}
-
-[[nodiscard]] inline Fixed divide(const Fixed& a, std::uint64_t b) {  // truncates
-  Fixed r;
-  Uint128 rest = 0;
-  for (int i = kFixedWords - 1; i >= 0; --i) {
-    rest = rest << 64 | a.word[i];
-    r.word[i] = static_cast<std::uint64_t>(rest / b);
-    rest %= b;
-  }
-  return r;
-}
+// 384 fraction bits.
+using CosineFixed = Fixed<7>;
 
 // cos y for y in [0, pi / 2]: 1 - z/(1*2) (1 - z/(3*4) (1 - ...)), z = y^2. Every bracket lies in [0, 1]; the
 // 45th term is below 2^-400, and each bracket truncates by less than 4 units of 2^-384.
-[[nodiscard]] inline Fixed cosine_series(const Fixed& y) {
-  const Fixed z = multiply(y, y);
-  Fixed one;
-  one.word[kFixedWords - 1] = 1;
-  Fixed r = one;
+[[nodiscard]] inline CosineFixed cosine_series(const CosineFixed& y) {
+  const CosineFixed z = multiply(y, y), one = whole<7>(1);
+  CosineFixed r = one;
   for (std::uint64_t i = 45; i >= 1; --i) r = subtract(one, divide(multiply(z, r), (2 * i - 1) * (2 * i)));
   return r;
 }
@@ -206,34 +122,30 @@ struct Fixed {
 // would take an argument whose cosine comes within that of a midpoint of two binary64 numbers (chance 2^-220).
 [[nodiscard]] inline double cosine_rounded(double x) {
   // 2 pi and pi truncated to 384 fraction bits, little end first (tests compare them with MPFR's constant).
-  constexpr host::Fixed kTwoPi = {{0x7ca8cd9e69d218d9ull, 0x8a5043cc71a026efull, 0x105df531d89cd912ull,
-                                   0x48127044533e63a0ull, 0x2633145c06e0e689ull, 0x487ed5110b4611a6ull,
-                                   0x0000000000000006ull}};
-  constexpr host::Fixed kPi = {{0xbe5466cf34e90c6cull, 0x452821e638d01377ull, 0x082efa98ec4e6c89ull,
-                                0xa4093822299f31d0ull, 0x13198a2e03707344ull, 0x243f6a8885a308d3ull,
-                                0x0000000000000003ull}};
+  constexpr host::CosineFixed kTwoPi = {{0x7ca8cd9e69d218d9ull, 0x8a5043cc71a026efull, 0x105df531d89cd912ull,
+                                         0x48127044533e63a0ull, 0x2633145c06e0e689ull, 0x487ed5110b4611a6ull,
+                                         0x0000000000000006ull}};
+  constexpr host::CosineFixed kPi = {{0xbe5466cf34e90c6cull, 0x452821e638d01377ull, 0x082efa98ec4e6c89ull,
+                                      0xa4093822299f31d0ull, 0x13198a2e03707344ull, 0x243f6a8885a308d3ull,
+                                      0x0000000000000003ull}};
   x = x < 0 ? -x : x;
   if (!(x <= 0x1p20)) return std::numeric_limits<double>::quiet_NaN();
   if (x < 0x1p-28) return 1.0;  // 1 - x^2 / 2 lies within 2^-57 of 1
 
-  int exponent = 0;
-  const auto mantissa = static_cast<std::uint64_t>(std::ldexp(std::frexp(x, &exponent), 53));
-  const int position = 64 * (host::kFixedWords - 1) + exponent - 53;
-  host::Fixed y;  // x, exactly
-  y.word[position / 64] = mantissa << (position % 64);
-  if (position % 64 > 11) y.word[position / 64 + 1] = mantissa >> (64 - position % 64);
+  const host::Decoded exact = host::decode(x);
+  host::CosineFixed y = host::fixed<7>(exact.integer, exact.exponent);
 
   // Into [0, 2 pi), then [0, pi] by cos y = cos(2 pi - y), then [0, pi / 2] by cos y = -cos(pi - y).
   const auto turns = static_cast<std::uint64_t>(x * 0.15915494309189535);
-  host::Fixed turned = multiply(kTwoPi, turns);
+  host::CosineFixed turned = multiply(kTwoPi, turns);
   if (less(y, turned)) turned = multiply(kTwoPi, turns - 1);
   y = subtract(y, turned);
   if (!less(y, kTwoPi)) y = subtract(y, kTwoPi);
   if (less(kPi, y)) y = subtract(kTwoPi, y);
-  host::Fixed mirrored = subtract(kPi, y);
+  host::CosineFixed mirrored = subtract(kPi, y);
   const bool negative = less(mirrored, y);
-  const host::Fixed r = host::cosine_series(negative ? mirrored : y);
-  const double magnitude = host::round_words(r.word, host::kFixedWords, -64 * (host::kFixedWords - 1));
+  const host::CosineFixed r = host::cosine_series(negative ? mirrored : y);
+  const double magnitude = host::round_words(r.word, 7, -host::CosineFixed::kBits);
   return negative ? -magnitude : magnitude;
 }
 

@@ -16,6 +16,7 @@ from isobit._built import __version__, contract_version, torch_version
 from isobit._errors import RecordError, RefusedError
 
 if TYPE_CHECKING:
+    from isobit import math as math
     from isobit._fingerprint import fingerprint
     from isobit._record import record
     from isobit._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
            "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed"]
 
-_MODULES = {"fingerprint": "_fingerprint", "record": "_record",
+_MODULES = {"fingerprint": "_fingerprint", "math": "math", "record": "_record",
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switch")}
 
@@ -39,7 +40,7 @@ def _load(name: str) -> object:
             raise
         raise ImportError(f"isobit.{name} needs PyTorch, which is not installed (pip install torch=={torch_version})",
                           name="torch") from None
-    globals()[name] = value = getattr(module, name)
+    globals()[name] = value = module if name == "math" else getattr(module, name)
     return value
 
 

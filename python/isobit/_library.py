@@ -61,6 +61,11 @@ _release_plans = _declare(_library, "release_plans")
 _operators = _declare(_library, "operators", ctypes.POINTER(_TEXT))
 _set_ops_command = _declare(_library, "set_ops_command", _TEXT)
 _is_refusal = _declare(_brief, "is_refusal", result=ctypes.c_int)
+# The position of a function's name in scalar_functions(), a float; two floats.
+scalar_function: Callable[[int, float], float] = _declare(_brief, "scalar_function", ctypes.c_int, ctypes.c_double,
+                                                          result=ctypes.c_double)
+scalar_power: Callable[[float, float], float] = _declare(_brief, "scalar_power", ctypes.c_double, ctypes.c_double,
+                                                         result=ctypes.c_double)
 
 contract_version: str = _declare(_library, "contract_version")().decode()
 _declare(_library, "threads_from_torch", result=None)()
@@ -151,6 +156,10 @@ def enter_module(name: str) -> None:
 
 def leave_module() -> None:
     _raise(_leave_module())
+
+
+def scalar_functions() -> list[str]:
+    return str(_declare(_brief, "scalar_functions")().decode()).split()
 
 
 def begin_step(step: int) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import torch
 
-from isobit import _hooks, _library, _optimizers, _routes, _torchscript, _workers
+from isobit import _hooks, _host_scalars, _library, _optimizers, _routes, _torchscript, _workers
 from isobit._errors import RefusedError
 
 Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16"]
@@ -42,6 +42,7 @@ def enable(isa: Isa = "auto") -> None:
     with _lock:
         if not _places:
             _refuse_within_autocast()
+            _host_scalars.prepare()
             _library.set_isa(isa)
         elif isa not in ("auto", _library.isa()):
             raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
@@ -50,6 +51,7 @@ def enable(isa: Isa = "auto") -> None:
         if len(_places) == 1:
             _hooks.install()
             _torchscript.install()
+            _host_scalars.install()  # before what replaces functions
             _optimizers.install()
             _routes.install()
             _workers.install(_isa_in_force())
@@ -79,6 +81,7 @@ def _undo_one(call: str) -> None:
         _workers.remove()
         _routes.remove()
         _optimizers.remove()
+        _host_scalars.remove()
         _torchscript.remove()
         _hooks.remove()
     _library.disable()

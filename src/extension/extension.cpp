@@ -21,6 +21,8 @@
 #include "aten/refusal.h"
 #include "aten/tensor_memory.h"
 #include "aten/torchscript_guard.h"
+#include "contract/host_functions.h"
+#include "contract/host_power.h"
 #include "contract/platform.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
@@ -72,6 +74,20 @@ void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
   const std::string text = isobit::kernels::to_hex(fingerprint);
   std::memcpy(hex, text.c_str(), text.size() + 1);
 }
+
+struct ScalarFunction {
+  std::string_view name;
+  double (*function)(double);
+};
+constexpr ScalarFunction kScalarFunctions[] = {
+    {"cos", isobit::contract::cos_rounded},     {"cosh", isobit::contract::cosh_rounded},
+    {"erf", isobit::contract::erf_rounded},     {"exp", isobit::contract::exp_rounded},
+    {"exp2", isobit::contract::exp2_rounded},   {"expm1", isobit::contract::expm1_rounded},
+    {"log", isobit::contract::log_rounded},     {"log10", isobit::contract::log10_rounded},
+    {"log1p", isobit::contract::log1p_rounded}, {"log2", isobit::contract::log2_rounded},
+    {"sin", isobit::contract::sin_rounded},     {"sinh", isobit::contract::sinh_rounded},
+    {"tan", isobit::contract::tan_rounded},     {"tanh", isobit::contract::tanh_rounded},
+};
 
 }  // namespace
 
@@ -193,6 +209,19 @@ const char* isobit_set_ops_command(const char* command) {
 }
 
 void isobit_set_refusal_type(void* type) { isobit::aten::set_refusal_type(static_cast<_object*>(type)); }
+
+const char* isobit_scalar_functions() {
+  static const std::string names = [] {
+    std::string all;
+    for (const ScalarFunction& one : kScalarFunctions) all.append(all.empty() ? "" : " ").append(one.name);
+    return all;
+  }();
+  return names.c_str();
+}
+
+double isobit_scalar_function(int function, double x) { return kScalarFunctions[function].function(x); }
+
+double isobit_scalar_power(double x, double y) { return isobit::contract::pow_rounded(x, y); }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
 

@@ -61,6 +61,12 @@ const char* isobit_set_ops_command(const char* command);
 // long as the process: the caller keeps a reference for good. Before the first isobit_enable.
 void isobit_set_refusal_type(void* type);
 
+// Host scalars (contract/host_functions.h, host_power.h): correctly rounded, special values as C has them. The names of
+// the functions of one argument, with a space between; function: the position of its name there.
+const char* isobit_scalar_functions();
+double isobit_scalar_function(int function, double x);
+double isobit_scalar_power(double x, double y);
+
 // The program's commands (cli/program.h); not where the library has the operators alone.
 int isobit_program(int argc, char** argv);
 

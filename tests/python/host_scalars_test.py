@@ -43,6 +43,7 @@ import functools, json, math, sys
 import torch, isobit
 from torch import nn, optim
 from torch.optim import lr_scheduler as S, swa_utils
+torch.set_num_threads(1)  # threads that wait for each other take long on a busy machine
 
 def made(optimizer, scheduler=None, steps=12):
     torch.manual_seed(5)

@@ -1,12 +1,14 @@
 """What PyTorch's Python part does beside the dispatcher, and how the switch reaches it.
 
 While the switch is on: names of modules and numbers of steps for refusals. From the first enable() on: the check of
-graphs before each backward, and the refusal of torch.compile (both do nothing where nothing is wrong).
+graphs before each backward, and the refusals of _bypasses.py (both do nothing where nothing is wrong).
 """
 
+import collections
 import functools
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +18,7 @@ from torch.autograd.variable import Variable
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from isobit import _library
+from isobit import _bypasses, _library
 from isobit._errors import RefusedError, carries_refusal
 
 _handles: list[Any] = []
@@ -28,9 +30,7 @@ def install() -> None:
     _generation += 1
     _steps = 0
     _check_graphs()
-    _refuse_compilation()
-    _refuse_autocast()
-    _refuse_scaling()
+    _bypasses.install()
     _handles.append(torch_module.register_module_forward_pre_hook(_enter))
     _handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
@@ -52,28 +52,54 @@ class _Location(threading.local):
 
 
 _location = _Location()
+_CALL = torch.nn.Module._call_impl.__code__
 # module -> {id of a module within: its name there}
 _names: weakref.WeakKeyDictionary[torch.nn.Module, dict[int, str]] = weakref.WeakKeyDictionary()
 
 
 def _name_within(parent: torch.nn.Module, module: torch.nn.Module) -> str:
+    """"" for a module that is none of its parts."""
     names = _names.get(parent)
     if names is None or id(module) not in names:
         names = {id(part): name for name, part in parent.named_modules()}
         _names[parent] = names
-    return names.get(id(module)) or type(module).__name__
+    return names.get(id(module), "")
 
 
 def _enter(module: torch.nn.Module, _arguments: object) -> None:
+    if torch.compiler.is_compiling():  # PyTorch calls no _leave where such a forward fails
+        return
     open_modules = _location.modules
     if _location.generation != _generation:  # the switch was turned within a forward
         while open_modules:
             open_modules.pop()
             _library.leave_module()
         _location.generation = _generation
-    name = _name_within(open_modules[-1], module) if open_modules else type(module).__name__
-    _library.enter_module(name)
+    name = _name_within(open_modules[-1], module) if open_modules else ""
+    if not name and open_modules:
+        _forget_ended()
+        name = _name_within(open_modules[-1], module) if open_modules else ""
+    _library.enter_module(name or type(module).__name__)
     open_modules.append(module)
+
+
+def _forget_ended() -> None:
+    """Leaves modules whose forward was ended by what is no Exception (Ctrl-C in a notebook): _leave was not called."""
+    running: list[int] = []  # innermost first
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _CALL:
+            running.append(id(frame.f_locals["self"]))
+        frame = frame.f_back
+    around = collections.Counter(running[1:])  # the first is being entered
+    open_modules = _location.modules
+    still_open = 0
+    while still_open < len(open_modules) and around[id(open_modules[still_open])] > 0:
+        around[id(open_modules[still_open])] -= 1
+        still_open += 1
+    while len(open_modules) > still_open:
+        open_modules.pop()
+        _library.leave_module()
 
 
 def _leave(module: torch.nn.Module, _arguments: object, _result: object) -> None:
@@ -127,50 +153,6 @@ class _CheckingEngine:
 def _check_graphs() -> None:
     if not isinstance(Variable._execution_engine, _CheckingEngine):
         Variable._execution_engine = _CheckingEngine(Variable._execution_engine)  # type: ignore[assignment]
-
-
-# ---- torch.compile: its code does not pass the dispatcher
-
-
-def _refusing(function: Callable[..., Any], applies: Callable[..., bool] = lambda *_arguments, **_keywords: True,
-              name: str = "torch.compile",
-              remedy: str = "run the model uncompiled while isobit is on, or disable isobit") -> Callable[..., Any]:
-    """The function, which raises while the switch is on, where it applies to the arguments."""
-
-    @functools.wraps(function)
-    def refuses(*arguments: Any, **keywords: Any) -> Any:
-        if _library.is_on() and applies(*arguments, **keywords):
-            raise RefusedError(f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}")
-        return function(*arguments, **keywords)
-
-    refuses._isobit = True  # type: ignore[attr-defined]
-    return refuses
-
-
-def _refuse_compilation() -> None:
-    if not hasattr(torch.compile, "_isobit"):
-        torch.compile = _refusing(torch.compile)
-    # What was compiled before asks this function at each call which code to run; with None, the ordinary one.
-    dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
-    if dynamo is not None and not hasattr(dynamo._callback_from_stance, "_isobit"):
-        dynamo._callback_from_stance = _refusing(dynamo._callback_from_stance, lambda callback: callback is not None)
-
-
-# ---- autocast: what it makes of float32 has no formulas in the contract
-
-
-def _refuse_autocast() -> None:
-    if not hasattr(torch.autocast.__enter__, "_isobit"):
-        torch.autocast.__enter__ = _refusing(  # type: ignore[method-assign]
-            torch.autocast.__enter__, lambda context: context._enabled, "torch.autocast",
-            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet")
-
-
-def _refuse_scaling() -> None:
-    if not hasattr(torch.amp.GradScaler.scale, "_isobit"):
-        torch.amp.GradScaler.scale = _refusing(  # type: ignore[method-assign]
-            torch.amp.GradScaler.scale, lambda scaler, _outputs: scaler.is_enabled(), "torch.amp.GradScaler",
-            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here")
 
 
 # ---- TorchScript: its interpreter makes a RuntimeError of whatever an operator throws, with the text of it within

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.jit._state import _python_cu
 
-from isobit import _hooks, _library
+from isobit import _bypasses, _hooks, _library
 
 _C: Any = torch._C
 
@@ -42,7 +42,7 @@ def install() -> None:
         for method in methods:
             stock = vars(kind).get(method)
             if stock is not None and not hasattr(stock, "_isobit"):
-                setattr(kind, method, _hooks._refusing(
+                setattr(kind, method, _bypasses.refusing(
                     stock, name=f"torch._C.{name}",
                     remedy="call the module that it was made of: this one computes past PyTorch's dispatcher"))
     # What was compiled before the package was there holds code that does not ask. Units of files follow with their

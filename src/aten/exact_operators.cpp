@@ -37,9 +37,12 @@ aten::is_vulkan_available aten::_nnpack_available aten::_shape_as_tensor aten::_
 profiler::_record_function_enter profiler::_record_function_enter_new profiler::_record_function_exit
 profiler::_record_function_exit._RecordFunction
 )"},
-    {ExactRule::moves, "allocates or resizes memory; its values are the caller's to write", R"(
+    {ExactRule::allocates, "allocates or resizes memory; its values are the caller's to write, and NaN before", R"(
 aten::empty.memory_format aten::empty_strided aten::empty_like aten::empty_permuted aten::empty.out aten::new_empty
-aten::new_empty_strided aten::resize_ aten::resize_as_ aten::set_ aten::set_.source_Storage
+aten::new_empty_strided aten::resize_ aten::resize_as_
+)"},
+    {ExactRule::moves, "another memory for a tensor", R"(
+aten::set_ aten::set_.source_Storage
 aten::set_.source_Storage_storage_offset aten::set_.source_Tensor aten::set_.source_Tensor_storage_offset
 )"},
     {ExactRule::moves, "writes one value, zeros, ones or index patterns", R"(

@@ -13,13 +13,14 @@
 namespace isobit::aten {
 
 enum class ExactRule {
-  moves,     // values are copied, viewed, allocated or described: never rounded, nothing to check
-  inspects,  // compared, selected or converted: correct wherever subnormals are kept
-  converts,  // copies that may change the type: float to integer only where the integer type holds the value
-  rounds,    // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
-  integers,  // integers and bool only: no floating tensor, dtype or scalar takes part
-  places,    // writes by index: duplicates are resolved in ascending order
-  sorts,     // sorts, made stable
+  moves,      // values are copied, viewed or described: never rounded, nothing to check
+  allocates,  // memory without values: what the program asks for is filled with NaN (uninitialised.h)
+  inspects,   // compared, selected or converted: correct wherever subnormals are kept
+  converts,   // copies that may change the type: float to integer only where the integer type holds the value
+  rounds,     // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
+  integers,   // integers and bool only: no floating tensor, dtype or scalar takes part
+  places,     // writes by index: duplicates are resolved in ascending order
+  sorts,      // sorts, made stable
 };
 
 struct ExactOperator {

@@ -46,6 +46,7 @@ struct Observed {
   Period* period = nullptr;  // of that generation
 };
 thread_local Observed observed;
+thread_local int operators = 0;  // that the thread is within
 
 void begin_period(std::uint64_t now) {
   const std::lock_guard lock(mutex);
@@ -55,11 +56,15 @@ void begin_period(std::uint64_t now) {
 
 // An operator is about to be called: before its node is made.
 std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction&) {
+  ++operators;
   observe();
   return nullptr;
 }
 // It is done: its node and its children's are numbered.
-void after_operator(const at::RecordFunction&, at::ObserverContext*) { observe(); }
+void after_operator(const at::RecordFunction&, at::ObserverContext*) {
+  if (operators > 0) --operators;
+  observe();
+}
 
 bool recorded_on(const Node& node) {
   const auto found = periods_of_thread.find(node.thread_id());
@@ -160,6 +165,8 @@ void observe() {
   if (observed.generation != now) begin_period(now);
   observed.period->last.store(at::sequence_number::peek(), std::memory_order_relaxed);
 }
+
+int depth() { return operators; }
 
 void check(const std::vector<at::Tensor>& roots) {
   torch::autograd::edge_list edges;

@@ -21,6 +21,10 @@ void mark(bool on);
 // (a custom autograd function makes its node first). Cheap; models call it by ModuleScope.
 void observe();
 
+// How many operators the calling thread is within, one that calls another counted too; 1 in one that the program
+// called.
+[[nodiscard]] int depth();
+
 // What the engine does before a backward from these tensors: refuses where a node of their graphs was recorded under
 // the other setting of the switch. Tensors without a graph pass.
 void check(const std::vector<at::Tensor>& roots);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
 #include "aten/classification.h"
@@ -36,10 +38,34 @@ constexpr DispatchKey kAutogradKeys[] = {DispatchKey::AutogradCPU, DispatchKey::
                                          DispatchKey::AutogradNestedTensor, DispatchKey::AutogradOther};
 
 // Backends other than dense CPU and CUDA: an allowed operator is allowed there only through its children.
-constexpr DispatchKey kOtherBackends[] = {
-    DispatchKey::SparseCPU,     DispatchKey::SparseCsrCPU,    DispatchKey::MkldnnCPU,
-    DispatchKey::QuantizedCPU,  DispatchKey::NestedTensorCPU, DispatchKey::SparseCUDA,
-    DispatchKey::SparseCsrCUDA, DispatchKey::QuantizedCUDA,   DispatchKey::NestedTensorCUDA};
+std::vector<DispatchKey> other_backends() {
+  using c10::BackendComponent;
+  std::vector<DispatchKey> keys = {DispatchKey::MkldnnCPU, DispatchKey::FPGA, DispatchKey::Vulkan, DispatchKey::Metal};
+  constexpr auto kEnd = static_cast<std::uint8_t>(BackendComponent::EndOfBackendKeys);
+  for (std::uint8_t i = 1; i <= kEnd; ++i) {
+    const auto backend = static_cast<BackendComponent>(i);
+    if (backend == BackendComponent::MetaBit) continue;  // shapes without values
+    for (const DispatchKey layout :
+         {DispatchKey::Quantized, DispatchKey::Sparse, DispatchKey::SparseCsr, DispatchKey::NestedTensor}) {
+      keys.push_back(c10::toRuntimePerBackendFunctionalityKey(layout, backend));
+    }
+    if (backend == BackendComponent::CPUBit || backend == BackendComponent::CUDABit) continue;
+    keys.push_back(c10::toRuntimePerBackendFunctionalityKey(DispatchKey::Dense, backend));
+    keys.push_back(c10::toRuntimePerBackendFunctionalityKey(DispatchKey::AutogradFunctionality, backend));
+  }
+  return keys;
+}
+
+// Of devices other than CPU and CUDA, those that PyTorch can use in this process: their backends were loaded.
+std::vector<c10::DeviceType> other_devices() {
+  std::vector<c10::DeviceType> loaded;
+  for (int i = 0; i < c10::COMPILE_TIME_MAX_DEVICE_TYPES; ++i) {
+    const auto type = static_cast<c10::DeviceType>(i);
+    const bool ours = type == c10::DeviceType::CPU || type == c10::DeviceType::CUDA || type == c10::DeviceType::Meta;
+    if (!ours && c10::impl::hasDeviceGuardImpl(type)) loaded.push_back(type);
+  }
+  return loaded;
+}
 
 // What an operator that is exact or composite on the CPU meets on a device.
 c10::KernelFunction device_kernel(const OperatorHandle& op, const std::string& full, bool known) {
@@ -83,7 +109,7 @@ Plan plan(const OperatorHandle& op, bool known) {
     return {kind, std::move(registrations)};
   }
   if (kind == OperatorClass::exact) {
-    c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule);
+    c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule, full);
     if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
   }
   if (c10::KernelFunction kernel = device_kernel(op, full, known); kernel.isValid()) {
@@ -93,7 +119,8 @@ Plan plan(const OperatorHandle& op, bool known) {
     registrations.push_back({DispatchKey::AutogradCUDA, cpu_way_kernel()});
   }
   if (known) {
-    for (const DispatchKey key : kOtherBackends) {
+    static const std::vector<DispatchKey> others = other_backends();
+    for (const DispatchKey key : others) {
       if (op.hasKernelForDispatchKey(key)) registrations.push_back({key, refusing_layout_kernel()});
     }
   }
@@ -198,6 +225,7 @@ struct Guard::Installed {
   std::vector<Watched> watched;
   std::vector<LateKernel> late;
   std::atomic<bool> armed = false;
+  std::vector<c10::DeviceType> devices = other_devices();
   std::optional<c10::RegistrationHandleRAII> listener;
 };
 
@@ -226,6 +254,10 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
 }
 
 void Guard::check_kernels() const {
+  if (other_devices() != installed_->devices) {
+    refuse("a backend for another device", "was loaded while isobit is on and is not certified",
+           "load it before switching isobit on: its tensors are refused then");
+  }
   for (const Watched& watched : installed_->watched) {
     if (watched.unchanged()) continue;
     refuse(watched.op.operator_name().name, "has had its kernel replaced by another library and is not certified",

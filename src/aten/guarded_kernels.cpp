@@ -11,9 +11,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/sort.h>
 
+#include "aten/arithmetic_types.h"
 #include "aten/deterministic_writes.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
+#include "aten/uninitialised.h"
 
 namespace isobit::aten {
 namespace {
@@ -44,10 +46,6 @@ bool every_type(const IValue& value, Visit&& visit) {
 }
 
 bool is_float(ScalarType type) { return c10::isFloatingType(type) || c10::isComplexType(type); }
-
-bool is_rounded_once(ScalarType type) {
-  return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double;
-}
 
 class Arguments {
  public:
@@ -137,9 +135,7 @@ void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
 }
 
 void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
-  if (arguments.every_type(is_rounded_once)) return;
-  // A complex or 16-bit number among the arguments.
-  refuse(full_name(op), "takes only float32, float64, integers and bool", "convert the tensors first");
+  if (!arguments.every_type(has_arithmetic)) refuse_arithmetic(full_name(op));
 }
 
 // Whether an index names a position twice along a dimension. Looked up on the host.
@@ -183,7 +179,22 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
 }
 
-void refuse_call(const OperatorHandle& op, DispatchKeySet, Stack*) { refuse(full_name(op), "is not certified"); }
+// Whether tensors take part and all are on the device "meta", or one is to be made there: shapes without values.
+bool has_no_values(const Arguments& arguments, DispatchKeySet keys) {
+  if (const IValue* device = arguments.find("device"); device != nullptr && !device->isNone()) {
+    return device->isDevice() && device->toDevice().is_meta();
+  }
+  constexpr auto kMeta = static_cast<std::uint8_t>(c10::BackendComponent::MetaBit);
+  constexpr auto kAll = static_cast<std::uint8_t>(c10::BackendComponent::EndOfBackendKeys);
+  constexpr std::uint64_t kBackends = (std::uint64_t{1} << kAll) - 1;
+  return (keys.raw_repr() & kBackends) == std::uint64_t{1} << (kMeta - 1);
+}
+
+void refuse_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  if (!has_no_values(Arguments(op, *stack), keys)) refuse(full_name(op), "is not certified");
+  const DispatchKeySet after = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
+  op.redispatchBoxed(after | DispatchKeySet(c10::DispatchKey::Meta), stack);
+}
 
 void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
   refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) + " tensors",
@@ -210,10 +221,11 @@ c10::KernelFunction refusing_kernel() { return c10::KernelFunction::makeFromBoxe
 
 c10::KernelFunction refusing_layout_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_layout>(); }
 
-c10::KernelFunction checking_kernel(ExactRule rule) {
+c10::KernelFunction checking_kernel(ExactRule rule, std::string_view op) {
   using c10::KernelFunction;
   switch (rule) {
     case ExactRule::moves: break;
+    case ExactRule::allocates: return filling_kernel(op);
     case ExactRule::inspects: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
     case ExactRule::converts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
     case ExactRule::rounds: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::rounds>>();

@@ -22,7 +22,7 @@ namespace isobit::aten {
 // Takes the way of CPU tensors: for operators that only call others there.
 [[nodiscard]] c10::KernelFunction cpu_way_kernel();
 
-// Checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
-[[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule);
+// For `op`: checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
+[[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule, std::string_view op);
 
 }  // namespace isobit::aten

@@ -54,15 +54,17 @@ std::string path_of(const torch::autograd::Node& node) {
 
 }  // namespace
 
-ModuleScope::ModuleScope(std::string_view name) : parent_length_(path.size()) {
+std::size_t enter_module(std::string_view name) {
   graph_check::observe();
+  const std::size_t parent = path.size();
   if (!path.empty()) path += '.';
   path += name;
   log_path();
+  return parent;
 }
 
-ModuleScope::~ModuleScope() {
-  path.resize(parent_length_);
+void leave_module(std::size_t entered) {
+  path.resize(entered);
   log_path();
 }
 

@@ -6,21 +6,27 @@
 // Thread-safe; a scope costs well under a microsecond.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace isobit::aten {
 
+// The calling thread is within the module `name` from here until leave_module is given the returned value, or that of
+// a module around it. A thread may end within one.
+[[nodiscard]] std::size_t enter_module(std::string_view name);
+void leave_module(std::size_t entered);
+
 class ModuleScope {
  public:
-  explicit ModuleScope(std::string_view name);
-  ~ModuleScope();
+  explicit ModuleScope(std::string_view name) : entered_(enter_module(name)) {}
+  ~ModuleScope() { leave_module(entered_); }
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
  private:
-  std::size_t parent_length_;
+  std::size_t entered_;
 };
 
 // The calling thread begins this step: shown in refusals; the previous step's log is dropped. Negative: no step.

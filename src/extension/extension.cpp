@@ -57,7 +57,8 @@ std::mutex mutex;
 // Never destroyed: a process may end with the switch on, when torch's own tables are gone already.
 auto& switches = *new std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>>;
 
-thread_local std::vector<std::unique_ptr<isobit::aten::ModuleScope>> scopes;
+// Of modules entered. A thread may end within one, when what the path is kept in is gone: so there is nothing to undo.
+thread_local std::vector<std::size_t> entered;
 
 at::Tensor tensor_of(void* implementation) {
   using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
@@ -179,13 +180,14 @@ const char* isobit_fingerprint_list(void* const* tensors, const char* const* nam
 }
 
 const char* isobit_enter_module(const char* name) {
-  return reported([name] { scopes.push_back(std::make_unique<isobit::aten::ModuleScope>(name)); });
+  return reported([name] { entered.push_back(isobit::aten::enter_module(name)); });
 }
 
 const char* isobit_leave_module() {
   return reported([] {
-    if (scopes.empty()) throw std::logic_error("isobit_leave_module without isobit_enter_module");
-    scopes.pop_back();
+    if (entered.empty()) throw std::logic_error("isobit_leave_module without isobit_enter_module");
+    isobit::aten::leave_module(entered.back());
+    entered.pop_back();
   });
 }
 

@@ -222,6 +222,18 @@ class Routes(unittest.TestCase):
 
         self.assert_alike(clip, random_numbers(5, 4, gradient=False))
 
+    def test_deterministic_algorithms(self):
+        """Then PyTorch takes these apart for CUDA tensors, into operators that round otherwise."""
+        functional = torch.nn.functional
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        torch.use_deterministic_algorithms(True)
+        images, volumes = random_numbers(2, 3, 5, 7), random_numbers(1, 2, 4, 5, 3)
+        self.assert_alike(lambda x: functional.interpolate(x, size=(11, 4), mode="bilinear"), images)
+        self.assert_alike(lambda x: functional.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=True), images)
+        self.assert_alike(lambda x: functional.interpolate(x, size=(5, 9, 4), mode="trilinear"), volumes)
+        self.assert_alike(lambda x: functional.pad(x, (1, 2, 3, 0), mode="replicate"), images)
+        self.assert_alike(lambda x: functional.max_pool3d(x, 2, return_indices=True)[0], volumes)
+
     def test_printing_and_pinning(self):
         with isobit.enabled():
             x = torch.tensor([0.5, -3.25, 100.0], device=DEVICE)

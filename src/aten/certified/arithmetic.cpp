@@ -13,6 +13,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include "aten/arithmetic_types.h"
 #include "aten/certified/support/broadcast.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
@@ -42,7 +43,8 @@ bool plain_on_device(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return is_one(alpha);
 }
 // One IEEE operation, or arithmetic on integers, by the CPU's stock kernel.
-bool plain(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+bool plain(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
+  require_arithmetic(op, {&a, &b, &out});
   if (working_device() != nullptr) return false;
   keep_subnormals();  // stock's kernel runs under the settings that it finds
   return is_one(alpha) || both_integral(a, b);
@@ -54,32 +56,32 @@ auto scaled_kernel(float alpha) {
 }
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain(a, b, alpha)) return at::cpu::add(a, b, alpha);
+  if (plain("aten::add", a, b, a, alpha)) return at::cpu::add(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
   return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain(a, b, alpha)) return at::cpu::add_out(out, a, b, alpha);
+  if (plain("aten::add", a, b, out, alpha)) return at::cpu::add_out(out, a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
   return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain(a, b, alpha)) return at::cpu::add_(a, b, alpha);
+  if (plain("aten::add_", a, b, a, alpha)) return at::cpu::add_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
   return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(to_float(alpha)));
 }
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain(a, b, alpha)) return at::cpu::sub(a, b, alpha);
+  if (plain("aten::sub", a, b, a, alpha)) return at::cpu::sub(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
   return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-to_float(alpha)));
 }
 Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain(a, b, alpha)) return at::cpu::sub_out(out, a, b, alpha);
+  if (plain("aten::sub", a, b, out, alpha)) return at::cpu::sub_out(out, a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
   return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-to_float(alpha)));
 }
 Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain(a, b, alpha)) return at::cpu::sub_(a, b, alpha);
+  if (plain("aten::sub_", a, b, a, alpha)) return at::cpu::sub_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
   return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-to_float(alpha)));
 }

@@ -1,0 +1,97 @@
+"""Ways past PyTorch's dispatcher, or into arithmetic that the contract lacks: refused while the switch is on.
+
+Installed with the first enable(); they pass everything on while the switch is off.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from isobit import _library
+from isobit._errors import RefusedError
+
+
+def install() -> None:
+    _refuse_compilation()
+    _refuse_autocast()
+    _refuse_scaling()
+    _refuse_graphs()
+    _refuse_several_devices()
+
+
+# ---- torch.compile: its code does not pass the dispatcher
+
+
+def refusing(function: Callable[..., Any], applies: Callable[..., bool] = lambda *_arguments, **_keywords: True,
+              name: str = "torch.compile",
+              remedy: str = "run the model uncompiled while isobit is on, or disable isobit") -> Callable[..., Any]:
+    """The function, which raises while the switch is on, where it applies to the arguments."""
+
+    @functools.wraps(function)
+    def refuses(*arguments: Any, **keywords: Any) -> Any:
+        if _library.is_on() and applies(*arguments, **keywords):
+            raise RefusedError(f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}")
+        return function(*arguments, **keywords)
+
+    refuses._isobit = True  # type: ignore[attr-defined]
+    return refuses
+
+
+def _refuse_compilation() -> None:
+    if not hasattr(torch.compile, "_isobit"):
+        torch.compile = refusing(torch.compile)
+    if not hasattr(torch.export.export, "_isobit"):
+        torch.export.export = refusing(
+            torch.export.export, name="torch.export",
+            remedy="export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs")
+    # Every other way (torch.compile under another name, torch._dynamo.optimize and run, what was compiled before) sets this
+    # callback before it runs; None stands for Python's ordinary execution.
+    frames: Any = torch._C._dynamo.eval_frame
+    if not hasattr(frames.set_eval_frame, "_isobit"):
+        frames.set_eval_frame = refusing(frames.set_eval_frame, lambda callback: callback is not None)
+    dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
+    for name in ("set_eval_frame", "_maybe_set_eval_frame"):
+        if dynamo is not None and not hasattr(getattr(dynamo, name), "_isobit"):
+            setattr(dynamo, name, frames.set_eval_frame)
+
+
+# ---- autocast: what it makes of float32 has no formulas in the contract
+
+
+def _refuse_autocast() -> None:
+    if not hasattr(torch.autocast.__enter__, "_isobit"):
+        torch.autocast.__enter__ = refusing(  # type: ignore[method-assign]
+            torch.autocast.__enter__, lambda context: context._enabled, "torch.autocast",
+            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet")
+
+
+def _refuse_scaling() -> None:
+    if not hasattr(torch.amp.GradScaler.scale, "_isobit"):
+        torch.amp.GradScaler.scale = refusing(  # type: ignore[method-assign]
+            torch.amp.GradScaler.scale, lambda scaler, _outputs: scaler.is_enabled(), "torch.amp.GradScaler",
+            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here")
+
+
+# ---- CUDA graphs: what was captured runs without an operator being called
+
+
+def _refuse_graphs() -> None:
+    graph: Any = torch.cuda.CUDAGraph
+    if not hasattr(graph.replay, "_isobit"):
+        graph.replay = refusing(graph.replay, name="torch.cuda.CUDAGraph.replay",
+                                 remedy="call what it was captured from: a replay calls no operator that could be checked")
+
+
+# ---- nn.DataParallel on several devices: gradients are added by NCCL, in parts that depend on how many devices there are
+
+
+def _refuse_several_devices() -> None:
+    data_parallel: Any = sys.modules["torch.nn.parallel.data_parallel"]  # torch.nn.parallel.data_parallel is a function
+    communication: Any = torch.nn.parallel.comm
+    for module, name in ((data_parallel, "replicate"), (communication, "reduce_add"), (communication, "reduce_add_coalesced")):
+        if not hasattr(getattr(module, name), "_isobit"):
+            setattr(module, name, refusing(getattr(module, name), name="torch.nn.DataParallel on several devices",
+                                            remedy="use one device (device_ids=[0]): how many there are must not change a bit"))

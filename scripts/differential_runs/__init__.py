@@ -1,0 +1,1 @@
+"""scripts/differential: random programs of certified operators, the same bits however they are executed."""

@@ -1,0 +1,106 @@
+#include "aten/uninitialised.h"
+
+#include <limits>
+#include <optional>
+
+#include <ATen/Dispatch_v2.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/TensorOptions.h>
+
+#include "aten/graph_check.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKeySet;
+using c10::IValue;
+using c10::OperatorHandle;
+
+at::Scalar filling(at::ScalarType type) {
+  if (c10::isFloatingType(type) || c10::isComplexType(type)) return std::numeric_limits<double>::quiet_NaN();
+  if (type == at::kBool) return true;
+  at::Scalar largest;
+  AT_DISPATCH_V2(type, "isobit_fill", AT_WRAP([&] { largest = std::numeric_limits<scalar_t>::max(); }),
+                 AT_EXPAND(AT_INTEGRAL_TYPES_V2));
+  return largest;
+}
+
+// From this byte of its storage on, whatever its strides.
+void fill(const Tensor& tensor, std::size_t first_byte = 0) {
+  if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_quantized()) return;
+  if (!tensor.is_cpu() && !tensor.is_cuda()) return;
+  const at::AutoDispatchBelowADInplaceOrView no_version;
+  const auto size = static_cast<std::int64_t>(tensor.element_size());
+  const auto bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
+  const std::int64_t first = (static_cast<std::int64_t>(first_byte) + size - 1) / size;
+  if (bytes / size <= first) return;
+  Tensor flat =
+      at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor.storage()), tensor.key_set(), tensor.dtype());
+  flat.unsafeGetTensorImpl()->set_storage_offset(first);
+  flat.unsafeGetTensorImpl()->set_sizes_contiguous({bytes / size - first});
+  flat.fill_(filling(tensor.scalar_type()));
+}
+
+bool asked_by_the_program() { return graph_check::depth() <= 1; }
+
+// The two that other operators call most, without boxes.
+Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+             std::optional<at::Device> device, std::optional<bool> pinned, std::optional<at::MemoryFormat> format) {
+  const DispatchKeySet key(c10::computeDispatchKey(dtype, layout, device));
+  Tensor result = at::_ops::empty_memory_format::redispatch(key, sizes, dtype, layout, device, pinned, format);
+  if (asked_by_the_program()) fill(result);
+  return result;
+}
+Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, std::optional<at::ScalarType> dtype,
+                     std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pinned) {
+  const DispatchKeySet key(c10::computeDispatchKey(dtype, layout, device));
+  Tensor result = at::_ops::empty_strided::redispatch(key, sizes, strides, dtype, layout, device, pinned);
+  if (asked_by_the_program()) fill(result);
+  return result;
+}
+
+const IValue* argument(const OperatorHandle& op, const c10::Stack& stack, std::string_view name) {
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() == name) return &stack[stack.size() - arguments.size() + i];
+  }
+  return nullptr;
+}
+
+// Of a factory without tensors, as PyTorch's own kernels there compute it.
+DispatchKeySet key_of_options(const OperatorHandle& op, const c10::Stack& stack) {
+  const IValue *dtype = argument(op, stack, "dtype"), *layout = argument(op, stack, "layout"),
+               *device = argument(op, stack, "device");
+  return DispatchKeySet(c10::computeDispatchKey(dtype->toOptional<at::ScalarType>(), layout->toOptional<at::Layout>(),
+                                                device->toOptional<at::Device>()));
+}
+
+// Others: a new tensor, or one that is resized in place.
+void allocate(const OperatorHandle& op, DispatchKeySet keys, c10::Stack* stack) {
+  const IValue* resized = argument(op, *stack, "out");
+  const bool in_place = op.schema().arguments()[0].alias_info() != nullptr;
+  if (in_place) resized = argument(op, *stack, "self");
+  const bool factory = !op.schema().arguments()[0].type()->isSubtypeOf(c10::TensorType::get()) && resized == nullptr;
+  const std::size_t before =
+      resized != nullptr && resized->toTensor().has_storage() ? resized->toTensor().storage().nbytes() : 0;
+  constexpr auto kHere = c10::DispatchKey::BackendSelect;
+  op.redispatchBoxed(factory ? key_of_options(op, *stack) : keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, kHere),
+                     stack);
+  // PyTorch's autograd kernel of resize_ calls resize_ once more.
+  if (graph_check::depth() <= (in_place ? 2 : 1)) fill(stack->back().toTensor(), before);
+}
+
+}  // namespace
+
+c10::KernelFunction filling_kernel(std::string_view full_name) {
+  if (full_name == "aten::empty.memory_format") return c10::KernelFunction::makeFromUnboxedRuntimeFunction(&empty);
+  if (full_name == "aten::empty_strided") return c10::KernelFunction::makeFromUnboxedRuntimeFunction(&empty_strided);
+  return c10::KernelFunction::makeFromBoxedFunction<&allocate>();
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,173 @@
+"""Ways past the dispatcher stop with isobit's message, and leave nothing behind."""
+
+import subprocess
+import sys
+import textwrap
+import unittest
+import warnings
+
+import torch
+
+import isobit
+
+
+def in_another_process(code):
+    """Its exit code and everything that it printed."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False,
+                          timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Compilation(unittest.TestCase):
+    def test_under_every_name(self):
+        """Compiled before the switch went on, by names that were imported before."""
+        code, printed = in_another_process("""
+            import torch, isobit
+            from torch import compile
+            from torch._dynamo import optimize, run
+            model, x = torch.nn.Linear(3, 2), torch.ones(4, 3)
+            ways = {"compile": compile(model, backend="eager"), "optimize": optimize("eager")(model), "run": run(model)}
+            module = torch.nn.Linear(3, 2)
+            module.compile(backend="eager")
+            ways["module"] = module
+            isobit.enable()
+            for name, way in ways.items():
+                try:
+                    way(x)
+                except isobit.RefusedError as error:
+                    print(name, str(error).partition("\\n")[0])
+                except Exception as error:
+                    print(name, type(error), error)
+            isobit.disable()
+            for name, way in ways.items():
+                way(x)
+        """)
+        self.assertEqual(code, 0, printed)
+        for name in ("compile", "optimize", "run", "module"):
+            self.assertIn(f"{name} isobit: torch.compile is not certified under", printed)
+
+    def test_imported_after_the_switch_went_on(self):
+        code, printed = in_another_process("""
+            import isobit
+            isobit.enable()
+            import torch
+            try:
+                torch._dynamo.optimize("eager")(torch.nn.Linear(3, 2))(torch.ones(4, 3))
+            except isobit.RefusedError as error:
+                print(error)
+        """)
+        self.assertEqual(code, 0, printed)
+        self.assertIn("torch.compile is not certified", printed)
+
+
+class Export(unittest.TestCase):
+    def test_what_was_exported_computes_by_the_contract(self):
+        model, x = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU()), torch.ones(2, 3)
+        with isobit.enabled():
+            with self.assertRaisesRegex(isobit.RefusedError, "torch.export is not certified"):
+                torch.export.export(model, (x,))
+            with isobit.disabled(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exported = torch.export.export(model, (x,))
+            self.assertTrue(torch.equal(exported.module()(x), model(x)))
+
+    def test_a_refusal_within_leaves_nothing(self):
+        """A process that was refused while exporting ends as any other; later refusals do not name its module."""
+        code, printed = in_another_process("""
+            import logging, torch, isobit
+            from torch.export import export
+            logging.disable(logging.CRITICAL)
+            isobit.enable()
+            for x in (torch.ones(4, 3), torch.ones(4, 3)):
+                try:
+                    export(torch.nn.Linear(3, 2), (x,))
+                except isobit.RefusedError as error:
+                    print("refused")
+            try:
+                torch.ones(3).erfinv()
+            except isobit.RefusedError as error:
+                print(error)
+        """)
+        self.assertEqual(code, 0, printed)
+        self.assertIn("refused", printed)
+        self.assertIn("in     outside any module (forward)", printed)
+
+
+class ModuleNames(unittest.TestCase):
+    def test_ctrl_c_in_a_forward(self):
+        class Stops(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Identity()
+                self.inner.register_forward_hook(self.stop)
+                self.stops = True
+
+            def stop(self, *_):
+                if self.stops:
+                    raise KeyboardInterrupt
+
+            def forward(self, x):
+                return self.inner(x).erfinv()
+
+        model = Stops()
+        with isobit.enabled():
+            for _ in range(2):
+                with self.assertRaises(KeyboardInterrupt):
+                    model(torch.ones(2))
+            model.stops = False
+            with self.assertRaisesRegex(isobit.RefusedError, r"in     Stops \(forward\)"):
+                model(torch.ones(2))
+            with self.assertRaisesRegex(isobit.RefusedError, r"in     outside any module"):
+                torch.ones(2).erfinv()
+
+    def test_a_process_that_ends_within_a_module(self):
+        code, printed = in_another_process("""
+            import threading, torch, isobit
+            class ANameThatIsTooLongForAnyShortString(torch.nn.Module):
+                def forward(self, x):
+                    raise SystemExit(3)
+            isobit.enable()
+            thread = threading.Thread(target=lambda: ANameThatIsTooLongForAnyShortString()(torch.ones(1)))
+            thread.start()
+            thread.join()
+            ANameThatIsTooLongForAnyShortString()(torch.ones(1))
+        """)
+        self.assertEqual(code, 3, printed)
+
+
+class Others(unittest.TestCase):
+    def test_cuda_graphs(self):
+        with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "torch.cuda.CUDAGraph.replay is not certified"):
+            torch.cuda.CUDAGraph.replay(None)
+
+    def test_data_parallel(self):
+        model, x = torch.nn.Linear(3, 2), torch.ones(4, 3)
+        with isobit.enabled():
+            self.assertTrue(torch.equal(torch.nn.DataParallel(model)(x), model(x)))  # without GPUs it is the model
+            parallel = sys.modules["torch.nn.parallel.data_parallel"]
+            for function in (parallel.replicate, torch.nn.parallel.comm.reduce_add, torch.nn.parallel.comm.reduce_add_coalesced):
+                with self.assertRaisesRegex(isobit.RefusedError, "DataParallel on several devices is not certified"):
+                    function(model, [0, 1])
+
+
+class Types(unittest.TestCase):
+    def test_small_floats_and_complex_numbers_are_not_computed_with(self):
+        computes = {
+            "add": lambda x: x + x, "number": lambda x: x + 1.5, "sub": lambda x: x - x, "mul": lambda x: x * x, "neg": lambda x: -x,
+            "abs": torch.abs, "in place": lambda x: x.clone().add_(x), "mixed": lambda x: x + torch.ones(4),
+            "out": lambda x: torch.add(torch.ones(4), 1, out=torch.empty(4, dtype=x.dtype)), "sum": torch.sum, "foreach":
+                lambda x: torch._foreach_add([x], [x]), "matmul": lambda x: x @ x, "exp": torch.exp}
+        keeps = {"copy": torch.clone, "cat": lambda x: torch.cat([x, x]), "equal": lambda x: x == x, "to float32":
+                 lambda x: x.to(torch.complex64 if x.is_complex() else torch.float32), "where": lambda x: torch.where(x == x, x, x)}
+        for dtype in (torch.float16, torch.bfloat16, torch.complex64, torch.complex128):
+            x = torch.ones(4).to(dtype)
+            with isobit.enabled():
+                for name, call in computes.items():
+                    with self.subTest(name, dtype=dtype), self.assertRaises(isobit.RefusedError):
+                        call(x)
+                for call in keeps.values():
+                    call(x)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -77,6 +77,7 @@ std::optional<Members> stored_members(std::string_view content) {
     if (!count || !at) return {};
   }
   Members members;
+  std::uint64_t total = 0;  // members that overlap would make a small file take long to compare
   for (std::uint64_t i = 0, entry = *at; i < *count; ++i) {
     const auto method = file.number(entry + 10, 2), name_size = file.number(entry + 28, 2);
     const auto extra_size = file.number(entry + 30, 2), comment = file.number(entry + 32, 2);
@@ -87,7 +88,7 @@ std::optional<Members> stored_members(std::string_view content) {
     const auto name_there = file.number(place->header + 26, 2), extra_there = file.number(place->header + 28, 2);
     if (!name_there || !extra_there) return {};
     const auto data = file.text(place->header + 30 + *name_there + *extra_there, place->size);
-    if (!data || !members.emplace(*name, *data).second) return {};
+    if (!data || (total += data->size()) > content.size() || !members.emplace(*name, *data).second) return {};
     entry += 46 + *name_size + *extra_size + *comment;
   }
   return members;

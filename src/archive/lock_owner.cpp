@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "archive/json_text.h"
+
 namespace isobit::archive {
 namespace {
 
@@ -130,19 +132,19 @@ std::string format_owner(const LockOwner& owner) {
 
 std::optional<LockOwner> parse_owner(const std::string& text) {
   try {
-    const auto object = nlohmann::json::parse(text);
+    const auto object = parse_json(text);
     LockOwner owner;
     owner.host = object.at("host").get<std::string>();
     owner.machine = object.at("machine").get<std::string>();
     owner.boot = object.at("boot").get<std::string>();
     owner.processes = object.at("processes").get<std::string>();
     owner.started = object.at("started").get<std::string>();
-    owner.pid = object.at("pid").get<long>();
+    owner.pid = integer<pid_t>(object.at("pid"));
     owner.time = object.value("time", this_process().time);
-    owner.generation = object.value("generation", std::uint64_t{0});
+    if (object.contains("generation")) owner.generation = integer<std::uint64_t>(object["generation"]);
     owner.cluster = object.value("cluster", "");
     owner.job = object.value("job", "");
-    owner.restart = object.value("restart", std::int64_t{0});
+    if (object.contains("restart")) owner.restart = integer<std::int64_t>(object["restart"]);
     owner.token = object.value("token", "");
     return owner;
   } catch (const std::exception&) {  // of JSON, or of a type other than expected

@@ -23,7 +23,7 @@ Json to_json(double value) {
 }
 
 double to_double(const Json& value) {
-  if (!value.is_string()) return value.get<double>();
+  if (value.is_number()) return value.get<double>();
   const auto& text = value.get_ref<const std::string&>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (text == "inf") return std::numeric_limits<double>::infinity();
@@ -51,6 +51,7 @@ std::string one_line(const Json& object) { return object.dump() + "\n"; }
 template <class Line, class Fill>
 bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
   try {
+    if (text.size() > kLongestLine) return false;
     const Json object = parse_json(text);
     fill(object);
     std::string again = format_line(line);
@@ -105,8 +106,8 @@ std::string format_line(const CheckpointLine& line) {
 
 bool parse_line(std::string_view text, StepLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.step = object.at("step").get<std::int64_t>();
-    line.epoch = object.at("epoch").get<std::int64_t>();
+    line.step = integer<std::int64_t>(object.at("step"));
+    line.epoch = integer<std::int64_t>(object.at("epoch"));
     line.loss_bits = to_bits(object.at("loss").get<std::string>());
     line.batch = fingerprint_of(object, "batch");
     if (object.contains("weights")) line.weights = fingerprint_of(object, "weights");
@@ -116,8 +117,8 @@ bool parse_line(std::string_view text, StepLine& line) {
 
 bool parse_line(std::string_view text, MetricsLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.step = object.at("step").get<std::int64_t>();
-    line.epoch = object.at("epoch").get<std::int64_t>();
+    line.step = integer<std::int64_t>(object.at("step"));
+    line.epoch = integer<std::int64_t>(object.at("epoch"));
     line.set = object.at("set").get<std::string>();
     for (const auto& [name, value] : object.at("values").items()) line.values[name] = to_double(value);
   });
@@ -125,17 +126,17 @@ bool parse_line(std::string_view text, MetricsLine& line) {
 
 bool parse_line(std::string_view text, EvaluationLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.step = object.at("step").get<std::int64_t>();
-    line.epoch = object.at("epoch").get<std::int64_t>();
-    line.tensors = object.at("tensors").get<std::int64_t>();
+    line.step = integer<std::int64_t>(object.at("step"));
+    line.epoch = integer<std::int64_t>(object.at("epoch"));
+    line.tensors = integer<std::int64_t>(object.at("tensors"));
     line.batches = fingerprint_of(object, "batches");
   });
 }
 
 bool parse_line(std::string_view text, OutsideLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.after = object.at("after").get<std::int64_t>();
-    line.until = object.at("until").get<std::int64_t>();
+    line.after = integer<std::int64_t>(object.at("after"));
+    line.until = integer<std::int64_t>(object.at("until"));
     line.place = object.at("place").get<std::string>();
     line.call = object.at("call").get<std::string>();
     if (line.call != "disabled" && line.call != "disable" && line.call != "enable") throw std::invalid_argument("call");
@@ -144,23 +145,23 @@ bool parse_line(std::string_view text, OutsideLine& line) {
 
 bool parse_line(std::string_view text, TimingLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.step = object.at("step").get<std::int64_t>();
+    line.step = integer<std::int64_t>(object.at("step"));
     line.phase = object.at("phase").get<std::string>();
     line.seconds = to_double(object.at("seconds"));
-    line.samples = object.at("samples").get<std::int64_t>();
+    line.samples = integer<std::int64_t>(object.at("samples"));
   });
 }
 
 bool parse_line(std::string_view text, CheckpointLine& line) {
   return parse_exactly(text, line, [&](const Json& object) {
-    line.entry = {object.at("step").get<std::int64_t>(), object.at("file").get<std::string>(),
-                  object.at("size").get<std::uint64_t>(), object.at("sha256").get<std::string>(), ""};
+    line.entry = {integer<std::int64_t>(object.at("step")), object.at("file").get<std::string>(),
+                  integer<std::uint64_t>(object.at("size")), object.at("sha256").get<std::string>(), ""};
     if (object.contains("weights_sha256")) {
       line.entry.weights_sha256 = object.at("weights_sha256").get<std::string>();
       if (!is_hex(line.entry.weights_sha256, 64)) throw std::invalid_argument("no digest");
     }
     for (const auto& [name, digest] : object.at("logs").items()) {
-      line.logs[name] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
+      line.logs[name] = {integer<std::uint64_t>(digest.at("size")), digest.at("sha256").get<std::string>()};
     }
   });
 }

@@ -1,9 +1,10 @@
 // The lines of a record's logs: one JSON object each, in one spelling only (docs/formats/run.md).
 //
 // format_* gives the line with its newline. parse_* takes a line without it and accepts exactly what format_*
-// writes: false for anything else. Thread-safe; no state.
+// writes: false for anything else, and for a line of more than kLongestLine bytes. Thread-safe; no state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -25,6 +26,8 @@ inline constexpr const char* kEvaluationsLog = "evaluations.jsonl";  // of Pytho
 inline constexpr const char* kOutsideLog = "outside.jsonl";          // of Python programs; version 0.1 had none
 inline constexpr const char* kTimingsLog = "timings.jsonl";
 inline constexpr const char* kCheckpointsLog = "checkpoints.jsonl";
+
+inline constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
 // A line of checkpoints.jsonl: the checkpoint, and the logs as they were when it was written.
 struct CheckpointLine {

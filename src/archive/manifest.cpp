@@ -40,7 +40,7 @@ Manifest parse_manifest(std::string_view text, const std::string& place) {
     const auto object = parse_json(text);
     manifest.run = object.at("run").get<std::string>();
     for (const auto& file : object.at("files")) {
-      manifest.files[file.at("path").get<std::string>()] = {file.at("size").get<std::uint64_t>(),
+      manifest.files[file.at("path").get<std::string>()] = {integer<std::uint64_t>(file.at("size")),
                                                             file.at("sha256").get<std::string>()};
     }
   } catch (const std::exception&) {  // of JSON, or of a type other than expected

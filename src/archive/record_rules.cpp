@@ -49,11 +49,7 @@ class Rules {
       damaged(kStateFile, "state, manifest and log disagree");
     }
     if (!state.reason.empty()) damaged(kStateFile, "a finished run has no reason for its end");
-    const std::string suffix = state.id.size() > 8 ? state.id.substr(state.id.size() - 8) : "";
-    if (!is_run_name(state.name) || !is_hex(suffix, 8) || state.id.size() != 16 + state.name.size() + 9 ||
-        state.id.substr(16, state.name.size()) != state.name) {
-      damaged(kStateFile, "id and name are not those of a run");
-    }
+    if (!is_run_id(state.id, state.name)) damaged(kStateFile, "id and name are not those of a run");
     const std::string prefix = state.contract + ":";
     if (!state.weights.starts_with(prefix) || !is_hex(std::string_view(state.weights).substr(prefix.size()), 32)) {
       damaged(kStateFile, "the weights' fingerprint is none");

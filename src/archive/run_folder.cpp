@@ -217,6 +217,10 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
 }
 
 void RunFolder::append(const std::string& log, const std::string& line, Wait wait) {
+  if (line.size() > kLongestLine)
+    throw UserError((impl_->folder / log).string(),
+                    fmt::format("a line of {} bytes, at most {} can be read", line.size(), kLongestLine),
+                    "record fewer values at once");
   impl_->log(log).append(line);
   if (wait == Wait::no) flush();
 }

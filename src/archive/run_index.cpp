@@ -22,7 +22,8 @@ Json number(double value) {
   return value;
 }
 double number(const Json& value) {
-  return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();
+  if (value.is_number()) return value.get<double>();
+  return std::strtod(value.get_ref<const std::string&>().c_str(), nullptr);
 }
 
 std::string to_json(const RunSummary& summary) {
@@ -45,15 +46,22 @@ std::string to_json(const RunSummary& summary) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+RunState state_of(const Json& value) {
+  const int state = integer<int>(value);
+  if (state < static_cast<int>(RunState::running) || state > static_cast<int>(RunState::damaged))
+    throw std::invalid_argument("no state");
+  return static_cast<RunState>(state);
+}
+
 RunSummary from_json(const std::string& text) {
   const Json object = parse_json(text);
-  RunSummary summary{
-      object.at("id"),       object.at("name"),           static_cast<RunState>(object.at("state").get<int>()),
-      object.at("contract"), object.at("created"),        object.at("steps"),
-      object.at("weights"),  object.at("weights_sha256"), {},
-      object.at("note")};
+  RunSummary summary{object.at("id"),       object.at("name"),           state_of(object.at("state")),
+                     object.at("contract"), object.at("created"),        integer<std::int64_t>(object.at("steps")),
+                     object.at("weights"),  object.at("weights_sha256"), {},
+                     object.at("note")};
   for (const Json& line : object.at("metrics")) {
-    MetricsLine metrics{line.at("step"), line.at("epoch"), line.at("set"), {}};
+    MetricsLine metrics{
+        integer<std::int64_t>(line.at("step")), integer<std::int64_t>(line.at("epoch")), line.at("set"), {}};
     for (const auto& [name, value] : line.at("values").items()) metrics.values[name] = number(value);
     summary.metrics.push_back(std::move(metrics));
   }

@@ -24,7 +24,7 @@ constexpr const char* kRestore = "restore the run's folder from a copy";
 bool is_script_folder(const fs::path& folder) {
   std::error_code ignored;
   const fs::path experiment = folder / kExperimentFile;
-  return fs::is_regular_file(experiment, ignored) && is_script(read_file(experiment));
+  return fs::is_regular_file(experiment, ignored) && is_script(read_file(experiment, largest_file(kExperimentFile)));
 }
 
 [[noreturn]] void throw_unsealed(const fs::path& folder) {
@@ -74,7 +74,7 @@ std::map<std::string, std::string> read_checked(const fs::path& folder, const Ma
         throw UserError(file.string(), "damaged: its content is not what was recorded (SHA-256 differs)", kRestore);
       }
     } else {
-      require_digest(contents[path] = read_file(file), digest, file);
+      require_digest(contents[path] = read_file(file, largest_file(path)), digest, file);
     }
   }
   return contents;
@@ -110,7 +110,7 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
   if (!fs::is_regular_file(fs::symlink_status(manifest_path))) {
     throw UserError(manifest_path.string(), "damaged: not a regular file", kRestore);
   }
-  const std::string manifest_text = read_file(manifest_path);
+  const std::string manifest_text = read_file(manifest_path, largest_file(kManifest));
   const Manifest manifest = parse_manifest(manifest_text, manifest_path.string());
   require_same_files(folder, manifest);
   std::map<std::string, std::string> contents = read_checked(folder, manifest, read);

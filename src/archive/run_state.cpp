@@ -38,12 +38,12 @@ StateFile parse_state(const std::string& text, const std::string& place) {
     format = object.at("format").get<std::string>();
     state = {object.at("id"),       object.at("name"),
              object.at("contract"), object.at("created"),
-             object.at("state"),    object.at("steps"),
+             object.at("state"),    integer<std::int64_t>(object.at("steps")),
              object.at("weights"),  "",
              object.at("reason"),   {}};
     if (object.contains("weights_sha256")) state.weights_sha256 = object.at("weights_sha256").get<std::string>();
     for (const auto& [path, digest] : object.at("inputs").items()) {
-      state.inputs[path] = {digest.at("size").get<std::uint64_t>(), digest.at("sha256").get<std::string>()};
+      state.inputs[path] = {integer<std::uint64_t>(digest.at("size")), digest.at("sha256").get<std::string>()};
     }
   } catch (const std::exception&) {  // of JSON, or of a type other than expected
     throw UserError(place, "damaged: not a run's state", "restore the run's folder from a copy");
@@ -63,6 +63,23 @@ bool is_run_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return (c < 128 && std::isalnum(c) != 0) || c == '-' || c == '_' || c == '.';
          });
+}
+
+bool is_run_id(std::string_view id, std::string_view name) {
+  if (!is_run_name(name) || id.size() != 16 + name.size() + 9) return false;
+  const std::string_view date = id.substr(0, 8), time = id.substr(9, 6);
+  const auto is_number = [](std::string_view text) {
+    return text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return is_number(date) && id[8] == '-' && is_number(time) && id[15] == '-' && id.substr(16, name.size()) == name &&
+         id[16 + name.size()] == '-' && is_hex(id.substr(id.size() - 8), 8);
+}
+
+std::uint64_t largest_file(std::string_view path) {
+  if (path == kExperimentFile) return std::uint64_t{1} << 20;
+  if (path == "sources.json" || path == "dirty.patch") return std::uint64_t{256} << 20;
+  if (path.ends_with(".jsonl") || path == "network.pt") return std::uint64_t{1} << 34;
+  return std::uint64_t{16} << 20;
 }
 
 std::string utc_now() {

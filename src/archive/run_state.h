@@ -32,8 +32,14 @@ struct StateFile {
 // 1 to 64 of A-Z a-z 0-9 - _ . and no dot first.
 [[nodiscard]] bool is_run_name(std::string_view name);
 
+// "20261121-045835-<name>-3f9a2c01": time, name, 8 digits.
+[[nodiscard]] bool is_run_id(std::string_view id, std::string_view name);
+
 // "2026-11-21T04:58:35.123456Z"
 [[nodiscard]] std::string utc_now();
+
+// How large a file of a record can be: what is parsed as a whole is small in any run.
+[[nodiscard]] std::uint64_t largest_file(std::string_view path);
 
 // A file in checkpoints/ (checkpoints.jsonl is not one).
 [[nodiscard]] inline bool is_checkpoint(const std::string& path) {

@@ -51,7 +51,7 @@ RunSummary read_summary(const fs::path& run) {
   RunSummary summary;
   summary.id = summary.name = run.filename().string();
   try {
-    const std::string text = read_file(run / kStateFile);
+    const std::string text = read_file(run / kStateFile, largest_file(kStateFile));
     const StateFile state = parse_state(text, kStateFile);
     summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", "",
                {},         ""};

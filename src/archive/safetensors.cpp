@@ -12,12 +12,13 @@
 #include <utility>
 
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // with quick look-ups: a model may have many names
 
 // The format's own limit.
 constexpr std::uint64_t kHeaderLimit = 100'000'000;
@@ -41,23 +42,6 @@ std::optional<std::uint64_t> byte_count(std::string_view dtype, const std::vecto
   }
   return count;
 }
-
-// Doubled keys are legal JSON and a way to hide something: refused while parsing.
-class DoubledKeys {
- public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
-    if (event == Json::parse_event_t::key && !keys_.empty()) {
-      doubled = doubled || !keys_.back().insert(parsed.get<std::string>()).second;
-    }
-    return true;
-  }
-  bool doubled = false;
-
- private:
-  std::vector<std::set<std::string>> keys_;
-};
 
 class Parser {
  public:
@@ -90,10 +74,15 @@ class Parser {
     const char* text = reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes;
     data_ = bytes_.subspan(kLengthBytes + static_cast<std::size_t>(length));
     if (length == 0 || text[0] != '{') damaged("the header does not begin with '{'");
-    DoubledKeys keys;
-    Json header = Json::parse(text, text + length, std::ref(keys), false);
-    if (header.is_discarded() || !header.is_object()) damaged("the header is not a JSON object");
-    if (keys.doubled) damaged("the header has a name twice");
+    Json header;
+    try {
+      header = parse_json<Json>({text, static_cast<std::size_t>(length)});
+    } catch (const std::invalid_argument& error) {
+      damaged(fmt::format("the header {}", error.what()));
+    } catch (const std::exception&) {
+      damaged("the header is not a JSON object");
+    }
+    if (!header.is_object()) damaged("the header is not a JSON object");
     return header;
   }
 
@@ -164,7 +153,7 @@ std::size_t dtype_size(std::string_view dtype) {
 
 std::string safetensors_header(std::span<const TensorView> tensors, const Metadata& metadata) {
   static_assert(std::endian::native == std::endian::little, "elements are written as they lie in memory");
-  Json header = Json::object();
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const TensorView& tensor : tensors) {

@@ -90,6 +90,12 @@ std::vector<std::string> parts_of(const std::string& name) {
 // A run's record has a dozen.
 constexpr std::size_t kMostFiles = 10'000;
 
+// libarchive's words; it does not always have some.
+std::string reason_of(::archive* tar) {
+  const char* text = archive_error_string(tar);
+  return text == nullptr ? "its headers contradict each other" : text;
+}
+
 // An error message's safe form of a name that somebody else chose.
 std::string shown(const char* name) {
   std::string text;
@@ -109,7 +115,7 @@ void unpack_entry(::archive* tar, archive_entry* entry, const fs::path& archive,
   std::vector<std::byte> buffer(1 << 20);
   for (;;) {
     const la_ssize_t n = archive_read_data(tar, buffer.data(), buffer.size());
-    if (n < 0) refuse(archive, fmt::format("damaged: {}", archive_error_string(tar)));
+    if (n < 0) refuse(archive, "damaged: " + reason_of(tar));
     if (n == 0) break;
     file.write(std::span(buffer).first(static_cast<std::size_t>(n)));
   }
@@ -153,9 +159,7 @@ std::string unpack_tar(const fs::path& archive, const fs::path& folder) {
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(tar.get(), &entry);
     if (code == ARCHIVE_EOF) break;
-    if (code != ARCHIVE_OK)
-      refuse(archive,
-             top.empty() ? "not an exported run" : fmt::format("damaged: {}", archive_error_string(tar.get())));
+    if (code != ARCHIVE_OK) refuse(archive, top.empty() ? "not an exported run" : "damaged: " + reason_of(tar.get()));
     const char* name = archive_entry_pathname(entry);
     const std::vector<std::string> parts = parts_of(name == nullptr ? "" : name);
     if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr ||

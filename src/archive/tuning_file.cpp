@@ -6,13 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 
 #include "archive/environment.h"
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
@@ -27,7 +26,9 @@ const char* non_empty(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
+constexpr std::uint64_t kLargest = 1 << 16;
+
+kernels::Tuning parse(const nlohmann::ordered_json& json, const std::string& place) {
   kernels::Tuning tuning;
   const auto keys = kernels::tuning_keys();
   for (const auto& [name, value] : json.at("sizes").items()) {
@@ -35,11 +36,12 @@ kernels::Tuning parse(const nlohmann::json& json, const std::string& place) {
     for (const kernels::TuningKey& key : keys) {
       if (name != key.name) continue;
       known = true;
-      if (!value.is_number_integer() || value < key.least || value > key.most) {
+      const auto size = value.is_number_integer() ? integer<std::int64_t>(value) : key.least - 1;
+      if (size < key.least || size > key.most) {
         throw UserError(place, fmt::format("'{}' must be an integer from {} to {}", name, key.least, key.most),
                         kRemedy);
       }
-      tuning.*key.member = value;
+      tuning.*key.member = size;
     }
     if (!known) throw UserError(place, fmt::format("unknown key '{}' in \"sizes\"", name), kRemedy);
   }
@@ -61,18 +63,22 @@ bool load_tuning() {
   const bool named = non_empty("ISOBIT_TUNING") != nullptr;
   std::error_code unreadable;
   if (path.empty() || (!named && !std::filesystem::exists(path, unreadable))) return false;
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  std::string text;
+  try {
+    text = read_file(path, kLargest);
+  } catch (const UserError&) {
     throw UserError(path.string(), "the tuning table cannot be read",
                     named ? "correct or unset ISOBIT_TUNING" : kRemedy);
+  }
   try {
-    const auto json = nlohmann::json::parse(text.str());
+    const auto json = parse_json(text);
     if (json.at("format") != kFormat) throw UserError(path.string(), "is a tuning table of another format", kRemedy);
     const kernels::Tuning tuning = parse(json, path.string());
     if (json.at("cpu") != cpu_name()) return false;
     kernels::set_tuning(tuning);
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
     throw UserError(path.string(), fmt::format("not a tuning table: {}", error.what()), kRemedy);
   }
   return true;

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRestore = "restore the run's folder from a copy";
 constexpr std::string_view kCut = ".cut-";
+constexpr std::uint64_t kLastGeneration = std::uint64_t{1} << 62;  // as a lock may name (lock_owner.cpp)
 // In such a folder, written last: how many bytes of checkpoints.jsonl were kept.
 constexpr const char* kKeptBytes = "kept-bytes";
 
@@ -41,6 +42,12 @@ std::string wrong_with(const fs::path& folder, const CheckpointEntry& entry) {
   return wrong_with(before_of(folder / entry.file), entry.size, entry.sha256).empty() ? "" : wrong;
 }
 
+// Files of other names are not the run's: too old ones are deleted later.
+bool is_of_run(const CheckpointEntry& entry) {
+  const std::string name = fmt::format("{}/step-{}", kCheckpointFolder, entry.step);
+  return entry.step >= 0 && (entry.file == name + ".safetensors" || entry.file == name + ".pt");
+}
+
 // The lines to the newest checkpoint whose file is what was written. A run that had checkpoints and has none that is
 // sound is not begun again in silence.
 std::vector<CheckpointLine> lines_to_newest_sound(const fs::path& folder, const std::string& log,
@@ -49,6 +56,11 @@ std::vector<CheckpointLine> lines_to_newest_sound(const fs::path& folder, const 
   if (lines.empty() && log.find('\n') != std::string::npos) {
     throw UserError((folder / kCheckpointsLog).string() + ":1",
                     "damaged: the line of the first checkpoint cannot be read", remedy);
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!is_of_run(lines[i].entry))
+      throw UserError(fmt::format("{}:{}", (folder / kCheckpointsLog).string(), i + 1),
+                      "damaged: a checkpoint of this step has another name", remedy);
   }
   std::string unsound;
   int named = 0;
@@ -87,7 +99,7 @@ fs::path cut_folder(const fs::path& folder, std::uint64_t generation) {
 std::uint64_t number_after(const std::string& name, std::string_view prefix) {
   std::uint64_t number = 0;
   if (name.starts_with(prefix)) std::from_chars(name.data() + prefix.size(), name.data() + name.size(), number);
-  return number;
+  return number <= kLastGeneration ? number : 0;
 }
 
 // Whether the writer that made this cut then wrote a checkpoint of its own that is sound.
@@ -160,7 +172,10 @@ std::uint64_t generation_of(const fs::path& folder) {
 }
 
 StateFile read_unfinished_state(const fs::path& folder) {
-  StateFile state = parse_state(read_file(folder / kStateFile), (folder / kStateFile).string());
+  StateFile state =
+      parse_state(read_file(folder / kStateFile, largest_file(kStateFile)), (folder / kStateFile).string());
+  if (!is_run_id(state.id, state.name))
+    throw UserError((folder / kStateFile).string(), "damaged: id and name are not those of a run", kRestore);
   if (is_there(folder / kManifest)) {
     throw UserError(folder.string(), "is finished", "check it with isobit verify, or start another with isobit run");
   }
@@ -190,9 +205,11 @@ UnfinishedRun read_unfinished(const fs::path& folder, const std::vector<const ch
   UnfinishedRun run;
   run.state = read_unfinished_state(folder);
   for (const auto& [path, digest] : run.state.inputs) {
-    run.inputs[path] = read_file(folder / path);
+    if (path.empty() || path[0] == '.' || path.find('/') != std::string::npos)
+      throw UserError((folder / kStateFile).string(), "damaged: no run has such an input", kRestore);
+    run.inputs[path] = read_file(folder / path, largest_file(path));
     if (sha256(run.inputs[path]) != digest.sha256 && is_there(before_of(folder / path))) {
-      run.inputs[path] = read_file(before_of(folder / path));
+      run.inputs[path] = read_file(before_of(folder / path), largest_file(path));
       run.older_inputs.push_back(path);
     }
     require_digest(run.inputs[path], digest, folder / path);

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #define TOML_EXCEPTIONS 1
+#define TOML_MAX_NESTED_VALUES 32  // lists and tables within each other: the experiment's are two deep
 #include <toml++/toml.h>
 
 #include "archive/suggest.h"
@@ -103,6 +103,35 @@ bool read_value(const toml::node& node, std::vector<Value>& out) {
   return true;
 }
 
+constexpr std::size_t kLargest = 1 << 20;
+constexpr std::ptrdiff_t kMostDots = 64;
+
+// key = "value": dots there are no names'.
+bool is_text(std::string_view line) {
+  const auto begin = line.find(" = \"");
+  if (begin == std::string_view::npos || line.find_first_of(".'\"") < begin || !line.ends_with('"')) return false;
+  for (std::size_t i = begin + 4; i < line.size(); ++i) {
+    if (line[i] == '\'' || (line[i] == '"' && i + 1 < line.size())) return false;
+    if (line[i] == '\\') ++i;
+  }
+  return true;
+}
+
+// toml++ knows no limit for names with dots (a.b.c), and takes tables apart by recursion.
+toml::table parse_toml(std::string_view text, const std::string& origin) {
+  if (text.size() > kLargest)
+    throw UserError(origin, fmt::format("has more than {} bytes", kLargest), "shorten the file");
+  for (std::size_t begin = 0, number = 1; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (std::count(line.begin(), line.end(), '.') > kMostDots && !is_text(line))
+      throw UserError(fmt::format("{}:{}", origin, number), fmt::format("has more than {} dots in a line", kMostDots),
+                      "correct the line");
+    begin = end + 1;
+  }
+  return toml::parse(text, origin);
+}
+
 // Places of the keys that were given, for errors that come later.
 using Places = std::map<std::string, std::string, std::less<>>;
 
@@ -151,7 +180,7 @@ void apply_override(Experiment& experiment, const std::string& text, Places& pla
   }
   toml::table table;
   try {
-    table = toml::parse("value = " + value);
+    table = parse_toml("value = " + value, place);
   } catch (const toml::parse_error&) {
     table.insert("value", value);
   }
@@ -211,7 +240,7 @@ Experiment parse_experiment(const std::string& text, const std::string& origin,
                             const std::vector<std::string>& overrides) {
   toml::table table;
   try {
-    table = toml::parse(text, origin);
+    table = parse_toml(text, origin);
   } catch (const toml::parse_error& error) {
     throw UserError(at(origin, error.source()), fmt::format("not TOML: {}", error.description()), "correct the line");
   }
@@ -224,17 +253,19 @@ Experiment parse_experiment(const std::string& text, const std::string& origin,
 }
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
+  std::error_code none;  // such a path names nothing
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    const bool run = path == "last" || std::filesystem::is_directory(path);
+  std::string text(kLargest + 1, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof()) {
+    const bool run = path == "last" || std::filesystem::is_directory(path, none);
     throw UserError(path, "the experiment file cannot be read",
                     run ? "to resume a run: isobit run --resume " + path
                         : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
-  Experiment experiment = parse_experiment(text.str(), path, overrides);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  Experiment experiment = parse_experiment(text, path, overrides);
   const std::string& network = experiment.model.torchscript;
-  if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network))
+  if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network, none))
     experiment.model.sha256 = archive::digest_file(network).sha256;
   return experiment;
 }

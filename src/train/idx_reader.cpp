@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,13 +18,18 @@ using archive::UserError;
 
 constexpr const char* kRemedy = "restore the file, or set data.path (Debian: apt install dataset-fashion-mnist)";
 
+constexpr std::uint64_t kDeflateRatio = 1032;  // no more is possible
+
 // A plain or gzip file read from front to back; zlib passes plain files through.
 class Source {
  public:
   explicit Source(const std::string& path) : path_(path) {
-    if (!std::filesystem::is_regular_file(path)) {
-      throw UserError(path, std::filesystem::exists(path) ? "not a data file" : "data file missing", kRemedy);
+    std::error_code error;  // where there is one, the file cannot be opened
+    if (!std::filesystem::is_regular_file(path, error)) {
+      throw UserError(path, std::filesystem::exists(path, error) ? "not a data file" : "data file missing", kRemedy);
     }
+    const std::uintmax_t size = std::filesystem::file_size(path, error);
+    if (!error) most_ = std::min<std::uintmax_t>(size, std::uintmax_t{1} << 50) * kDeflateRatio + kDeflateRatio;
     file_ = gzopen(path.c_str(), "rb");
     if (file_ == nullptr) throw UserError(path, fmt::format("cannot be opened: {}", std::strerror(errno)), kRemedy);
     gzbuffer(file_, 1 << 18);
@@ -31,6 +37,9 @@ class Source {
   ~Source() { gzclose(file_); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
+
+  // How many bytes can come out at most.
+  [[nodiscard]] std::uint64_t most() const { return most_; }
 
   // Bytes read: fewer than asked at the end of the data.
   std::size_t read(std::uint8_t* out, std::size_t n) {
@@ -57,6 +66,7 @@ class Source {
   }
 
   std::string path_;
+  std::uint64_t most_ = 0;
   gzFile file_ = nullptr;
 };
 
@@ -89,6 +99,11 @@ IdxArray read_idx(const std::string& path, int rank, const char* content) {
       throw UserError(path, "damaged: its header claims more than 2^40 elements", kRemedy);
     total *= dim;
   }
+  if (total > source.most())
+    throw UserError(
+        path,
+        fmt::format("truncated: its header claims {} bytes of {}, more than such a file can hold", total, content),
+        kRemedy);
   // Grown as data comes, so that a false header cannot ask for memory that the file does not fill.
   for (std::size_t done = 0; done < total;) {
     const std::size_t part = std::min<std::size_t>(total - done, 1 << 24);

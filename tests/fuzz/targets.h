@@ -1,0 +1,52 @@
+// The targets, one a reader; targets.cpp lists them with their names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isobit::fuzz {
+
+// text_targets.cpp: what reads a text in memory.
+void run_json(std::string_view input);
+std::vector<std::string> json_seeds();
+void run_log_lines(std::string_view input);
+std::vector<std::string> log_lines_seeds();
+void run_state(std::string_view input);
+std::vector<std::string> state_seeds();
+void run_manifest(std::string_view input);
+std::vector<std::string> manifest_seeds();
+void run_lock(std::string_view input);
+std::vector<std::string> lock_seeds();
+void run_patch(std::string_view input);
+std::vector<std::string> patch_seeds();
+void run_printable(std::string_view input);
+std::vector<std::string> printable_seeds();
+void run_secrets(std::string_view input);
+std::vector<std::string> secrets_seeds();
+
+// experiment_target.cpp
+void run_experiment(std::string_view input);
+std::vector<std::string> experiment_seeds();
+
+// file_targets.cpp: what reads a file.
+void run_tuning(std::string_view input);
+std::vector<std::string> tuning_seeds();
+void run_idx(std::string_view input);
+std::vector<std::string> idx_seeds();
+void run_safetensors(std::string_view input);
+std::vector<std::string> safetensors_seeds();
+void run_tar(std::string_view input);
+std::vector<std::string> tar_seeds();
+void run_zip(std::string_view input);
+std::vector<std::string> zip_seeds();
+void run_run_index(std::string_view input);
+std::vector<std::string> run_index_seeds();
+
+// record_targets.cpp: folders of a run.
+void run_record(std::string_view input);
+std::vector<std::string> record_seeds();
+void run_unfinished(std::string_view input);
+std::vector<std::string> unfinished_seeds();
+
+}  // namespace isobit::fuzz

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -37,6 +38,12 @@ std::string shown(const std::string& input) {
   return text;
 }
 
+// $ISOBIT_FUZZ_TIMES: so many times as many changed inputs.
+int times() {
+  const char* given = std::getenv("ISOBIT_FUZZ_TIMES");
+  return given == nullptr ? 1 : std::max(1, std::atoi(given));
+}
+
 class Readers : public ::testing::TestWithParam<Target> {
  protected:
   static bool run(const std::string& input) {
@@ -57,7 +64,7 @@ TEST_P(Readers, RefuseOrReadWhatAnybodyWrote) {
   run("");
   for (const std::string& input : inputs) run(input);
   std::erase_if(inputs, [](const std::string& input) { return input.size() > kLongestChanged; });
-  for (int i = 0; i < GetParam().mutations; ++i) {
+  for (int i = 0; i < GetParam().mutations * times(); ++i) {
     const std::string input =
         mutated(inputs[static_cast<std::size_t>(i) % inputs.size()], inputs, static_cast<std::uint64_t>(i));
     if (!run(input)) return;

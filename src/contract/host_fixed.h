@@ -69,7 +69,9 @@ inline void multiply_words(const std::uint64_t* a, const std::uint64_t* b, int n
 
 // words[n] * 2^exponent rounded once to binary64, subnormals and overflow included.
 [[nodiscard]] inline double round_words(const std::uint64_t* words, int n, std::int64_t exponent) {
-  const auto bit = [&](std::int64_t i) { return i >= 0 && i < 64 * n && (words[i / 64] >> (i % 64) & 1) != 0; };
+  const auto bit = [&](std::int64_t i) {
+    return i >= 0 && i < std::int64_t{64} * n && (words[i / 64] >> (i % 64) & 1) != 0;
+  };
   int word = n - 1;
   while (word >= 0 && words[word] == 0) --word;
   if (word < 0) return 0.0;

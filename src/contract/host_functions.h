@@ -27,10 +27,10 @@ namespace host {
 // s + s^3 / 3 + s^5 / 5 ... for s <= 1 / 3 with an error below 2 units: error below 8 units. The loop's quotients and
 // products drop a unit each, which z <= 1 / 9 keeps below 3; z^terms is below a unit.
 template <int kWords>
-[[nodiscard]] inline Fixed<kWords> inverse_tanh_series(const Fixed<kWords>& s, int terms) {
+[[nodiscard]] inline Fixed<kWords> inverse_tanh_series(const Fixed<kWords>& s, std::uint64_t terms) {
   const Fixed<kWords> z = multiply(s, s), one = whole<kWords>(1);
-  Fixed<kWords> sum = divide(one, static_cast<std::uint64_t>(2 * terms + 1));
-  for (int i = terms - 1; i >= 0; --i) sum = add(multiply(z, sum), divide(one, static_cast<std::uint64_t>(2 * i + 1)));
+  Fixed<kWords> sum = divide(one, 2 * terms + 1);
+  for (std::uint64_t i = terms; i >= 1; --i) sum = add(multiply(z, sum), divide(one, 2 * i - 1));
   return multiply(s, sum);
 }
 

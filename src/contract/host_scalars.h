@@ -70,7 +70,7 @@ template <int kWords>
   const int zeros = std::countl_zero(exact.integer);
   Interval<kWords> square, product;
   square.mantissa[kWords - 1] = exact.integer << zeros;
-  square.exponent = exact.exponent - zeros - 64 * (kWords - 1);
+  square.exponent = exact.exponent - zeros - std::int64_t{64} * (kWords - 1);
   product.mantissa[kWords - 1] = 1ull << 63;
   product.exponent = 1 - 64 * kWords;
   for (;; n >>= 1) {

@@ -179,7 +179,7 @@ TEST(HostConstants, EqualMpfr) {
     mpfr_t mine;
     mpfr_init2(mine, 3000);
     mpz_import(integer, static_cast<std::size_t>(count), -1, 8, 0, 0, words);
-    mpfr_set_z_2exp(mine, integer, -64 * (count - 1), MPFR_RNDN);
+    mpfr_set_z_2exp(mine, integer, mpfr_exp_t{-64} * (count - 1), MPFR_RNDN);
     mpfr_sub(mine, mine, exact, MPFR_RNDN);
     EXPECT_TRUE(mpfr_zero_p(mine) || mpfr_get_exp(mine) <= bits - 64 * (count - 1)) << name;
     mpfr_clear(mine);

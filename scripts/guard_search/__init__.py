@@ -1,0 +1,1 @@
+"""scripts/guard-ways: every way by which a float can come about in a PyTorch process."""

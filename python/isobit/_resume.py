@@ -27,9 +27,9 @@ class Program(NamedTuple):
 
 
 def _content(file: pathlib.Path, largest: int) -> bytes:
-    """Of a regular file; ValueError for another one, and for one that no record has."""
+    """ValueError for what can be read and is no file of a record: a pipe, a device, one that is too large."""
     about = file.stat()
-    if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
+    if (not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode)) or about.st_size > largest:
         raise ValueError(f"{file} is no file of a record")
     return file.read_bytes()
 

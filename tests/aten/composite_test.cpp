@@ -35,8 +35,9 @@ bool writes(const c10::OperatorName& op, const std::string& name) {
   const OperatorClass kind = classify(op.name, op.overload_name).kind;
   if (kind != OperatorClass::exact) return kind == OperatorClass::certified;
   const ExactOperator* exact = find_exact(name);
-  return exact->reason.rfind("view:", 0) != 0 && exact->reason.rfind("allocates", 0) != 0 &&
-         exact->reason.rfind("describes", 0) != 0;
+  const std::string_view reason = exact->reason;
+  return !reason.starts_with("view:") && !reason.starts_with("allocates") && !reason.starts_with("another memory") &&
+         !reason.starts_with("describes");
 }
 
 void note_memory(const c10::IValue& value, std::set<const void*>& memory) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -43,6 +44,8 @@ struct Target {
   std::vector<std::string> (*seeds)();  // made by the program's own writers
   int mutations;                        // of a quick test
 };
+// For GoogleTest: the same in every process.
+inline void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }
 
 [[nodiscard]] std::span<const Target> targets();
 // Throws std::invalid_argument listing all names.

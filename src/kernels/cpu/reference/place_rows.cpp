@@ -11,6 +11,7 @@ namespace {
 
 void place_rows(const RowPlacing& p, const void* source, void* destination) {
   const std::int64_t bytes = p.inner * p.size;
+  if (bytes == 0) return;  // there may be no memory then
   parallel_for(0, p.outer * p.count, 16384 / (bytes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t o = i / p.count, k = i % p.count;

@@ -28,15 +28,24 @@ namespace fs = std::filesystem;
 using archive::RunRecord;
 using archive::UserError;
 
-// Runs the words and sends their record on descriptor 3, as isobit._again does for Python programs.
-constexpr const char* kShell = R"("$@"; code=$?
+// Runs the words, tells how many steps they have recorded, and sends their record on descriptor 3, as isobit._again
+// does for Python programs.
+constexpr const char* kShell = R"sh("$@" &
+run=$!
 cd /verify/runs || exit 2
+while kill -0 $run 2> /dev/null; do
+  for log in ./*/steps.jsonl; do
+    [ -e "$log" ] && printf 'step %d\n' "$(wc -l < "$log")" >&3
+  done
+  sleep 0.2
+done
+wait $run; code=$?
 count=$(ls | wc -l)
 printf 'ended %d\nrecords %d\n' "$code" "$count" >&3
 [ "$count" = 1 ] || exit 0
 echo record >&3
 find . -path ./.locks -prune -o -type f -printf '%P\0' | tar --null --no-recursion -T - --format=ustar -cf - >&3
-)";
+)sh";
 
 int add_library(dl_phdr_info* info, std::size_t, void* context) {
   auto& found = *static_cast<std::set<fs::path>*>(context);

@@ -227,31 +227,11 @@ class Export(Folder):
         for words in ((PROGRAM,), (sys.executable, "-m", "isobit")):
             for answer in ("n", "y"):
                 (self.folder / "run.tar").unlink(missing_ok=True)
-                answers.append(self.ask([*words, "export", "last", "-o", "run.tar"], answer))
+                answers.append(self.on_terminal([*words, "export", "last", "-o", "run.tar"], answer))
                 self.assertEqual((self.folder / "run.tar").exists(), answer == "y")
         self.assertEqual(answers[:2], answers[2:])
         self.assertIn("+# \\x1b[2J", answers[0][1])
         self.assertEqual([code for code, _ in answers[:2]], [2, 0])
-
-    def ask(self, words, answer):
-        """Exit code and what a terminal saw."""
-        terminal, end = os.openpty()
-        process = subprocess.Popen(words, cwd=self.folder, stdin=end, stdout=subprocess.DEVNULL, stderr=end,
-                                   env={**os.environ, **self.environment()})
-        os.close(end)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(terminal, 4096)
-            except OSError:
-                piece = b""
-            if not piece:
-                break
-            seen += piece
-            if seen.endswith(b"[y/N] "):
-                os.write(terminal, answer.encode() + b"\n")
-        os.close(terminal)
-        return process.wait(), seen.decode()
 
     def test_where_it_cannot_be_written(self):
         self.train()

@@ -99,6 +99,26 @@ class Folder(Programs):
     def run_of(self, lines):
         return read_record(self.folder / lines[0])
 
+    def on_terminal(self, words, answer="n"):
+        """Exit code and what a terminal saw."""
+        terminal, end = os.openpty()
+        process = subprocess.Popen(words, cwd=self.folder, stdin=end, stdout=subprocess.DEVNULL, stderr=end,
+                                   env={**os.environ, **self.environment()})
+        os.close(end)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            seen += piece
+            if seen.endswith(b"[y/N] "):
+                os.write(terminal, answer.encode() + b"\n")
+        os.close(terminal)
+        return process.wait(), seen.decode()
+
 
 class Record(Folder):
     def test_what_is_recorded(self):

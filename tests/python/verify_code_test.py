@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -211,6 +213,17 @@ class Network(Sandbox):
         self.seal(run)
         verdict, _ = self.judge(expect=1)
         self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (3, "loss"))
+
+    def test_a_terminal_sees_how_far_it_is(self):
+        write_images(self.folder, train=4000)
+        self.write("small.toml", (self.folder / "small.toml").read_text().replace("steps = 4", "steps = 2000"))
+        shutil.rmtree(self.folder / "runs")
+        self.call(PROGRAM, "run", "small.toml")
+        code, seen = self.on_terminal([PROGRAM, "verify", "last"])
+        self.assertEqual(code, 0, seen)
+        steps = [int(step) for step in re.findall(r"\x1b\[Kstep (\d+) of 2000", seen)]
+        self.assertEqual(steps, sorted(steps))
+        self.assertTrue(any(0 < step <= 2000 for step in steps), seen)
 
     def test_files_that_it_names(self):
         """A record names data and network: only what has the recorded digest is shown to the code."""

@@ -1,9 +1,10 @@
 #include "aten/uninitialised.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
-#include <ATen/Dispatch_v2.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -21,12 +22,33 @@ using c10::DispatchKeySet;
 using c10::IValue;
 using c10::OperatorHandle;
 
-at::Scalar filling(at::ScalarType type) {
+// Of `count` elements: without threads, which a child of fork may not start.
+template <class Bits>
+void fill_host(void* elements, std::int64_t count, Bits bits) {
+  std::fill_n(static_cast<Bits*>(elements), count, bits);
+}
+void fill_host(at::ScalarType type, void* elements, std::int64_t count) {
+  if (c10::isComplexType(type)) return fill_host(c10::toRealValueType(type), elements, 2 * count);
+  switch (type) {
+    case at::kDouble: return fill_host<std::uint64_t>(elements, count, 0x7ff8000000000000);
+    case at::kFloat: return fill_host<std::uint32_t>(elements, count, 0x7fc00000);
+    case at::kHalf: return fill_host<std::uint16_t>(elements, count, 0x7e00);
+    case at::kBFloat16: return fill_host<std::uint16_t>(elements, count, 0x7fc0);
+    case at::kBool: return fill_host<std::uint8_t>(elements, count, 1);
+    default: break;
+  }
+  const bool has_sign = !c10::isIntegralType(type, false) || c10::isSignedType(type);
+  switch (c10::elementSize(type)) {
+    case 8: return fill_host<std::uint64_t>(elements, count, has_sign ? INT64_MAX : UINT64_MAX);
+    case 4: return fill_host<std::uint32_t>(elements, count, has_sign ? INT32_MAX : UINT32_MAX);
+    case 2: return fill_host<std::uint16_t>(elements, count, has_sign ? INT16_MAX : UINT16_MAX);
+    default: return fill_host<std::uint8_t>(elements, count, has_sign ? INT8_MAX : UINT8_MAX);  // and floats of 8 bits
+  }
+}
+at::Scalar device_filling(at::ScalarType type) {
   if (c10::isFloatingType(type) || c10::isComplexType(type)) return std::numeric_limits<double>::quiet_NaN();
-  if (type == at::kBool) return true;
-  at::Scalar largest;
-  AT_DISPATCH_V2(type, "isobit_fill", AT_WRAP([&] { largest = std::numeric_limits<scalar_t>::max(); }),
-                 AT_EXPAND(AT_INTEGRAL_TYPES_V2));
+  std::int64_t largest = 0;
+  fill_host(type, &largest, 1);
   return largest;
 }
 
@@ -39,11 +61,16 @@ void fill(const Tensor& tensor, std::size_t first_byte = 0) {
   const auto bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
   const std::int64_t first = (static_cast<std::int64_t>(first_byte) + size - 1) / size;
   if (bytes / size <= first) return;
+  if (tensor.is_cpu()) {
+    auto* const elements = static_cast<char*>(tensor.storage().mutable_data());
+    if (elements != nullptr) fill_host(tensor.scalar_type(), elements + first * size, bytes / size - first);
+    return;
+  }
   Tensor flat =
       at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor.storage()), tensor.key_set(), tensor.dtype());
   flat.unsafeGetTensorImpl()->set_storage_offset(first);
   flat.unsafeGetTensorImpl()->set_sizes_contiguous({bytes / size - first});
-  flat.fill_(filling(tensor.scalar_type()));
+  flat.fill_(device_filling(tensor.scalar_type()));
 }
 
 bool asked_by_the_program() { return graph_check::depth() <= 1; }

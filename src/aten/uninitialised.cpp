@@ -54,7 +54,7 @@ at::Scalar device_filling(at::ScalarType type) {
 
 // From this byte of its storage on, whatever its strides.
 void fill(const Tensor& tensor, std::size_t first_byte = 0) {
-  if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_quantized()) return;
+  if (!tensor.defined() || !tensor.has_storage() || tensor.layout() != at::kStrided || tensor.is_quantized()) return;
   if (!tensor.is_cpu() && !tensor.is_cuda()) return;
   const at::AutoDispatchBelowADInplaceOrView no_version;
   const auto size = static_cast<std::int64_t>(tensor.element_size());

@@ -22,13 +22,12 @@ def install() -> None:
     _refuse_several_devices()
 
 
-# ---- torch.compile: its code does not pass the dispatcher
+_UNCOMPILED = "run the model uncompiled while isobit is on, or disable isobit"
 
 
-def refusing(function: Callable[..., Any], applies: Callable[..., bool] = lambda *_arguments, **_keywords: True,
-              name: str = "torch.compile",
-              remedy: str = "run the model uncompiled while isobit is on, or disable isobit") -> Callable[..., Any]:
-    """The function, which raises while the switch is on, where it applies to the arguments."""
+def refusing(function: Callable[..., Any], name: str, remedy: str,
+             applies: Callable[..., bool] = lambda *_arguments, **_keywords: True) -> Callable[..., Any]:
+    """The function, which raises while the switch is on, where that applies to the arguments."""
 
     @functools.wraps(function)
     def refuses(*arguments: Any, **keywords: Any) -> Any:
@@ -40,18 +39,22 @@ def refusing(function: Callable[..., Any], applies: Callable[..., bool] = lambda
     return refuses
 
 
+# ---- torch.compile: its code does not pass the dispatcher
+
+
 def _refuse_compilation() -> None:
     if not hasattr(torch.compile, "_isobit"):
-        torch.compile = refusing(torch.compile)
+        torch.compile = refusing(torch.compile, "torch.compile", _UNCOMPILED)
     if not hasattr(torch.export.export, "_isobit"):
         torch.export.export = refusing(
-            torch.export.export, name="torch.export",
-            remedy="export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs")
+            torch.export.export, "torch.export",
+            "export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs")
     # Every other way (torch.compile under another name, torch._dynamo.optimize and run, what was compiled before) sets this
     # callback before it runs; None stands for Python's ordinary execution.
     frames: Any = torch._C._dynamo.eval_frame
     if not hasattr(frames.set_eval_frame, "_isobit"):
-        frames.set_eval_frame = refusing(frames.set_eval_frame, lambda callback: callback is not None)
+        frames.set_eval_frame = refusing(frames.set_eval_frame, "torch.compile", _UNCOMPILED,
+                                         lambda callback: callback is not None)
     dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
     for name in ("set_eval_frame", "_maybe_set_eval_frame"):
         if dynamo is not None and not hasattr(getattr(dynamo, name), "_isobit"):
@@ -64,15 +67,17 @@ def _refuse_compilation() -> None:
 def _refuse_autocast() -> None:
     if not hasattr(torch.autocast.__enter__, "_isobit"):
         torch.autocast.__enter__ = refusing(  # type: ignore[method-assign]
-            torch.autocast.__enter__, lambda context: context._enabled, "torch.autocast",
-            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet")
+            torch.autocast.__enter__, "torch.autocast",
+            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet",
+            lambda context: context._enabled)
 
 
 def _refuse_scaling() -> None:
     if not hasattr(torch.amp.GradScaler.scale, "_isobit"):
         torch.amp.GradScaler.scale = refusing(  # type: ignore[method-assign]
-            torch.amp.GradScaler.scale, lambda scaler, _outputs: scaler.is_enabled(), "torch.amp.GradScaler",
-            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here")
+            torch.amp.GradScaler.scale, "torch.amp.GradScaler",
+            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here",
+            lambda scaler, _outputs: scaler.is_enabled())
 
 
 # ---- CUDA graphs: what was captured runs without an operator being called

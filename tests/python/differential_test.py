@@ -43,8 +43,7 @@ class Differential(unittest.TestCase):
         self.assertGreater(len(failed), 5)
 
     def test_what_is_too_far_off(self):
-        stock = torch.exp
-        failed = self.planted(lambda x: stock(x) * (1.001 if x.dtype == torch.float32 and on() else 1))
+        failed = self.planted(lambda x: torch.exp(x) * (1.001 if x.dtype == torch.float32 and on() else 1))
         self.assertTrue(any("off by" in str(why) for why in failed.values()), failed)
 
 

@@ -138,7 +138,7 @@ WAYS = [
                                                           pickle.loads(pickle.dumps(numbers(5))).exp())),
     Way("functorch: `vmap`, `grad`, `jacrev`", "covered", "",
         lambda: torch.vmap(torch.func.grad(lambda x: x.exp().sum()))(numbers(4, 5))),
-    Way("functorch: forward mode", "refused", "", lambda: torch.func.jvp(torch.tanh, (numbers(3),), (numbers(3),))),
+    Way("functorch: forward mode", "covered", "", lambda: torch.func.jvp(torch.tanh, (numbers(3),), (numbers(3),))),
     Way("an operator that a library defines under the switch", "refused", "before any kernel of it is there",
         defined_under_the_switch),
     Way("16-bit floats", "refused", "[types](#types)", lambda: numbers(5).half() + 1),

@@ -41,7 +41,7 @@ aten::arange.start_step aten::arange.out aten::linspace aten::linspace.Tensor_Te
 aten::linspace.Tensor_Scalar aten::linspace.Scalar_Tensor aten::logspace aten::logspace.Tensor_Tensor
 aten::logspace.Tensor_Scalar aten::logspace.Scalar_Tensor aten::put aten::combinations aten::one_hot aten::item aten::is_nonzero aten::embedding aten::sort
 aten::sort.values aten::argsort aten::argsort.stable aten::msort aten::block_diag aten::where.ScalarSelf
-aten::where.ScalarOther aten::where.Scalar aten::_pack_padded_sequence aten::_pack_padded_sequence_backward
+aten::where.ScalarOther aten::where.Scalar aten::where aten::_pack_padded_sequence aten::_pack_padded_sequence_backward
 aten::_pad_packed_sequence
 )";
 
@@ -80,6 +80,9 @@ aten::cumulative_trapezoid.x aten::cumulative_trapezoid.dx aten::kron aten::dist
 aten::linalg_matrix_power aten::matrix_power aten::deg2rad.out aten::rad2deg.out aten::gradient.scalarint
 aten::gradient.scalararray aten::gradient.array aten::gradient.scalarrayint aten::gradient.scalarrayarray
  aten::nanmean aten::std_mean aten::std_mean.dim aten::cross
+aten::corrcoef aten::hann_window aten::hann_window.periodic aten::hamming_window
+aten::hamming_window.periodic aten::hamming_window.periodic_alpha aten::hamming_window.periodic_alpha_beta
+aten::blackman_window aten::blackman_window.periodic aten::bartlett_window aten::bartlett_window.periodic
 aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";
 

@@ -20,7 +20,7 @@ aten::alias aten::as_strided aten::as_strided_ aten::detach aten::detach_ aten::
 aten::select.int aten::slice.Tensor aten::split.Tensor aten::split_with_sizes aten::squeeze aten::squeeze.dim
 aten::squeeze.dims aten::squeeze_ aten::squeeze_.dim aten::squeeze_.dims aten::t aten::t_ aten::transpose.int
 aten::transpose_ aten::swapaxes_ aten::swapdims_ aten::unbind.int aten::unfold aten::unsqueeze aten::unsqueeze_
-aten::view aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift
+aten::view aten::imag aten::view_as_real aten::view_as_complex aten::_unsafe_view aten::_reshape_alias aten::lift
 aten::lift_fresh aten::unsafe_split.Tensor aten::unsafe_split_with_sizes
 )"},
     {ExactRule::moves, "describes a tensor or its position in the graph: no values", R"(
@@ -33,6 +33,7 @@ aten::is_distributed aten::output_nr aten::_version aten::requires_grad_ aten::r
 aten::set_data aten::data aten::get_device aten::can_cast aten::promote_types aten::result_type.Tensor
 aten::result_type.Scalar aten::result_type.Scalar_Tensor aten::result_type.Scalar_Scalar
 aten::_debug_has_internal_overlap aten::_has_compatible_shallow_copy_type aten::cudnn_is_acceptable
+aten::_efficientzerotensor aten::_make_dual aten::_unpack_dual aten::_fw_primal aten::_new_zeros_with_same_feature_meta
 aten::is_vulkan_available aten::_nnpack_available aten::_shape_as_tensor aten::_backward aten::record_stream
 profiler::_record_function_enter profiler::_record_function_enter_new profiler::_record_function_exit
 profiler::_record_function_exit._RecordFunction
@@ -78,6 +79,8 @@ aten::lt.Scalar aten::lt.Scalar_out aten::lt.Tensor aten::lt.Tensor_out aten::lt
 aten::le.Scalar aten::le.Scalar_out aten::le.Tensor aten::le.Tensor_out aten::le_.Scalar aten::le_.Tensor
 aten::gt.Scalar aten::gt.Scalar_out aten::gt.Tensor aten::gt.Tensor_out aten::gt_.Scalar aten::gt_.Tensor
 aten::ge.Scalar aten::ge.Scalar_out aten::ge.Tensor aten::ge.Tensor_out aten::ge_.Scalar aten::ge_.Tensor aten::equal
+aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar aten::isin.Tensor_Scalar_out
+aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
 aten::isnan aten::isposinf aten::isposinf.out aten::isneginf aten::isneginf.out aten::searchsorted.Tensor
 aten::searchsorted.Tensor_out aten::searchsorted.Scalar aten::searchsorted.Scalar_out aten::bucketize.Tensor
 aten::bucketize.Tensor_out aten::bucketize.Scalar aten::_cummax_helper aten::_cummin_helper aten::unique_consecutive
@@ -92,12 +95,18 @@ aten::count_nonzero.dim_IntList aten::count_nonzero
     {ExactRule::converts, "copies, each value converted once to the other type", R"(
 aten::copy_
 )"},
+    {ExactRule::reinterprets, "shares the memory, read as another type", R"(
+aten::view.dtype
+)"},
+    {ExactRule::real, "changes the sign, or drops digits after the point", R"(
+aten::neg aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ aten::sgn aten::sgn.out
+aten::sgn_ aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out
+aten::trunc_ aten::round aten::round.out aten::round_
+)",
+     "stock's floating-point arithmetic may differ on a GPU"},
     {ExactRule::rounds, "one IEEE operation per element", R"(
-aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor aten::neg
-aten::neg.out aten::neg_ aten::abs.out aten::sign aten::sign.out aten::sign_ aten::sgn aten::sgn.out aten::sgn_
-aten::floor aten::floor.out aten::floor_ aten::ceil aten::ceil.out aten::ceil_ aten::trunc aten::trunc.out
-aten::trunc_ aten::round aten::round.out aten::round_ aten::frac aten::frac.out aten::frac_ aten::threshold
-aten::threshold.out aten::threshold_
+aten::mul.Tensor aten::mul.out aten::mul_.Tensor aten::div.Tensor aten::div.out aten::div_.Tensor
+aten::frac aten::frac.out aten::frac_ aten::threshold aten::threshold.out aten::threshold_
 )",
      "stock's floating-point arithmetic may differ on a GPU"},
     {ExactRule::integers, "integers and bool only: exact in any order (float32 is refused)", R"(
@@ -110,10 +119,9 @@ aten::bitwise_right_shift.Tensor_out aten::bitwise_right_shift_.Tensor aten::__l
 aten::__ilshift__.Scalar aten::__ilshift__.Tensor aten::__rshift__.Scalar aten::__rshift__.Tensor
 aten::__irshift__.Scalar aten::__irshift__.Tensor
 aten::gcd aten::gcd.out aten::gcd_ aten::lcm aten::lcm.out aten::lcm_
-aten::bincount
-aten::isin.Tensor_Tensor aten::isin.Tensor_Tensor_out aten::isin.Tensor_Scalar
-aten::isin.Tensor_Scalar_out aten::isin.Scalar_Tensor aten::isin.Scalar_Tensor_out
-aten::view.dtype c10d::allreduce_ c10d::reduce_
+)"},
+    {ExactRule::collects, "integers, whose sums are exact in any order, or a group of one rank, which copies", R"(
+c10d::allreduce_ c10d::reduce_ c10d::allreduce_coalesced_
 )"},
     {ExactRule::places, "writes by index: one value, or each position once", R"(
 aten::scatter.value aten::scatter.value_out aten::scatter_.value aten::scatter.src aten::scatter.src_out

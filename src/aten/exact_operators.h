@@ -13,14 +13,17 @@
 namespace isobit::aten {
 
 enum class ExactRule {
-  moves,      // values are copied, viewed or described: never rounded, nothing to check
-  allocates,  // memory without values: what the program asks for is filled with NaN (uninitialised.h)
-  inspects,   // compared, selected or converted: correct wherever subnormals are kept
-  converts,   // copies that may change the type: float to integer only where the integer type holds the value
-  rounds,     // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
-  integers,   // integers and bool only: no floating tensor, dtype or scalar takes part
-  places,     // writes by index: duplicates are resolved in ascending order
-  sorts,      // sorts, made stable
+  moves,         // values are copied, viewed or described: never rounded, nothing to check
+  allocates,     // memory without values: what the program asks for is filled with NaN (uninitialised.h)
+  inspects,      // compared, selected or converted: correct wherever subnormals are kept
+  converts,      // copies that may change the type: floats beyond an integer type are saturated (contract, section 1)
+  reinterprets,  // the same bits as another type: of floats only where every NaN is the canonical one
+  real,          // exact on real numbers of every width: changes the sign or drops digits
+  collects,      // between processes: integers, or any values where the group has one rank
+  rounds,        // one correctly rounded operation: binary32 and binary64 (no 16-bit floats, no complex)
+  integers,      // integers and bool only: no floating tensor, dtype or scalar takes part
+  places,        // writes by index: duplicates are resolved in ascending order
+  sorts,         // sorts, made stable
 };
 
 struct ExactOperator {

@@ -1,7 +1,5 @@
 #include "aten/guarded_kernels.h"
 
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -12,6 +10,8 @@
 #include <ATen/ops/sort.h>
 
 #include "aten/arithmetic_types.h"
+#include "aten/collectives.h"
+#include "aten/conversions.h"
 #include "aten/deterministic_writes.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
@@ -90,34 +90,13 @@ bool only_integers(const Arguments& arguments) {
   return arguments.every_type([](ScalarType type) { return !is_float(type); }) && !arguments.asks_for_float();
 }
 
-// Float to integer: defined by the language only for values that the integer type holds.
-template <typename Value>
-bool all_within(const at::Tensor& source, double low, double high_exclusive) {
-  const at::Tensor dense = source.to(at::kCPU).contiguous();
-  const Value* values = dense.const_data_ptr<Value>();
-  for (std::int64_t i = 0; i < dense.numel(); ++i) {
-    const double value = std::trunc(static_cast<double>(values[i]));
-    if (!(value >= low && value < high_exclusive)) return false;
-  }
-  return true;
-}
-
-bool integer_type_holds(const at::Tensor& source, ScalarType type) {
-  const int bits = static_cast<int>(8 * c10::elementSize(type));
-  const bool has_sign = c10::isSignedType(type);
-  const double high = std::ldexp(1.0, has_sign ? bits - 1 : bits);
-  const double low = has_sign ? -high : 0.0;
-  if (source.scalar_type() == ScalarType::Float) return all_within<float>(source, low, high);
-  if (source.scalar_type() == ScalarType::Double) return all_within<double>(source, low, high);
-  return false;
-}
-
 // Of a device: 16-bit and smaller floats have not been compared with the CPU's conversions.
 bool converts_alike(ScalarType type) {
   return c10::isIntegralType(type, true) || type == ScalarType::Float || type == ScalarType::Double ||
          type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble;
 }
 
+// Of floats beyond the integer type's range stock's answer is its instruction set's choice: they are saturated here.
 void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
   const at::Tensor& to = arguments.at(0).toTensor();
   const at::Tensor& from = arguments.at(1).toTensor();
@@ -130,8 +109,30 @@ void check_conversion(const OperatorHandle& op, const Arguments& arguments) {
   }
   if (!from.defined() || !is_float(from.scalar_type()) || !c10::isIntegralType(to.scalar_type(), false)) return;
   if (from.is_meta() || to.is_meta() || integer_type_holds(from, to.scalar_type())) return;
-  refuse(full_name(op), "converts floats to integers only where the integer type holds them, got one that it does not",
-         "clamp the values first");
+  if (from.is_complex()) {
+    refuse(full_name(op), "does not convert complex numbers to integers", "convert the real part (x.real)");
+  }
+  arguments.at(1) = saturated(from, to.scalar_type());
+}
+
+void check_reinterpretation(const OperatorHandle& op, const Arguments& arguments) {
+  const at::Tensor& from = arguments.at(0).toTensor();
+  const auto type = static_cast<ScalarType>(arguments.at(1).toInt());
+  if (from.is_meta() || !is_float(from.scalar_type()) || type == from.scalar_type() || !holds_other_nan(from)) return;
+  refuse(full_name(op), "shows the bits of floats only where every NaN is the canonical one, got another NaN",
+         "replace them first (x[x.isnan()] = torch.nan)");
+}
+
+void check_real(const OperatorHandle& op, const Arguments& arguments) {
+  if (!arguments.every_type([](ScalarType type) { return !c10::isComplexType(type); })) {
+    refuse(full_name(op), "takes only real numbers", "take the parts (torch.view_as_real)");
+  }
+}
+
+void check_summed(const OperatorHandle& op, const Arguments& arguments) {
+  if (only_integers(arguments) || copies_only(*arguments.find("process_group"), *arguments.find("reduce_op"))) return;
+  refuse(full_name(op), "is certified for integers, or for a group of one rank",
+         "train in one process: DistributedDataParallel over several adds their gradients in an order of its own");
 }
 
 void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
@@ -159,6 +160,9 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   const Arguments arguments(op, *stack);
   keep_subnormals();
   if constexpr (rule == ExactRule::converts) check_conversion(op, arguments);
+  if constexpr (rule == ExactRule::reinterprets) check_reinterpretation(op, arguments);
+  if constexpr (rule == ExactRule::real) check_real(op, arguments);
+  if constexpr (rule == ExactRule::collects) check_summed(op, arguments);
   if constexpr (rule == ExactRule::rounds) check_rounded(op, arguments);
   if constexpr (rule == ExactRule::integers) {
     if (!only_integers(arguments)) refuse(full_name(op), "is certified for integers and bool only");
@@ -228,6 +232,10 @@ c10::KernelFunction checking_kernel(ExactRule rule, std::string_view op) {
     case ExactRule::allocates: return filling_kernel(op);
     case ExactRule::inspects: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
     case ExactRule::converts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();
+    case ExactRule::reinterprets:
+      return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::reinterprets>>();
+    case ExactRule::real: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::real>>();
+    case ExactRule::collects: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::collects>>();
     case ExactRule::rounds: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::rounds>>();
     case ExactRule::integers: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::integers>>();
     case ExactRule::places: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::places>>();

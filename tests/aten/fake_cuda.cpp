@@ -326,7 +326,8 @@ std::set<std::string> take_stock_arithmetic() {
   std::set<std::string> names = take_stock_calls();
   std::erase_if(names, [](const std::string& name) {
     if (aten::class_of(name, aten::DeviceKind::cuda) != aten::OperatorClass::exact) return false;
-    return aten::find_exact(name)->rule != aten::ExactRule::rounds;
+    const aten::ExactRule rule = aten::find_exact(name)->rule;
+    return rule != aten::ExactRule::rounds && rule != aten::ExactRule::real;
   });
   return names;
 }

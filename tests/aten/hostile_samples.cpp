@@ -213,6 +213,7 @@ const std::map<std::string, std::map<std::string, Sizes>>& special_sizes() {
       {"aten::bilinear", {{"input1", {5, 4}}, {"input2", {5, 3}}, {"weight", {6, 4, 3}}, {"bias", {6}}}},
       {"aten::combinations", {{"self", {5}}}},
       {"aten::cov", {{"self", {5, 6}}}},
+      {"aten::corrcoef", {{"self", {5, 6}}}},
       {"aten::cross", {{"self", {4, 3}}, {"other", {4, 3}}}},
       {"aten::gradient.scalarrayint", {{"self", {5, 6}}}},
       {"aten::_weight_norm_differentiable_backward", {{"saved_g", {2, 1, 1, 1}}, {"saved_norms", {2, 1, 1, 1}}}},

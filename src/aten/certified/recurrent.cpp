@@ -186,12 +186,13 @@ struct Layer : torch::autograd::Function<Layer> {
 };
 
 CellSequence run_direction(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w) {
-  if (x.is_cuda() || w.projection.defined())
-    return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
-  bool graph = false;
+  bool graph = false, wrapped = false;  // by torch.func, whose tensors have no memory of their own
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
+    wrapped |= t->defined() && !t->has_storage();
   }
+  if (x.is_cuda() || w.projection.defined() || wrapped)
+    return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);
   if (!graph || !at::GradMode::is_enabled()) {
     return compute(direction, dense(x), {dense(first.h), dense(first.c)},
                    {dense(w.input), dense(w.hidden), dense(w.input_bias), dense(w.hidden_bias)}, nullptr);

@@ -9,6 +9,7 @@
 #include "aten/certified.h"
 #include "aten/composite_operators.h"
 #include "aten/exact_operators.h"
+#include "aten/library_operators.h"
 
 namespace isobit::aten {
 namespace {
@@ -30,6 +31,9 @@ const std::vector<Certified>& all_certified() {
     std::vector<Certified> list;
     for (const CertifiedOperator& op : certified_operators()) {
       list.push_back({full_name(op.name, op.overload), op.section, op.on_cpu, op.by_host});
+    }
+    for (const LibraryOperator& op : library_operators()) {
+      list.push_back({std::string(op.name()), op.section, true, true});
     }
     std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return list;

@@ -18,6 +18,7 @@
 #include "aten/exact_operators.h"
 #include "aten/graph_check.h"
 #include "aten/guarded_kernels.h"
+#include "aten/library_operators.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 
@@ -97,8 +98,15 @@ struct Plan {
 Plan plan(const OperatorHandle& op, bool known) {
   const c10::OperatorName& name = op.operator_name();
   const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-  const OperatorClass kind = class_of(full);
+  OperatorClass kind = class_of(full);
   std::vector<Registration> registrations;
+  if (const LibraryOperator* ours = find_library_operator(full)) {
+    if (fits(*ours, op)) {
+      registrations.push_back({DispatchKey::BackendSelect, ours->kernel()});
+      return {kind, std::move(registrations)};
+    }
+    kind = OperatorClass::refused;
+  }
   if (kind == OperatorClass::refused) {
     registrations.push_back({DispatchKey::BackendSelect, refusing_kernel()});
     const bool before_backend = !known || name.name.rfind("aten::", 0) != 0 ||

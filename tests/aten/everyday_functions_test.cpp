@@ -22,7 +22,7 @@ TEST(EverydayFunctions, OfOneArgument) {
   for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}}) {
     check({"positive", {positive}, [f](const Tensors& t) { return f(t[0]); }});
   }
-  for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}}) {
+  for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}, One{at::erfinv}}) {
     check({"unit", {unit}, [f](const Tensors& t) { return f(t[0]); }});
   }
   check({"acosh", {positive + 1.5}, [](const Tensors& t) { return at::acosh(t[0]); }});

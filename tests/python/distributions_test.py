@@ -68,9 +68,9 @@ MADE = {
     "Uniform": (lambda a, b: d.Uniform(a, b), [torch.tensor([0.0, -2.0]), torch.tensor([1.0, 5.0])]),
     "VonMises": (lambda m, k: d.VonMises(m, k), [torch.tensor([0.0, 1.0]), torch.tensor([0.5, 6.0])]),
     "Weibull": (lambda s, k: d.Weibull(s, k), [torch.tensor([1.0, 2.0]), torch.tensor([1.5, 3.0])]),
-    "Wishart": (lambda c: d.Wishart(torch.tensor(5.0, dtype=c.dtype), c), [covariance(3)]),
+    "Wishart": (lambda c: d.Wishart(torch.tensor(12.0, dtype=c.dtype), c), [covariance(3)]),
 }
-REFUSED: dict[str, str] = {}  # name: what the message names
+REFUSED = {"VonMises": "aten::pow is certified for float32 only"}  # PyTorch draws it in float64
 
 
 HEAVY = {"Cauchy", "HalfCauchy", "FisherSnedecor", "InverseGamma", "StudentT", "Pareto", "GeneralizedPareto"}  # variances tell little
@@ -87,93 +87,99 @@ def drawn(name, count=N):
     return made(name)[0].sample((count,))
 
 
-class Distributions(Case):
-    def names(self):
+def each(test):
+    """The test, of a name, for every class that is not refused."""
+
+    def run(self):
         for name in MADE:
             if name not in REFUSED:
                 with self.subTest(name):
-                    yield name
+                    test(self, name)
 
+    return run
+
+
+class Distributions(Case):
     def test_every_class_is_here(self):
         classes = {name for name in d.__all__ if inspect.isclass(getattr(d, name)) and issubclass(getattr(d, name), d.Distribution)}
         self.assertEqual(classes - {"Distribution", "ExponentialFamily"}, set(MADE))
 
-    def test_samples_are_the_same_everywhere(self):
+    @each
+    def test_samples_are_the_same_everywhere(self, name):
         before = torch.get_num_threads()
         try:
-            for name in self.names():
-                seen = set()
-                for isa, threads in (("auto", 1), ("auto", 2), ("reference", 1)):
-                    torch.set_num_threads(threads)
-                    with isobit.enabled(isa=isa):
-                        seen.add(isobit.fingerprint(drawn(name, 400)))
-                self.assertEqual(len(seen), 1)
+            seen = set()
+            for isa, threads in (("auto", 1), ("auto", 2), ("reference", 1)):
+                torch.set_num_threads(threads)
+                with isobit.enabled(isa=isa):
+                    seen.add(isobit.fingerprint(drawn(name, 400)))
+            self.assertEqual(len(seen), 1)
         finally:
             torch.set_num_threads(before)
 
-    def test_samples_follow_the_distribution(self):
-        for name in self.names():
-            with isobit.enabled():
-                x = drawn(name).double()
-            distribution, _ = made(name, torch.float64)
-            self.assertEqual(x.shape, (N, *distribution.batch_shape, *distribution.event_shape))
-            if name not in ("Wishart", "LKJCholesky", "TransformedDistribution", "LogisticNormal", "RelaxedOneHotCategorical"):
-                self.assertTrue(distribution.support.check(x.float()).all())
-            self.assertTrue(x.isfinite().all())
-            try:
-                mean, variance = distribution.mean, distribution.variance
-            except NotImplementedError:
-                continue
-            if not mean.isfinite().all() or name in ("Categorical", "VonMises"):
-                continue
-            error = (x.mean(0) - mean).abs()
-            self.assertTrue((error <= 6 * (variance / N).sqrt() + 1e-6).all(), (error, variance))
-            if name not in HEAVY:
-                self.assertTrue(((x.var(0) - variance).abs() <= 0.25 * variance + 1e-6).all(), (x.var(0), variance))
+    @each
+    def test_samples_follow_the_distribution(self, name):
+        with isobit.enabled():
+            x = drawn(name).double()
+        distribution, _ = made(name, torch.float64)
+        self.assertEqual(x.shape, (N, *distribution.batch_shape, *distribution.event_shape))
+        if name not in ("Wishart", "LKJCholesky", "TransformedDistribution", "LogisticNormal", "RelaxedOneHotCategorical"):
+            self.assertTrue(distribution.support.check(x.float()).all())
+        self.assertTrue(x.isfinite().all())
+        try:
+            mean, variance = distribution.mean, distribution.variance
+        except NotImplementedError:
+            return
+        if not mean.isfinite().all() or name in ("Categorical", "VonMises"):
+            return
+        error = (x.mean(0) - mean).abs()
+        self.assertTrue((error <= 6 * (variance / N).sqrt() + 1e-6).all(), (error, variance))
+        if name not in HEAVY:
+            self.assertTrue(((x.var(0) - variance).abs() <= 0.25 * variance + 1e-6).all(), (x.var(0), variance))
 
-    def test_log_prob_and_its_gradients_are_near_float64(self):
-        for name in self.names():
-            with isobit.enabled():
-                x = drawn(name, 200)
-                distribution, parameters = made(name, gradients=True)
-                ours = distribution.log_prob(x)
-                gradients = torch.autograd.grad(ours.sum(), parameters)
+    @each
+    def test_log_prob_and_its_gradients_are_near_float64(self, name):
+        with isobit.enabled():
+            x = drawn(name, 200)
+            distribution, parameters = made(name, gradients=True)
+            ours = distribution.log_prob(x)
+            gradients = torch.autograd.grad(ours.sum(), parameters)
+        torch.set_default_dtype(torch.float64)  # GeneralizedPareto makes numbers of its own
+        try:
             distribution, parameters = made(name, torch.float64, gradients=True)
-            x = x.double()
-            if name in ("OneHotCategorical", "OneHotCategoricalStraightThrough", "Multinomial", "Categorical"):
-                wide = distribution.log_prob(x)
-            else:
-                distribution._validate_args = False  # what was rounded to binary32 may miss the support's check by an ulp
-                wide = distribution.log_prob(x)
+            distribution._validate_args = False  # what was rounded to binary32 may miss the support by an ulp
+            wide = distribution.log_prob(x.double())
             expected = torch.autograd.grad(wide.sum(), parameters)
-            for got, exact in zip([ours, *gradients], [wide, *expected], strict=True):
-                self.assertLess((got - exact).abs().max().item(), 2e-4 * (1 + exact.abs().max().item()))
+        finally:
+            torch.set_default_dtype(torch.float32)
+        for got, exact in zip([ours, *gradients], [wide, *expected], strict=True):
+            self.assertLess((got - exact).abs().max().item(), 2e-4 * (1 + exact.abs().max().item()))
 
-    def test_samples_move_with_their_parameters(self):
+    @each
+    def test_samples_move_with_their_parameters(self, name):
         """The mean of the samples' gradients is the gradient of the mean."""
-        for name in self.names():
-            if not made(name)[0].has_rsample or name in HEAVY:
-                continue
-            results = []
-            for isa in ("auto", "reference"):
-                with isobit.enabled(isa=isa):
-                    torch.manual_seed(12)
-                    distribution, parameters = made(name, gradients=True)
-                    x = distribution.rsample((N,))
-                    results.append(torch.autograd.grad(x.mean(0).sum(), parameters, allow_unused=True))
-            for a, b in zip(*results, strict=True):
-                self.assertEqual(a is None, b is None)
-                if a is not None:
-                    self.assertEqual(isobit.fingerprint(a), isobit.fingerprint(b))
-                    self.assertTrue(a.isfinite().all())
-            distribution, parameters = made(name, torch.float64, gradients=True)
-            try:
-                exact = torch.autograd.grad(distribution.mean.sum(), parameters, allow_unused=True)
-            except (NotImplementedError, RuntimeError):
-                continue
-            for got, expected in zip(results[0], exact, strict=True):
-                if got is not None and expected is not None:
-                    self.assertLess((got - expected).abs().max().item(), 0.1 * (1 + expected.abs().max().item()))
+        if not made(name)[0].has_rsample or name in HEAVY:
+            return
+        results = []
+        for isa in ("auto", "reference"):
+            with isobit.enabled(isa=isa):
+                torch.manual_seed(12)
+                distribution, parameters = made(name, gradients=True)
+                x = distribution.rsample((N,))
+                results.append(torch.autograd.grad(x.mean(0).sum(), parameters, allow_unused=True))
+        for a, b in zip(*results, strict=True):
+            self.assertEqual(a is None, b is None)
+            if a is not None:
+                self.assertEqual(isobit.fingerprint(a), isobit.fingerprint(b))
+                self.assertTrue(a.isfinite().all())
+        distribution, parameters = made(name, torch.float64, gradients=True)
+        try:
+            exact = torch.autograd.grad(distribution.mean.sum(), parameters, allow_unused=True)
+        except (NotImplementedError, RuntimeError):
+            return
+        for got, expected in zip(results[0], exact, strict=True):
+            if got is not None and expected is not None:
+                self.assertLess((got - expected).abs().max().item(), 0.1 * (1 + expected.abs().max().item()))
 
     def test_what_is_refused_says_so(self):
         for name, words in REFUSED.items():

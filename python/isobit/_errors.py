@@ -2,7 +2,7 @@
 
 import re
 
-# "isobit: aten::erfinv is not certified ...": the operator's name; a refusal that was wrapped ends with the original one.
+# "isobit: aten::linalg_eigh is not certified ...": the operator's name; a refusal that was wrapped ends with the original one.
 _OPERATOR = re.compile(r"isobit: (?:backward of (?P<node>\S+)|(?P<name>torch\.[\w.]+|(?:\w+::)+[\w.]+))")
 
 
@@ -26,7 +26,7 @@ class RefusedError(RuntimeError):
 
     @property
     def operator(self) -> str:
-        """What was refused: "aten::erfinv", "torch.compile", in backward a node's name; "" where it has no name."""
+        """What was refused: "aten::special_bessel_j0", "torch.compile", in backward a node's name; "" where it has no name."""
         found = list(_OPERATOR.finditer(str(self)))
         return (found[-1]["node"] or found[-1]["name"]) if found else ""
 

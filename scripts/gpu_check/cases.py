@@ -22,7 +22,8 @@ def _listed_functions():
     text = (pathlib.Path(__file__).resolve().parents[2] / "src" / "kernels" / "wide_functions_list.h").read_text()
     lines = text.split("#define ISOBIT_WIDE_UNARY(f)")[1].split("#define")[0]
     names = re.findall(r"^  f\(.*?, +(?:vectorized|scalar), +(\w+),", lines, re.MULTILINE)
-    return {name: getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_")) for name in names}
+    functions = {name: getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_")) for name in names}
+    return functions | {"polygamma": lambda x: torch.polygamma(1, x)}
 
 
 def products(scale):
@@ -191,12 +192,20 @@ def pointwise(_):
     yield _case("pow 3", lambda v: v.pow(3), x())
     yield _case("clamp", lambda v: v.clamp(-1, 2), x())
     for name, function in _listed_functions().items():
-        if name != "lgamma":  # its gradient, digamma, is refused
-            yield _case(name, function, x())
-            yield _case(name + " near 0", function, i.normal(10007))
+        yield _case(name, function, x())
+        yield _case(name + " near 0", function, i.normal(10007))
         yield _case(name + " without gradient", lambda v, f=function: f(v.detach()), i.normal(10007))
     for name in ["atan2", "hypot", "logaddexp", "logaddexp2", "fmod", "remainder", "floor_divide", "copysign", "fmax", "fmin"]:
         yield _case(name, lambda a, b, f=getattr(torch, name): f(a.detach(), b.detach()), x(), x())
+    for name in ["igamma", "igammac", "special_zeta"]:
+        function = getattr(torch, name, None) or torch.special.zeta
+        yield _case(name, lambda a, b, f=function: f(a.detach(), b.detach()), x(), x())
+        yield _case(name + " near 1", lambda a, b, f=function: f(a.detach(), b.detach()), i.unit(1009) + 0.5,
+                    i.unit(1009) * 3)
+    yield _case("polygamma 4", lambda v: torch.polygamma(4, v.detach()), i.normal(1009))
+    yield _case("gamma's gradient", lambda a, v: torch._standard_gamma_grad(a.detach(), v.detach()), i.unit(1009) * 9,
+                i.unit(1009) * 9)
+    yield _case("signbit, frexp", lambda v: torch.where(v.signbit(), *torch.frexp(v.detach())), x())
     yield _case("div towards zero", lambda a, b: torch.div(a.detach(), b.detach(), rounding_mode="trunc"), x(), x())
 
 
@@ -219,8 +228,24 @@ def drawn(_):
     yield _case("exponential_", seeded(lambda x: x.detach().clone().exponential_(2.0)), i.normal(10007))
     yield _case("geometric_", seeded(lambda x: x.detach().clone().geometric_(0.3)), i.normal(10007))
     yield _case("log_normal_", seeded(lambda x: x.detach().clone().log_normal_(0.1, 0.5)), i.normal(10007))
+    shapes = i.unit(301, 7) * 5
+    yield _case("gamma", seeded(lambda a: torch._standard_gamma(a.detach())), shapes)
+    yield _case("dirichlet", seeded(lambda a: torch._sample_dirichlet(a.detach())), shapes)
+    yield _case("poisson", seeded(lambda a: torch.poisson(a.detach() * 9)), shapes)
+    yield _case("binomial", seeded(lambda a, p: torch.binomial(a.detach().ceil() * 9, p.detach())), shapes, i.unit(301, 7))
     yield _case("multinomial", seeded(lambda p: torch.multinomial(p.detach(), 300, True)), chances)
     yield _case("multinomial without replacement", seeded(lambda p: torch.multinomial(p.detach(), 300)), chances)
+
+
+def systems(_):
+    """Factorisations and solvers, by CPU fallback."""
+    i = Inputs("systems")
+    a, b = i.normal(3, 20, 20), i.normal(3, 20, 4)
+    square = a @ a.mT + torch.eye(20)
+    yield _case("cholesky", torch.linalg.cholesky, square)
+    yield _case("solve", torch.linalg.solve, square, b)
+    yield _case("solve_triangular", lambda m, v: torch.linalg.solve_triangular(m, v, upper=False), square, b)
+    yield _case("inverse, logdet", lambda m: torch.inverse(m) + torch.logdet(m)[:, None, None], square)
 
 
 def placing(_):
@@ -247,4 +272,4 @@ def placing(_):
                 i.wide(5000, 17))
 
 
-FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, sampling, placing, pointwise, drawn]
+FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, sampling, placing, systems, pointwise, drawn]

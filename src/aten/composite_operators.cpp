@@ -83,6 +83,17 @@ aten::gradient.scalararray aten::gradient.array aten::gradient.scalarrayint aten
 aten::corrcoef aten::hann_window aten::hann_window.periodic aten::hamming_window
 aten::hamming_window.periodic aten::hamming_window.periodic_alpha aten::hamming_window.periodic_alpha_beta
 aten::blackman_window aten::blackman_window.periodic aten::bartlett_window aten::bartlett_window.periodic
+aten::special_erfinv aten::special_erfinv.out aten::special_ndtr aten::special_ndtr.out aten::special_digamma
+aten::special_digamma.out aten::special_psi aten::special_psi.out aten::special_polygamma aten::special_polygamma.out
+aten::special_gammaln aten::special_gammaln.out aten::special_gammainc aten::special_gammainc.out
+aten::special_gammaincc aten::special_gammaincc.out aten::special_i0 aten::special_i0.out
+aten::special_zeta.self_scalar aten::special_zeta.other_scalar aten::special_zeta.self_scalar_out
+aten::special_zeta.other_scalar_out aten::special_multigammaln aten::special_multigammaln.out aten::frexp.Tensor
+aten::linalg_cholesky aten::linalg_cholesky.out aten::cholesky_solve aten::linalg_lu_factor aten::linalg_lu_factor.out
+aten::_lu_with_info aten::lu_solve aten::lu_solve.out aten::linalg_solve_ex aten::linalg_solve_ex.out
+aten::linalg_solve aten::linalg_solve.out aten::linalg_inv aten::linalg_inv.out aten::inverse aten::inverse.out
+aten::linalg_det aten::linalg_det.out aten::det aten::linalg_slogdet aten::linalg_slogdet.out aten::slogdet
+aten::slogdet.out aten::logdet aten::_linalg_check_errors
 aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";
 

@@ -10,7 +10,7 @@
 
 namespace isobit::aten {
 
-// Throws "isobit: aten::erfinv is not certified ...".
+// Throws "isobit: aten::special_bessel_j0 is not certified ...".
 [[nodiscard]] c10::KernelFunction refusing_kernel();
 
 // Refuses tensors that are neither dense CPU nor CUDA tensors, for operators that are otherwise allowed.

@@ -40,7 +40,7 @@ std::string& ops_command() {
   return command;
 }
 
-// "aten::erfinv" -> "erfinv", "aten::_foo.out" -> "foo".
+// "aten::special_bessel_j0" -> "special_bessel_j0", "aten::_foo.out" -> "foo".
 std::string_view base_name(std::string_view name) {
   if (const auto colon = name.rfind("::"); colon != name.npos) name.remove_prefix(colon + 2);
   name = name.substr(0, name.find('.'));

@@ -14,7 +14,7 @@ struct _object;  // Python's PyObject
 
 namespace isobit::aten {
 
-// op: "aten::erfinv"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do.
+// op: "aten::special_bessel_j0"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do.
 [[noreturn]] void refuse(std::string_view op, std::string_view reason, std::string_view remedy = {});
 // The same for what is refused before it runs, with the place where it stands.
 [[noreturn]] void refuse_at(std::string_view place, std::string_view op, std::string_view reason,

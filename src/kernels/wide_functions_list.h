@@ -18,6 +18,8 @@
 //   fmod          exact, a's sign
 //   remainder     r = fmod(a, b); r + b where r is not 0 and of the other sign than b
 //   floor_divide  PyTorch's: docs/contract.md, section 10
+//   trigamma      polygamma(1, x); polygamma takes its order as a
+//   gamma_slope   d b / d a of a number b of the gamma distribution of shape a at a fixed probability
 //   copysign      b's sign; of a NaN plus
 //   fmaximum, fminimum   section 1's, but of a number and NaN the number
 //   heaviside     a NaN ? NaN : a < 0 ? 0 : a > 0 ? 1 : b
@@ -38,7 +40,17 @@
   f(acosh,   contract::acosh(x),   vectorized,  acosh,         in_place,     written) \
   f(atanh,   contract::atanh(x),   vectorized,  atanh,         in_place,     written) \
   f(erfc,    contract::erfc(x),    scalar,      erfc,          in_place,     written) \
+  f(erfinv,  contract::erfinv(x),  vectorized,  erfinv,        in_place,     written) \
   f(lgamma,  contract::lgamma(x),  scalar,      lgamma,        in_place,     written) \
+  f(digamma, contract::digamma(x), scalar,      digamma,       in_place,     written) \
+  f(trigamma, contract::trigamma(x), scalar,    polygamma,     by_hand,      written) \
+  f(i0,      contract::i0(x),      scalar,      i0,            in_place,     written) \
+  f(i0e,     contract::i0e(x),     scalar,      special_i0e,   no_in_place,  written) \
+  f(i1,      contract::i1(x),      scalar,      special_i1,    no_in_place,  written) \
+  f(i1e,     contract::i1e(x),     scalar,      special_i1e,   no_in_place,  written) \
+  f(ndtri,   contract::ndtri(x),   scalar,      special_ndtri, no_in_place,  written) \
+  f(log_ndtr, contract::log_ndtr(x), scalar,    special_log_ndtr, no_in_place, written) \
+  f(erfcx,   contract::erfcx(x),   scalar,      special_erfcx, no_in_place,  written) \
   f(logit,   contract::logit(x),   vectorized,  logit,         by_hand,      written) \
   f(sinc,    sinc(x),              scalar,      sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
   f(entropy, entropy(x),           scalar,      special_entr,  no_in_place,  "10: -x * log(x)")
@@ -57,6 +69,11 @@
   f(fminimum,      fminimum(a, b),              vectorized,  fmin,            by_hand,      selection) \
   f(heaviside,     heaviside(a, b),             vectorized,  heaviside,       by_hand,      selection) \
   f(xlog1py,       xlog1py(a, b),               vectorized,  special_xlog1py, no_in_place,  "10: a = 0 ? +0 : a * log1p(b)") \
+  f(zeta,          contract::zeta(a, b),        scalar,      special_zeta,    no_in_place,  written) \
+  f(polygamma,     contract::polygamma(a, b),   scalar,      polygamma,       by_hand,      written) \
+  f(igamma,        contract::igamma(a, b),      scalar,      igamma,          in_place,     written) \
+  f(igammac,       contract::igammac(a, b),     scalar,      igammac,         in_place,     written) \
+  f(gamma_slope,   contract::gamma_slope(a, b), scalar,      _standard_gamma_grad, by_hand, written) \
   f(nextafter,     contract::next_after(a, b),  scalar,      nextafter,       in_place,     exact) \
   f(logit_backward, logit_backward(a, b),       vectorized,  logit_backward,  by_hand,      "10: dy / (x * (1 - x))")
 // clang-format on

@@ -14,18 +14,27 @@ TEST(EverydayFunctions, OfOneArgument) {
   at::manual_seed(320);
   const Tensor any = at::randn({7, 40, 30}), positive = at::rand({33, 9}) + 0.1, unit = at::rand({33, 9}) * 1.8 - 0.9;
   using One = Tensor (*)(const Tensor&);
-  for (const One f : {One{at::sinh}, One{at::cosh}, One{at::atan}, One{at::asinh}, One{at::erfc}, One{at::exp2}}) {
+  for (const One f : {One{at::sinh}, One{at::cosh}, One{at::atan}, One{at::asinh}, One{at::erfc}, One{at::exp2},
+                      One{at::i0}, One{at::special_i0e}, One{at::special_i1}, One{at::special_i1e},
+                      One{at::special_erfcx}, One{at::special_log_ndtr}}) {
     check({"any", {any}, [f](const Tensors& t) { return f(t[0]); }});
   }
   check(
       {"sinc", {any}, [](const Tensors& t) { return at::sinc(t[0]); }, 1e-3});  // PyTorch's gradient loses digits at 0
-  for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}}) {
+  for (const One f : {One{at::log2}, One{at::log10}, One{at::special_entr}, One{at::lgamma}, One{at::digamma}}) {
     check({"positive", {positive}, [f](const Tensors& t) { return f(t[0]); }});
   }
-  for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}}) {
+  for (const One f : {One{at::asin}, One{at::acos}, One{at::atanh}, One{at::tan}, One{at::erfinv}}) {
     check({"unit", {unit}, [f](const Tensors& t) { return f(t[0]); }});
   }
   check({"acosh", {positive + 1.5}, [](const Tensors& t) { return at::acosh(t[0]); }});
+  check({"ndtri", {unit * 0.5 + 0.5}, [](const Tensors& t) { return at::special_ndtri(t[0]); }, 1e-4});
+  check({"trigamma", {positive}, [](const Tensors& t) { return at::polygamma(1, t[0]); }});
+  check({"polygamma", {positive}, [](const Tensors& t) { return at::polygamma(4, t[0]); }});
+  check({"zeta", {positive}, [](const Tensors& t) { return at::special_zeta(2.5, t[0]); }});
+  check({"igamma", {positive}, [](const Tensors& t) { return at::igamma(t[0].detach() * 3, t[0]); }});
+  check({"igammac", {positive}, [](const Tensors& t) { return at::igammac(t[0].detach() * 3, t[0]); }});
+  check({"mvlgamma", {positive + 1}, [](const Tensors& t) { return at::mvlgamma(t[0], 3); }});
   check({"logit", {at::rand({50}) * 0.9 + 0.05}, [](const Tensors& t) { return at::logit(t[0], 0.1); }});
 }
 

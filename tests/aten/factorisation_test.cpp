@@ -156,9 +156,14 @@ TEST(Qr, OutputsAndRefusals) {
   expect_throws([&] { qr_of(a.to(at::kDouble)); }, "Double");
   expect_throws([&] { qr_of(a, "full"); }, "mode");
   expect_throws([&] { qr_of(a[0]); }, "matrix");
-  const Tensor leaf = a.clone().requires_grad_();
-  const Tensor y = qr_of(leaf).q;
-  expect_throws([&] { y.sum().backward(); }, "not certified");
+}
+
+// PyTorch's formula, by substitution with R.
+TEST(Qr, Gradients) {
+  at::manual_seed(304);
+  const Tensor a = at::randn({2, 7, 4});
+  check({"Q", {a}, [](const Tensors& t) { return qr_of(t[0]).q; }});
+  check({"R", {a}, [](const Tensors& t) { return qr_of(t[0]).r; }});
 }
 
 }  // namespace

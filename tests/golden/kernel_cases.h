@@ -32,6 +32,6 @@ void add_wide_cases(std::vector<Case>& cases);     // functions written in binar
 void add_volume_cases(std::vector<Case>& cases);   // pooling in three dimensions, unpooling
 void add_sampling_cases(std::vector<Case>& cases);   // grid_sample, sums along one dimension from a table
 void add_recurrent_cases(std::vector<Case>& cases);  // LSTM, GRU, RNN
-void add_factor_cases(std::vector<Case>& cases);     // QR
+void add_factor_cases(std::vector<Case>& cases);     // QR, Cholesky, LU, numbers of distributions
 
 }  // namespace isobit::golden

@@ -84,7 +84,7 @@ class Export(unittest.TestCase):
                 except isobit.RefusedError as error:
                     print("refused")
             try:
-                torch.ones(3).erfinv()
+                torch.special.bessel_j0(torch.ones(3))
             except isobit.RefusedError as error:
                 print(error)
         """)
@@ -107,7 +107,7 @@ class ModuleNames(unittest.TestCase):
                     raise KeyboardInterrupt
 
             def forward(self, x):
-                return self.inner(x).erfinv()
+                return torch.special.bessel_j0(self.inner(x))
 
         model = Stops()
         with isobit.enabled():
@@ -118,7 +118,7 @@ class ModuleNames(unittest.TestCase):
             with self.assertRaisesRegex(isobit.RefusedError, r"in     Stops \(forward\)"):
                 model(torch.ones(2))
             with self.assertRaisesRegex(isobit.RefusedError, r"in     outside any module"):
-                torch.ones(2).erfinv()
+                torch.special.bessel_j0(torch.ones(2))
 
     def test_a_process_that_ends_within_a_module(self):
         code, printed = in_another_process("""

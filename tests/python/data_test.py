@@ -20,7 +20,7 @@ class Drawing(Dataset):
     def __getitem__(self, place):
         refused = False
         try:
-            torch.erfinv(torch.ones(1))
+            torch.special.bessel_j0(torch.ones(1))
         except RuntimeError:
             refused = True
         numbers = (random.random(), numpy.random.rand(), torch.rand(1).item())

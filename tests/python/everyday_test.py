@@ -132,8 +132,10 @@ class Everyday(Case):
             if shape[0] < weight.shape[1]:
                 expected = expected.T
             self.assertLess((weight - expected).abs().max().item(), 1e-7, shape)
-        if torch.__version__ >= "2.13":  # 2.11 takes erfinv, which is refused
-            torch.nn.init.trunc_normal_(torch.empty(6, 6))
+        weight = torch.nn.init.trunc_normal_(torch.empty(60, 60), std=0.02)
+        self.assertLess(abs(weight.std().item() - 0.02), 0.001)
+        uniform = torch.rand(2000) * 2 - 1  # 2.11's way, and timm's
+        self.assertLess((torch.erf(uniform.clone().erfinv_()) - uniform).abs().max().item(), 1e-6)
 
     def test_gradients_looked_at(self):
         model, x = small_model(), torch.rand(4, 20, requires_grad=True)

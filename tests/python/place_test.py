@@ -10,7 +10,7 @@ import isobit
 
 class Odd(torch.nn.Module):
     def forward(self, x):
-        return torch.erfinv(x)
+        return torch.special.bessel_j0(x)
 
 
 class Net(torch.nn.Module):
@@ -26,11 +26,11 @@ class Net(torch.nn.Module):
 class Place(Case):
     def test_path_of_modules(self):
         with isobit.enabled():
-            message = self.assert_refuses("erfinv", lambda: Net()(torch.ones(2, 3)))
+            message = self.assert_refuses("special_bessel_j0", lambda: Net()(torch.ones(2, 3)))
             self.assertIn("in     Net.blocks.0.1 (forward)", message)
-            again = self.assert_refuses("erfinv", lambda: Odd()(torch.ones(3)))
+            again = self.assert_refuses("special_bessel_j0", lambda: Odd()(torch.ones(3)))
             self.assertIn("in     Odd (forward)", again)
-            self.assertIn("outside any module", self.assert_refuses("erfinv", lambda: torch.erfinv(torch.ones(3))))
+            self.assertIn("outside any module", self.assert_refuses("special_bessel_j0", lambda: torch.special.bessel_j0(torch.ones(3))))
 
     def test_backward_names_the_forward_module(self):
         class Logarithm(torch.autograd.Function):
@@ -40,7 +40,7 @@ class Place(Case):
 
             @staticmethod
             def backward(context, gradient):
-                return torch.erfinv(gradient)
+                return torch.special.bessel_j0(gradient)
 
         class Bad(torch.nn.Module):
             def forward(self, x):
@@ -49,7 +49,7 @@ class Place(Case):
         with isobit.enabled():
             model = torch.nn.Sequential(torch.nn.Linear(3, 3), Bad())
             result = model(torch.ones(2, 3)).sum()
-            message = self.assert_refuses("erfinv", result.backward)
+            message = self.assert_refuses("special_bessel_j0", result.backward)
         self.assertIn("Sequential.1 (backward of LogarithmBackward)", message)
 
     def test_steps_are_counted(self):
@@ -60,9 +60,9 @@ class Place(Case):
                 optimizer.zero_grad()
                 model(torch.ones(2, 20)).sum().backward()
                 optimizer.step()
-            self.assertIn("(step 21, forward)", self.assert_refuses("erfinv", lambda: Odd()(torch.ones(3))))
+            self.assertIn("(step 21, forward)", self.assert_refuses("special_bessel_j0", lambda: Odd()(torch.ones(3))))
         with isobit.enabled():
-            self.assertIn("Odd (forward)", self.assert_refuses("erfinv", lambda: Odd()(torch.ones(3))))
+            self.assertIn("Odd (forward)", self.assert_refuses("special_bessel_j0", lambda: Odd()(torch.ones(3))))
 
     def test_no_hooks_stay(self):
         from torch.nn.modules import module
@@ -80,10 +80,10 @@ class Place(Case):
 
             after = Odd()
 
-        self.assert_refuses("erfinv", lambda: Switching()(torch.ones(3)))
+        self.assert_refuses("special_bessel_j0", lambda: Switching()(torch.ones(3)))
         isobit.disable()
         with isobit.enabled():
-            self.assertIn("in     Odd (", self.assert_refuses("erfinv", lambda: Odd()(torch.ones(3))))
+            self.assertIn("in     Odd (", self.assert_refuses("special_bessel_j0", lambda: Odd()(torch.ones(3))))
 
     def test_compile_is_refused(self):
         with isobit.enabled():

@@ -21,12 +21,12 @@ import isobit
 
 
 def _refused(x):
-    return torch.erfinv(x)
+    return torch.special.bessel_j0(x)
 
 
 @torch.jit.script
 def scripted(x):
-    return torch.erfinv(x)
+    return torch.special.bessel_j0(x)
 
 
 @torch.jit.script
@@ -36,13 +36,13 @@ def scripted_in_a_fork(x):
 
 class ScriptedModule(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.erfinv(x)
+        return torch.special.bessel_j0(x)
 
 
 class InForward(torch.autograd.Function):
     @staticmethod
     def forward(_context, x):
-        return torch.erfinv(x)
+        return torch.special.bessel_j0(x)
 
 
 class InBackward(torch.autograd.Function):
@@ -52,7 +52,7 @@ class InBackward(torch.autograd.Function):
 
     @staticmethod
     def backward(_context, gradient):
-        return torch.erfinv(gradient)
+        return torch.special.bessel_j0(gradient)
 
 
 def refused_in_cpp():
@@ -87,7 +87,7 @@ class Refusing(Dataset):
         return 4
 
     def __getitem__(self, index):
-        return torch.erfinv(torch.ones(1))
+        return torch.special.bessel_j0(torch.ones(1))
 
 
 class PassingMode(torch.utils._python_dispatch.TorchDispatchMode):
@@ -101,7 +101,7 @@ class Subclass(torch.Tensor):
 
 @torch.library.custom_op("isobit_refusal_test::custom", mutates_args=())
 def custom(x: torch.Tensor) -> torch.Tensor:
-    return torch.erfinv(x)
+    return torch.special.bessel_j0(x)
 
 
 def within(context, function):
@@ -128,15 +128,15 @@ class Refusal(Case):
     def test_from_every_way_of_calling(self):
         x, parameter = torch.ones(4), torch.ones(4, requires_grad=True)
         ways = {
-            "function": lambda: torch.erfinv(x), "method": x.erfinv,
-            "recorded": lambda: torch.erfinv(parameter), "packet": lambda: torch.ops.aten.erfinv(x),
-            "overload": lambda: torch.ops.aten.erfinv.default(x), "trace": lambda: torch.jit.trace(_refused, x),
-            "dispatch mode": lambda: within(PassingMode(), lambda: torch.erfinv(x)),
-            "subclass": lambda: torch.erfinv(x.as_subclass(Subclass)),
-            "no_grad": lambda: within(torch.no_grad(), lambda: torch.erfinv(x)),
-            "inference": lambda: within(torch.inference_mode(), lambda: torch.erfinv(x)),
+            "function": lambda: torch.special.bessel_j0(x),
+            "recorded": lambda: torch.special.bessel_j0(parameter), "packet": lambda: torch.ops.aten.special_bessel_j0(x),
+            "overload": lambda: torch.ops.aten.special_bessel_j0.default(x), "trace": lambda: torch.jit.trace(_refused, x),
+            "dispatch mode": lambda: within(PassingMode(), lambda: torch.special.bessel_j0(x)),
+            "subclass": lambda: torch.special.bessel_j0(x.as_subclass(Subclass)),
+            "no_grad": lambda: within(torch.no_grad(), lambda: torch.special.bessel_j0(x)),
+            "inference": lambda: within(torch.inference_mode(), lambda: torch.special.bessel_j0(x)),
             "vmap": lambda: torch.vmap(_refused)(torch.ones(3, 3)),
-            "func.grad": lambda: torch.func.grad(lambda v: torch.erfinv(v).sum())(x),
+            "func.grad": lambda: torch.func.grad(lambda v: torch.special.bessel_j0(v).sum())(x),
             "jvp": lambda: torch.func.jvp(_refused, (x,), (x,)),
             "functionalize": lambda: torch.func.functionalize(_refused)(x),
             "jit.fork": lambda: torch.jit.wait(torch.jit.fork(_refused, x)),
@@ -144,14 +144,14 @@ class Refusal(Case):
         }
         for way, function in ways.items():
             with self.subTest(way):
-                error = self.assert_refused("aten::erfinv", function)
-                self.assertRegex(str(error), r"\Aisobit: aten::erfinv is not certified under isobit-\S+\n  in     .*\n  do     .*\Z")
+                error = self.assert_refused("aten::special_bessel_j0", function)
+                self.assertRegex(str(error), r"\Aisobit: aten::special_bessel_j0 is not certified under isobit-\S+\n  in     .*\n  do     .*\Z")
                 self.assertIsInstance(error, RuntimeError)
-        self.assert_refused("aten::special_erfinv", lambda: torch.special.erfinv(x))
+        self.assert_refused("aten::matrix_exp", x.matrix_exp)
         self.assert_refused("isobit_refusal_test::custom", lambda: custom(x))
-        self.assert_refused("aten::erfinv_", x.erfinv_)
-        self.assert_refused("aten::erfinv.out", lambda: torch.erfinv(x, out=torch.empty(4)))
-        self.assert_refused("aten::erfinv.out", lambda: torch.ops.aten.erfinv.out(x, out=torch.empty(4)))
+        self.assert_refused("aten::special_bessel_j0_", x.erfinv_)
+        self.assert_refused("aten::special_bessel_j0.out", lambda: torch.special.bessel_j0(x, out=torch.empty(4)))
+        self.assert_refused("aten::special_bessel_j0.out", lambda: torch.ops.aten.special_bessel_j0.out(x, out=torch.empty(4)))
 
     def test_a_certified_operator_with_other_types(self):
         self.assert_refused("aten::mm", lambda: torch.ones(2, 2, dtype=torch.double) @ torch.ones(2, 2, dtype=torch.double))
@@ -166,14 +166,14 @@ class Refusal(Case):
     def test_in_a_backward(self):
         x = torch.ones(4, requires_grad=True)
         hooked = x * 2
-        hooked.register_hook(torch.erfinv)
+        hooked.register_hook(torch.special.bessel_j0)
         for place, function in {
                 "Function.forward": lambda: InForward.apply(x), "Function.backward": lambda: InBackward.apply(x).sum().backward(),
                 "grad": lambda: torch.autograd.grad(InBackward.apply(x).sum(), x), "hook": lambda: hooked.sum().backward(),
                 "anomaly": lambda: within(torch.autograd.set_detect_anomaly(True), lambda: InBackward.apply(x).sum().backward()),
         }.items():
             with self.subTest(place):
-                self.assert_refused("aten::erfinv", function)
+                self.assert_refused("aten::special_bessel_j0", function)
         self.assert_refused("aten::lstm", refused_in_cpp)
 
     def test_across_the_engine_s_threads(self):
@@ -192,13 +192,13 @@ class Refusal(Case):
 
         def second_time(x):
             calls.append(1)
-            return torch.erfinv(x) if len(calls) > 1 else x.sin().sin()
+            return torch.special.bessel_j0(x) if len(calls) > 1 else x.sin().sin()
 
         for reentrant in (False, True):
             calls.clear()
             x = torch.ones(4, requires_grad=True)
             loss = checkpoint(second_time, x, use_reentrant=reentrant).sum()
-            self.assert_refused("aten::erfinv", loss.backward)
+            self.assert_refused("aten::special_bessel_j0", loss.backward)
 
     def test_in_torchscript(self):
         """The interpreter makes a text of it, with its own traceback before."""
@@ -207,7 +207,7 @@ class Refusal(Case):
         for name, function in {"function": lambda: scripted(x), "fork": lambda: scripted_in_a_fork(x), "module": lambda: module(x),
                                "method": lambda: module.forward(x)}.items():
             with self.subTest(name):
-                self.assertIn("TorchScript", str(self.assert_refused("aten::erfinv", function)))
+                self.assertIn("TorchScript", str(self.assert_refused("aten::special_bessel_j0", function)))
         with self.assertRaises(torch.jit.Error):  # its own errors stay
             torch.jit.script(_raises)(x)
         isobit.disable()
@@ -217,23 +217,23 @@ class Refusal(Case):
         for context in ("fork", "spawn"):
             with self.subTest(context):
                 loader = DataLoader(Refusing(), num_workers=1, multiprocessing_context=context)
-                error = self.assert_refused("aten::erfinv", lambda loader=loader: list(loader))
+                error = self.assert_refused("aten::special_bessel_j0", lambda loader=loader: list(loader))
                 self.assertTrue(str(error).startswith("Caught RefusedError in DataLoader worker process 0."))
 
     def test_in_another_process(self):
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-            self.assert_refused("aten::erfinv", lambda: pool.submit(_refused, torch.ones(2)).result())
+            self.assert_refused("aten::special_bessel_j0", lambda: pool.submit(_refused, torch.ones(2)).result())
 
     def test_in_two_threads_at_once(self):
         begin = threading.Barrier(2)
-        found = {"erfinv": [], "digamma": []}
+        found: dict[str, list[str]] = {"bessel_j0": [], "airy_ai": []}
 
         def work(name):
             begin.wait()
             x = torch.ones(3, requires_grad=True)
             for _ in range(300):
                 try:
-                    getattr(torch, name)(x)
+                    getattr(torch.special, name)(x)
                 except isobit.RefusedError as error:
                     found[name].append(error.operator)
                 (x * x).sum().backward()
@@ -243,7 +243,7 @@ class Refusal(Case):
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(found, {name: [f"aten::{name}"] * 300 for name in found})
+        self.assertEqual(found, {name: [f"aten::special_{name}"] * 300 for name in found})
 
     def test_what_python_code_refuses(self):
         x = torch.ones(1, requires_grad=True)
@@ -267,9 +267,9 @@ class Refusal(Case):
             self.assertNotIsInstance(caught.exception, isobit.RefusedError)
 
     def test_copies(self):
-        error = self.assert_refused("aten::erfinv", lambda: torch.erfinv(torch.ones(2)))
+        error = self.assert_refused("aten::special_bessel_j0", lambda: torch.special.bessel_j0(torch.ones(2)))
         for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
-            self.assertEqual((type(other), str(other), other.operator), (type(error), str(error), "aten::erfinv"))
+            self.assertEqual((type(other), str(other), other.operator), (type(error), str(error), "aten::special_bessel_j0"))
         self.assertEqual(isobit.RefusedError().operator, "")
         self.assertEqual(repr(isobit.RefusedError), "<class 'isobit.RefusedError'>")
 
@@ -278,7 +278,7 @@ class Refusal(Case):
         def refuse(times):
             for _ in range(times):
                 with contextlib.suppress(isobit.RefusedError):
-                    torch.erfinv(torch.ones(1))
+                    torch.special.bessel_j0(torch.ones(1))
 
         refuse(10)
         gc.collect()
@@ -294,7 +294,7 @@ import atexit, gc, sys, torch, isobit, isobit._errors, isobit._hooks, isobit._li
 
 def refuse():
     try:
-        torch.erfinv(torch.ones(3))
+        torch.special.bessel_j0(torch.ones(3))
     except RuntimeError as error:
         print(type(error).__name__, isinstance(error, RuntimeError))
 

@@ -1,5 +1,5 @@
-// linalg_qr (contract, section 13), which nn.init.orthogonal_ is made of. Its derivative is PyTorch's formula, which
-// asks for a triangular solver and is refused there.
+// linalg_qr (contract, section 13), which nn.init.orthogonal_ is made of. Its derivative is PyTorch's formula, by
+// linear_algebra.cpp's substitution.
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>

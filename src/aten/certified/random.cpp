@@ -15,17 +15,13 @@
 #include <tuple>
 
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/random_key.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/refusal.h"
 
 namespace isobit::aten {
-namespace {
 
-using at::Generator;
-using at::Tensor;
-
-// From the default CPU generator on every device, so that all draw the same.
-std::uint64_t take_key(const char* op, const std::optional<Generator>& generator) {
+std::uint64_t take_key(const char* op, const std::optional<at::Generator>& generator) {
   if (generator && generator->defined() && generator->device().type() != at::kCPU) {
     refuse(op, "needs a CPU generator on every device, got one on " + generator->device().str(),
            "pass a CPU generator, or none");
@@ -34,6 +30,11 @@ std::uint64_t take_key(const char* op, const std::optional<Generator>& generator
   const std::lock_guard lock(source->mutex_);
   return source->random64();
 }
+
+namespace {
+
+using at::Generator;
+using at::Tensor;
 
 // fill(float*, count) in row-major order of the logical elements, whatever the strides.
 template <class Fill>

@@ -199,6 +199,24 @@ Tensor& power_of_number_out(const Scalar& base, const Tensor& exponent, Tensor& 
   return at::pow_out(out, number(base, exponent), exponent);
 }
 
+// ---- polygamma: the order is a number
+
+Tensor order_of(std::int64_t n) {
+  TORCH_CHECK(n >= 0, "aten::polygamma: n must not be negative, got ", n);
+  Tensor order = at::scalar_tensor(n, at::kFloat);
+  order.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return order;
+}
+Tensor polygamma_of(std::int64_t n, const Tensor& x) {
+  const Tensor order = order_of(n);
+  if (n == 0) return One<WideUnary::digamma>::fresh(x);
+  return n == 1 ? One<WideUnary::trigamma>::fresh(x) : Two<WideBinary::polygamma>::fresh(order, x);
+}
+Tensor& polygamma_out(std::int64_t n, const Tensor& x, Tensor& out) {
+  return float_out("aten::polygamma", polygamma_of(n, x), out);
+}
+Tensor& polygamma_(Tensor& x, std::int64_t n) { return x.copy_(polygamma_of(n, x)); }
+
 // ---- logit between bounds
 
 using Bound = std::optional<double>;
@@ -276,6 +294,11 @@ std::vector<Entry> wide_function_operators() {
                                                              "10: the power of a tensor of exponents"),
       certify<power_of_number_out, kElementwiseNoIntegers>("aten::pow", "Scalar_out",
                                                            "10: the power of a tensor of exponents"),
+      certify<polygamma_of>("aten::polygamma", "", written),
+      certify<polygamma_out>("aten::polygamma", "out", written),
+      certify<polygamma_>("aten::polygamma_", "", written),
+      certify<Two<WideBinary::gamma_slope>::fresh, kElementwise>("aten::_standard_gamma_grad", "",
+                                                                 "10: -(dP/da) / (dP/dx), in binary64, rounded once"),
       certify<bounded_logit>("aten::logit", "", written),
       certify<logit_out>("aten::logit", "out", written),
       certify<logit_>("aten::logit_", "", written),

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "contract/functions.h"
+#include "contract/functions_incomplete_gamma.h"
+#include "contract/functions_normal.h"
 #include "contract/functions_wide.h"
 #include "contract/remainder.h"
 #include "kernels/wide_functions.h"

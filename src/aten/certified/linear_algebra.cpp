@@ -1,0 +1,389 @@
+// Cholesky's factorisation, LU with partial pivoting, and what they solve (contract, section 14): binary64 inside,
+// results rounded once. On devices by CPU fallback.
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/_linalg_check_errors.h>
+#include <ATen/ops/arange.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "aten/certified/support/entry.h"
+#include "aten/certified/support/tensors.h"
+#include "contract/functions_wide.h"
+#include "kernels/linear_solvers.h"
+#include "kernels/threads.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+
+using Doubles = std::vector<double>;
+
+// A batch of matrices: element (b, i, j) at b * rows * columns + i * columns + j.
+struct Matrices {
+  Tensor rows_first;
+  const float* data;
+  std::int64_t count = 1, rows, columns;
+  Matrices(const char* op, const Tensor& given) {
+    require_float(op, given);
+    TORCH_CHECK(given.dim() >= 2, op, ": The input tensor must have at least 2 dimensions, got ", given.sizes());
+    rows_first = contiguous(given);
+    data = rows_first.const_data_ptr<float>();
+    rows = given.size(-2), columns = given.size(-1);
+    for (const std::int64_t size : given.sizes().slice(0, static_cast<std::size_t>(given.dim() - 2))) count *= size;
+  }
+  [[nodiscard]] const float* matrix(std::int64_t b) const { return data + b * rows * columns; }
+  // Column after column, or row after row (the transposed matrix's columns).
+  [[nodiscard]] Doubles wide(std::int64_t b, bool by_rows = false) const {
+    Doubles out(static_cast<std::size_t>(rows * columns));
+    const float* from = matrix(b);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        out[static_cast<std::size_t>(by_rows ? i * columns + j : j * rows + i)] =
+            static_cast<double>(from[i * columns + j]);
+      }
+    }
+    return out;
+  }
+};
+void require_square(const char* op, const Tensor& a) {
+  TORCH_CHECK(a.dim() >= 2 && a.size(-1) == a.size(-2), op, ": A must be batches of square matrices, but they are ",
+              a.dim() < 2 ? 0 : a.size(-2), " by ", a.dim() < 2 ? 0 : a.size(-1), " matrices");
+}
+
+at::DimVector batch_of(const Tensor& a) {
+  return at::DimVector(a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 2)));
+}
+at::DimVector with(at::DimVector sizes, std::initializer_list<std::int64_t> more) {
+  for (const std::int64_t size : more) sizes.push_back(size);
+  return sizes;
+}
+// Column after column, as PyTorch's factors lie.
+Tensor new_factors(at::DimVector batch, std::int64_t rows, std::int64_t columns) {
+  return new_tensor(with(std::move(batch), {columns, rows})).mT();
+}
+void round_all(const Doubles& from, float* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = contract::rounded(from[i]);
+}
+
+// ---- Cholesky
+
+// L [n, n] of every matrix, column after column; the triangle that is not L's is +0.
+template <class Use>
+void each_cholesky(const Matrices& a, bool upper, std::int32_t* info, Use&& use) {
+  const std::int64_t n = a.rows;
+  kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      Doubles wide = a.wide(b, /*by_rows=*/upper);  // of the upper triangle's transpose the lower one is read
+      info[b] = kernels::factor_cholesky(wide.data(), n);
+      for (std::int64_t j = 1; j < n; ++j) std::fill_n(wide.begin() + j * n, j, 0.0);
+      use(b, wide);
+    }
+  });
+}
+std::tuple<Tensor, Tensor> cholesky_ex(const Tensor& given, bool upper, bool check_errors) {
+  constexpr const char* op = "aten::linalg_cholesky_ex";
+  require_square("linalg.cholesky", given);
+  const Matrices a(op, given);
+  const Tensor factors = new_tensor(given.sizes()), info = new_tensor(batch_of(given), at::kInt);
+  float* out = factors.mutable_data_ptr<float>();
+  each_cholesky(a, upper, info.mutable_data_ptr<std::int32_t>(),
+                [&](std::int64_t b, const Doubles& l) { round_all(l, out + b * a.rows * a.rows); });
+  if (check_errors) at::_linalg_check_errors(info, "linalg.cholesky_ex", given.dim() == 2);
+  return {upper ? factors : factors.mT(), info};  // L's columns are U's rows
+}
+std::tuple<Tensor&, Tensor&> cholesky_ex_out(const Tensor& a, bool upper, bool check_errors, Tensor& l, Tensor& info) {
+  const auto [factor, result] = cholesky_ex(a, upper, check_errors);
+  float_out("aten::linalg_cholesky_ex", factor, l), copy_out(info, result);
+  return {l, info};
+}
+Tensor factor_of(const Tensor& a, bool upper) {
+  const auto [factor, info] = cholesky_ex(a, upper, false);
+  at::_linalg_check_errors(info, "cholesky", a.dim() == 2);
+  return factor;
+}
+Tensor& cholesky_out(const Tensor& a, bool upper, Tensor& out) {
+  return float_out("aten::cholesky", factor_of(a, upper), out);
+}
+
+// L L^T y = x, or U^T U y = x.
+void solve_with_factor(const double* factor, std::int64_t n, bool upper, double* x, std::int64_t columns) {
+  kernels::solve_triangle({.a = factor, .n = n, .upper = upper, .transposed = upper}, x, columns);
+  kernels::solve_triangle({.a = factor, .n = n, .upper = upper, .transposed = !upper}, x, columns);
+}
+Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) {
+  const Matrices right("aten::cholesky_solve", b), a("aten::cholesky_solve", factor);
+  const Tensor y = new_tensor(b.sizes());
+  float* out = y.mutable_data_ptr<float>();
+  kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      Doubles x = right.wide(k, /*by_rows=*/true);
+      solve_with_factor(a.wide(k).data(), a.rows, upper, x.data(), right.columns);
+      round_all(x, out + k * right.rows * right.columns);
+    }
+  });
+  return y;
+}
+Tensor inverse_by_factor(const Tensor& factor, bool upper) {
+  require_square("cholesky_inverse", factor);
+  const Matrices a("aten::cholesky_inverse", factor);
+  const std::int64_t n = a.rows;
+  const Tensor y = new_tensor(factor.sizes());
+  float* out = y.mutable_data_ptr<float>();
+  kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      Doubles x(static_cast<std::size_t>(n * n), 0.0);
+      for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + i)] = 1.0;
+      solve_with_factor(a.wide(k).data(), n, upper, x.data(), n);
+      round_all(x, out + k * n * n);
+    }
+  });
+  return y;
+}
+Tensor& cholesky_inverse_out(const Tensor& factor, bool upper, Tensor& out) {
+  return float_out("aten::cholesky_inverse", inverse_by_factor(factor, upper), out);
+}
+
+// ---- triangles
+
+// For each matrix of the broadcast batch its place in t's own.
+Tensor places_in_batch(const Tensor& t, at::IntArrayRef batch) {
+  const at::DimVector own = batch_of(t);
+  return at::arange(c10::multiply_integers(own), at::kLong).reshape(own).expand(batch).contiguous();
+}
+struct Broadcast {
+  at::DimVector batch;
+  Tensor of_a, of_b;
+  std::int64_t count;
+  Broadcast(const Tensor& a, const Tensor& b)
+      : batch(at::infer_size_dimvector(batch_of(a), batch_of(b))),
+        of_a(places_in_batch(a, batch)),
+        of_b(places_in_batch(b, batch)),
+        count(of_a.numel()) {}
+};
+// solve(place in a, x [n, columns]) for every right-hand side; `left` is false where the unknown stands before a.
+template <class Solve>
+Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) {
+  const std::int64_t n = left ? b.rows : b.columns, columns = left ? b.columns : b.rows;
+  const Tensor y = new_tensor(with(at.batch, {n, columns}));
+  float* out = y.mutable_data_ptr<float>();
+  const std::int64_t *of_a = at.of_a.const_data_ptr<std::int64_t>(), *of_b = at.of_b.const_data_ptr<std::int64_t>();
+  kernels::parallel_for(0, at.count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      Doubles x = b.wide(of_b[k], /*by_rows=*/left);
+      solve(of_a[k], x.data(), columns);
+      round_all(x, out + k * n * columns);
+    }
+  });
+  return left ? y : y.mT();
+}
+Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bool left, bool unit) {
+  constexpr const char* op = "linalg.solve_triangular";
+  require_square(op, given);
+  const Matrices a("aten::linalg_solve_triangular", given), b("aten::linalg_solve_triangular", right);
+  TORCH_CHECK((left ? b.rows : b.columns) == a.rows, op, ": Incompatible shapes of A and B for the equation ",
+              left ? "AX = B" : "XA = B", " (", a.rows, "x", a.columns, " and ", b.rows, "x", b.columns, ")");
+  return solved(Broadcast(given, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
+    kernels::solve_triangle({.a = a.wide(place).data(), .n = a.rows, .upper = upper, .transposed = !left, .unit = unit},
+                            x, columns);
+  });
+}
+Tensor& solve_triangular_out(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit, Tensor& out) {
+  return float_out("aten::linalg_solve_triangular", solve_triangular(a, b, upper, left, unit), out);
+}
+std::tuple<Tensor, Tensor> triangular_solve(const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unit) {
+  const Tensor matrix = transpose ? a.mT() : a;
+  return {solve_triangular(matrix, b, upper != transpose, true, unit), a.clone()};
+}
+
+// ---- LU
+
+// Factors of every matrix, in binary64 and as PyTorch has them.
+struct LuFactors {
+  std::vector<Doubles> wide;
+  Tensor lu, pivots, info;
+  LuFactors(const char* op, const Tensor& given) {
+    const Matrices a(op, given);
+    const std::int64_t steps = std::min(a.rows, a.columns);
+    wide.resize(static_cast<std::size_t>(a.count));
+    lu = new_factors(batch_of(given), a.rows, a.columns);
+    pivots = new_tensor(with(batch_of(given), {steps}), at::kInt);
+    info = new_tensor(batch_of(given), at::kInt);
+    float* out = lu.mutable_data_ptr<float>();
+    auto *exchanged = pivots.mutable_data_ptr<std::int32_t>(), *failed = info.mutable_data_ptr<std::int32_t>();
+    kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) {
+        Doubles& factors = wide[static_cast<std::size_t>(b)];
+        factors = a.wide(b);
+        failed[b] = kernels::factor_lu(factors.data(), a.rows, a.columns, exchanged + b * steps);
+        round_all(factors, out + b * a.rows * a.columns);
+      }
+    });
+  }
+  void solve(std::int64_t place, bool transposed, double* x, std::int64_t columns) const {
+    const std::int64_t n = lu.size(-1);
+    kernels::solve_lu(wide[static_cast<std::size_t>(place)].data(), pivots.const_data_ptr<std::int32_t>() + place * n,
+                      n, transposed, x, columns);
+  }
+};
+std::tuple<Tensor, Tensor, Tensor> lu_factor_ex(const Tensor& a, bool pivot, bool check_errors) {
+  TORCH_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
+  const LuFactors f("aten::linalg_lu_factor_ex", a);
+  if (check_errors) at::_linalg_check_errors(f.info, "torch.linalg.lu_factor_ex", a.dim() == 2);
+  return {f.lu, f.pivots, f.info};
+}
+std::tuple<Tensor&, Tensor&, Tensor&> lu_factor_ex_out(const Tensor& a, bool pivot, bool check_errors, Tensor& lu,
+                                                       Tensor& pivots, Tensor& info) {
+  const auto [new_lu, new_pivots, new_info] = lu_factor_ex(a, pivot, check_errors);
+  float_out("aten::linalg_lu_factor_ex", new_lu, lu), copy_out(pivots, new_pivots), copy_out(info, new_info);
+  return {lu, pivots, info};
+}
+
+// B of one dimension less than A stands for one column.
+bool is_vector(const Tensor& a, const Tensor& b) {
+  return b.dim() == 1 || (a.dim() - 1 == b.dim() && b.sizes() == a.sizes().slice(0, static_cast<std::size_t>(b.dim())));
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& given, bool left,
+                                                    bool check_errors) {
+  constexpr const char* op = "linalg.solve";
+  require_square(op, a);
+  const bool vector = is_vector(a, given);
+  TORCH_CHECK(left || !vector, op, ": Vector broadcasting of the left hand side is not supported for left=False");
+  const Tensor right = vector ? given.unsqueeze(-1) : given;
+  const Matrices b("aten::_linalg_solve_ex", right);
+  TORCH_CHECK((left ? b.rows : b.columns) == a.size(-1), op, ": Incompatible shapes of A and B for the equation ",
+              left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.rows, "x", b.columns, ")");
+  const LuFactors f("aten::_linalg_solve_ex", a);
+  if (check_errors) at::_linalg_check_errors(f.info, "torch.linalg.solve_ex", a.dim() == 2);
+  const Tensor y = solved(Broadcast(a, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
+    f.solve(place, /*transposed=*/!left, x, columns);
+  });
+  return {vector ? y.squeeze(-1) : y, f.lu, f.pivots, f.info};
+}
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> solve_ex_out(const Tensor& a, const Tensor& b, bool left,
+                                                            bool check_errors, Tensor& y, Tensor& lu, Tensor& pivots,
+                                                            Tensor& info) {
+  const auto [new_y, new_lu, new_pivots, new_info] = solve_ex(a, b, left, check_errors);
+  float_out("aten::_linalg_solve_ex", new_y, y), float_out("aten::_linalg_solve_ex", new_lu, lu);
+  copy_out(pivots, new_pivots), copy_out(info, new_info);
+  return {y, lu, pivots, info};
+}
+// From factors in binary32.
+Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
+  constexpr const char* op = "linalg.lu_solve";
+  require_square(op, lu);
+  const Matrices factors("aten::linalg_lu_solve", lu), b("aten::linalg_lu_solve", right);
+  const std::int64_t n = factors.rows;
+  TORCH_CHECK(pivots.scalar_type() == at::kInt, op, ": pivots should be a Tensor of scalar type torch.int32");
+  TORCH_CHECK(pivots.sizes() == lu.sizes().slice(0, static_cast<std::size_t>(lu.dim() - 1)), op,
+              ": Number of pivots per batch should be same as the dimension of the matrix");
+  TORCH_CHECK((left ? b.rows : b.columns) == n, op, ": Incompatible shapes of A and B");
+  const Tensor exchanged = contiguous(pivots);
+  TORCH_CHECK(exchanged.ge(1).logical_and_(exchanged.le(n)).all().item<bool>(), op, ": pivots must be 1 .. ", n);
+  return solved(Broadcast(lu, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
+    kernels::solve_lu(factors.wide(place).data(), exchanged.const_data_ptr<std::int32_t>() + place * n, n,
+                      left == adjoint, x, columns);
+  });
+}
+Tensor& lu_solve_out(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint, Tensor& out) {
+  return float_out("aten::linalg_lu_solve", lu_solve(lu, pivots, b, left, adjoint), out);
+}
+
+std::tuple<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
+  require_square("linalg.inv", a);
+  const LuFactors f("aten::linalg_inv_ex", a);
+  if (check_errors) at::_linalg_check_errors(f.info, "linalg.inv_ex", a.dim() == 2);
+  const std::int64_t n = a.size(-1), count = f.info.numel();
+  const Tensor y = new_tensor(a.sizes());
+  float* out = y.mutable_data_ptr<float>();
+  kernels::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      Doubles x(static_cast<std::size_t>(n * n), 0.0);
+      for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + i)] = 1.0;
+      f.solve(k, false, x.data(), n);
+      round_all(x, out + k * n * n);
+    }
+  });
+  return {y, f.info};
+}
+std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tensor& inverse, Tensor& info) {
+  const auto [new_inverse, new_info] = inv_ex(a, check_errors);
+  float_out("aten::linalg_inv_ex", new_inverse, inverse), copy_out(info, new_info);
+  return {inverse, info};
+}
+
+struct Determinants {
+  Tensor product, sign, logarithm;
+  Determinants(const Tensor& a, const LuFactors& f)
+      : product(new_tensor(batch_of(a))), sign(new_tensor(batch_of(a))), logarithm(new_tensor(batch_of(a))) {
+    const std::int64_t n = a.size(-1);
+    const auto* exchanged = f.pivots.const_data_ptr<std::int32_t>();
+    for (std::int64_t b = 0; b < product.numel(); ++b) {
+      const auto d = kernels::determinant_of(f.wide[static_cast<std::size_t>(b)].data(), exchanged + b * n, n);
+      product.mutable_data_ptr<float>()[b] = contract::rounded(d.product);
+      sign.mutable_data_ptr<float>()[b] = contract::rounded(d.sign);
+      logarithm.mutable_data_ptr<float>()[b] = contract::rounded(d.logarithm);
+    }
+  }
+};
+std::tuple<Tensor, Tensor, Tensor> determinant(const Tensor& a) {
+  require_square("linalg.det", a);
+  const LuFactors f("aten::_linalg_det", a);
+  return {Determinants(a, f).product, f.lu, f.pivots};
+}
+std::tuple<Tensor&, Tensor&, Tensor&> det_out(const Tensor& a, Tensor& result, Tensor& lu, Tensor& pivots) {
+  const auto [new_result, new_lu, new_pivots] = determinant(a);
+  float_out("aten::_linalg_det", new_result, result), float_out("aten::_linalg_det", new_lu, lu);
+  copy_out(pivots, new_pivots);
+  return {result, lu, pivots};
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> log_determinant(const Tensor& a) {
+  require_square("linalg.slogdet", a);
+  const LuFactors f("aten::_linalg_slogdet", a);
+  const Determinants d(a, f);
+  return {d.sign, d.logarithm, f.lu, f.pivots};
+}
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> slogdet_out(const Tensor& a, Tensor& sign, Tensor& logarithm, Tensor& lu,
+                                                           Tensor& pivots) {
+  const auto [new_sign, new_logarithm, new_lu, new_pivots] = log_determinant(a);
+  float_out("aten::_linalg_slogdet", new_sign, sign), float_out("aten::_linalg_slogdet", new_logarithm, logarithm);
+  float_out("aten::_linalg_slogdet", new_lu, lu), copy_out(pivots, new_pivots);
+  return {sign, logarithm, lu, pivots};
+}
+
+}  // namespace
+
+std::vector<Entry> linear_algebra_operators() {
+  constexpr std::string_view cholesky_rule = "14: Cholesky, column by column in binary64, rounded once";
+  constexpr std::string_view substitution = "14: substitution in binary64, rounded once";
+  constexpr std::string_view lu_rule = "14: LU with partial pivoting in binary64, rounded once";
+  return {
+      certify_by_host<cholesky_ex>("aten::linalg_cholesky_ex", "", cholesky_rule),
+      certify_by_host<cholesky_ex_out>("aten::linalg_cholesky_ex", "L", cholesky_rule),
+      certify_by_host<factor_of>("aten::cholesky", "", cholesky_rule),
+      certify_by_host<cholesky_out>("aten::cholesky", "out", cholesky_rule),
+      certify_by_host<cholesky_solve_helper>("aten::_cholesky_solve_helper", "", substitution),
+      certify_by_host<inverse_by_factor>("aten::cholesky_inverse", "", substitution),
+      certify_by_host<cholesky_inverse_out>("aten::cholesky_inverse", "out", substitution),
+      certify_by_host<solve_triangular>("aten::linalg_solve_triangular", "", substitution),
+      certify_by_host<solve_triangular_out>("aten::linalg_solve_triangular", "out", substitution),
+      certify_by_host<triangular_solve>("aten::triangular_solve", "", substitution),
+      certify_by_host<lu_factor_ex>("aten::linalg_lu_factor_ex", "", lu_rule),
+      certify_by_host<lu_factor_ex_out>("aten::linalg_lu_factor_ex", "out", lu_rule),
+      certify_by_host<solve_ex>("aten::_linalg_solve_ex", "", lu_rule),
+      certify_by_host<solve_ex_out>("aten::_linalg_solve_ex", "result", lu_rule),
+      certify_by_host<lu_solve>("aten::linalg_lu_solve", "", substitution),
+      certify_by_host<lu_solve_out>("aten::linalg_lu_solve", "out", substitution),
+      certify_by_host<inv_ex>("aten::linalg_inv_ex", "", lu_rule),
+      certify_by_host<inv_ex_out>("aten::linalg_inv_ex", "inverse", lu_rule),
+      certify_by_host<determinant>("aten::_linalg_det", "", lu_rule),
+      certify_by_host<det_out>("aten::_linalg_det", "result", lu_rule),
+      certify_by_host<log_determinant>("aten::_linalg_slogdet", "", lu_rule),
+      certify_by_host<slogdet_out>("aten::_linalg_slogdet", "sign", lu_rule),
+  };
+}
+
+}  // namespace isobit::aten

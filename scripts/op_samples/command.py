@@ -10,7 +10,7 @@ import time
 import torch
 
 import isobit
-from op_samples import check, device, samples, variants
+from op_samples import check, comparison, device, samples, variants
 
 KINDS = ("pass", "fail", "refused", "skipped")
 EMULATED_ELEMENTS = 2000  # a fiber for each of the device's threads
@@ -31,6 +31,8 @@ def parse(arguments):
                         help=f"with a device, samples of at most N elements ({EMULATED_ELEMENTS} if emulated)")
     parser.add_argument("--training", action="store_true",
                         help="with a device: every module of torch.nn and optimizer of torch.optim, instead of samples")
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32",
+                        help="the samples' type: float64 is compared with stock's float64 (scripts/op_samples/comparison.py)")
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no operator later than this")
     options = parser.parse_args(arguments)
     if options.emulate:
@@ -38,11 +40,14 @@ def parse(arguments):
         options.elements = EMULATED_ELEMENTS if options.elements is None else options.elements
     if options.training and not options.device:
         parser.error("--training is for a device: --device or --emulate (on the CPU: scripts/coverage)")
+    if options.dtype == "float64" and options.device:
+        parser.error("--dtype float64 is for the CPU: a device computes float32")
+    comparison.wide = options.dtype == "float64"
     return options
 
 
 def chosen(options):
-    entries = samples.operators(options.large)
+    entries = samples.operators(options.large, getattr(torch, options.dtype))
     names = list(entries)
     if options.op:
         unknown = [name for name in options.op if name not in entries]
@@ -72,7 +77,7 @@ def run(options, progress=None):
         if options.seconds is not None and start - begin > options.seconds:
             break
         try:
-            found = samples.samples_of(entry, options.samples)
+            found = samples.samples_of(entry, options.samples, getattr(torch, options.dtype))
         except Exception as error:  # the database needs what is not here (SciPy, a GPU)
             result[name] = {**dict.fromkeys(kinds, 0), "skipped": 1, "notes": {}, "failures": [],
                             "refusals": {f"samples: {error}"[:200]: 1}, "device_refusals": []}
@@ -135,7 +140,7 @@ def main(arguments=None):
 
     result = run(options, progress)
     report = {"contract": isobit.contract_version, "torch": torch.__version__.split("+")[0],
-              "variants": variants.labels(), "samples": options.samples,
+              "variants": variants.labels(), "samples": options.samples, "dtype": options.dtype,
               "total": totals(result), "operators": result}
     if options.device:
         report.update(device=options.device, emulated=bool(options.emulate), elements=options.elements,

@@ -1,4 +1,4 @@
-"""The samples of PyTorch's operator database, float32 on the CPU, and what is done to them.
+"""The samples of PyTorch's operator database, float32 (or float64) on the CPU, and what is done to them.
 
 A sample is copied before each call: an operator may write to its arguments. Nothing here computes under the switch.
 """
@@ -28,8 +28,8 @@ LARGE = {"XS": 11, "S": 23, "M": 41, "L": 130}  # the database's own: 3, 5, 10, 
 NOT_LARGE = {"_segment_reduce[lengths]", "_segment_reduce[offsets]"}
 
 
-def operators(large=False):
-    """name -> entry of the database, in the database's order; variants of one name are told apart.
+def operators(large=False, dtype=torch.float32):
+    """name -> entry of the database that takes the type, in the database's order; variants of one name are told apart.
 
     large: tensors with sides some five times longer, where a sample's sizes are not written out.
     """
@@ -43,7 +43,7 @@ def operators(large=False):
             setattr(database, name, length)
     entries = {}
     for entry in database.op_db:
-        if entry.supports_dtype(torch.float32, "cpu"):
+        if entry.supports_dtype(dtype, "cpu"):
             name = entry.name + (f"[{entry.variant_test_name}]" if entry.variant_test_name else "")
             assert name not in entries, name
             if not large or name not in NOT_LARGE:
@@ -51,10 +51,10 @@ def operators(large=False):
     return entries
 
 
-def samples_of(entry, most=None):
+def samples_of(entry, most=None, dtype=torch.float32):
     """The entry's samples, `most` of them evenly spread where there are more. The same list each time."""
     torch.manual_seed(0)
-    found = list(entry.sample_inputs("cpu", torch.float32, requires_grad=entry.supports_autograd))
+    found = list(entry.sample_inputs("cpu", dtype, requires_grad=entry.supports_autograd))
     chosen = range(len(found))
     if most is not None and len(found) > most:
         chosen = sorted({i * (len(found) - 1) // max(most - 1, 1) for i in range(most)})

@@ -1,8 +1,10 @@
 // Activations with parameters, the terms of losses, and their gradients (contract, section 10).
 //
 // Templates over the lane type like pointwise.h: every operation is one IEEE operation in the order written here,
-// scalars come rounded to binary32, and a NaN input gives NaN. Host and device; no state.
+// scalars come rounded to the tensors' type, and a NaN input gives NaN. Host and device; no state.
 #pragma once
+
+#include <type_traits>
 
 #include "contract/functions.h"
 
@@ -138,9 +140,18 @@ ISOBIT_FORMULA Lane binary_cross_entropy(Lane x, Lane t) {
   const Lane one = select(of_one < lowest, lowest, of_one), zero = select(of_zero < lowest, lowest, of_zero);
   return (t - Lane(1.0f)) * zero - t * one;
 }
+// RN(1e-12)
+template <class Lane>
+ISOBIT_HOST_DEVICE constexpr auto least_variance() {
+  if constexpr (std::is_same_v<Lane, double>) {
+    return 0x1.19799812dea11p-40;
+  } else {
+    return 0x1.197998p-40f;
+  }
+}
 template <class Lane>
 ISOBIT_FORMULA Lane binary_cross_entropy_backward(Lane dy, Lane x, Lane t, Lane share) {
-  const Lane variance = (Lane(1.0f) - x) * x, least(0x1.197998p-40f);  // RN(1e-12)
+  const Lane variance = (Lane(1.0f) - x) * x, least(least_variance<Lane>());
   const Lane below = select(variance < least, least, variance);
   return ((dy * (x - t)) / below) * share;
 }

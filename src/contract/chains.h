@@ -20,21 +20,27 @@ enum class IndexReduction { sum, mean, product, maximum, minimum };
 
 ISOBIT_CONTRACT_BEGIN
 
-struct Factor {
-  float value = 1.0f;
+template <class T>
+struct FactorOf {
+  T value = T(1);
 };
-[[nodiscard]] ISOBIT_HOST_DEVICE inline Factor operator+(Factor a, Factor b) { return {a.value * b.value}; }
+using Factor = FactorOf<float>;
+template <class T>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline FactorOf<T> operator+(FactorOf<T> a, FactorOf<T> b) {
+  return {a.value * b.value};
+}
 
-[[nodiscard]] ISOBIT_HOST_DEVICE inline bool takes_over(bool largest, float x, float so_far) {
+template <class T>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline bool takes_over(bool largest, T x, T so_far) {
   if (x != x || so_far != so_far) return x != x;
   return largest ? x >= so_far : x <= so_far;
 }
 
-template <class At>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float sum_in_leaves(std::int64_t n, At at) {
-  PairwiseTree tree;
+template <class T = float, class At>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline T sum_in_leaves(std::int64_t n, At at) {
+  ScalarTreeOf<T> tree;
   for (std::int64_t begin = 0; begin < n; begin += kLeaf) {
-    float leaf = 0.0f;
+    T leaf = T(0);
     for (std::int64_t i = begin; i < n && i < begin + kLeaf; ++i) leaf = leaf + at(i);
     tree.add(leaf);
   }
@@ -42,16 +48,16 @@ template <class At>
 }
 
 // n > 0; at(0) .. at(n - 1) are the occurrences. include_self: `self` comes before them.
-template <class At>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float reduced_by_index(IndexReduction kind, std::int64_t n, float self,
-                                                               bool include_self, At at) {
+template <class T, class At>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline T reduced_by_index(IndexReduction kind, std::int64_t n, T self,
+                                                           bool include_self, At at) {
   if (kind == IndexReduction::sum || kind == IndexReduction::mean) {
-    const float s = sum_in_leaves(n, at), total = include_self ? self + s : s;
-    return kind == IndexReduction::sum ? total : total / static_cast<float>(n + (include_self ? 1 : 0));
+    const T s = sum_in_leaves<T>(n, at), total = include_self ? self + s : s;
+    return kind == IndexReduction::sum ? total : total / static_cast<T>(n + (include_self ? 1 : 0));
   }
-  float t = include_self ? self : kind == IndexReduction::product ? 1.0f : at(0);
+  T t = include_self ? self : kind == IndexReduction::product ? T(1) : at(0);
   for (std::int64_t i = 0; i < n; ++i) {
-    const float v = at(i);
+    const T v = at(i);
     t = kind == IndexReduction::product ? t * v : kind == IndexReduction::maximum ? maximum(t, v) : minimum(t, v);
   }
   return t;

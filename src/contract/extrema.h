@@ -4,7 +4,7 @@
 //   is_better_maximum  keeps the first NaN, else the first of the largest, -0 equal to +0
 //
 // maximum and minimum are commutative and associative bit for bit, so that any order of a reduction gives the
-// same result. Templates over the lane type: float, or the vector kernels' lanes. Host and device; no state;
+// same result. Templates over the lane type: float, double, or the vector kernels' lanes. Host and device; no state;
 // no exceptions.
 #pragma once
 
@@ -28,7 +28,8 @@ template <class F>
 }
 
 // Whether x, met after `best`, takes its place as the element at the maximum.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline bool is_better_maximum(float x, float best) {
+template <class T>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline bool is_better_maximum(T x, T best) {
   if (best != best) return false;
   return x != x || x > best;
 }

@@ -7,7 +7,7 @@
 //
 // Promises: the same bits for every caller, thread count and instruction set; never -0; empty is +0; a zero
 // element, or a product with a zero factor and a finite one, may be left out without changing a bit.
-// Host and device; no exceptions.
+// Of binary32 (LaneSum) or binary64. Host and device; no exceptions.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,8 @@
 ISOBIT_CONTRACT_BEGIN
 
 // lane[0..31] to one value; overwrites the lanes.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float fold_lanes(float* lane) {
+template <class T>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline T fold_lanes(T* lane) {
   for (std::int64_t w = kSumLanes / 2; w >= 1; w /= 2) {
     for (std::int64_t j = 0; j < w; ++j) lane[j] = lane[j] + lane[j + w];
   }
@@ -26,23 +27,24 @@ ISOBIT_CONTRACT_BEGIN
 }
 
 // Takes elements one at a time, in order; result() may be asked once all have come.
-class LaneSum {
+template <class T>
+class LaneSumOf {
  public:
-  ISOBIT_HOST_DEVICE void add(float x) {
-    float& lane = lane_[in_leaf_ % kSumLanes];
+  ISOBIT_HOST_DEVICE void add(T x) {
+    T& lane = lane_[in_leaf_ % kSumLanes];
     lane = lane + x;
     next();
   }
-  ISOBIT_HOST_DEVICE void add_product(float a, float b) {
-    float& lane = lane_[in_leaf_ % kSumLanes];
+  ISOBIT_HOST_DEVICE void add_product(T a, T b) {
+    T& lane = lane_[in_leaf_ % kSumLanes];
     lane = std::fma(a, b, lane);
     next();
   }
   // Only products that underflow can make a lane -0: + (+0) at the root takes the sign away, and makes
   // elements that are absent the same as elements that are zero.
-  [[nodiscard]] ISOBIT_HOST_DEVICE float result() {
+  [[nodiscard]] ISOBIT_HOST_DEVICE T result() {
     if (in_leaf_ > 0) close_leaf();
-    return tree_.result() + 0.0f;
+    return tree_.result() + T(0);
   }
 
  private:
@@ -51,13 +53,14 @@ class LaneSum {
   }
   ISOBIT_HOST_DEVICE void close_leaf() {
     tree_.add(fold_lanes(lane_));
-    for (std::int64_t j = 0; j < kSumLanes; ++j) lane_[j] = 0.0f;
+    for (std::int64_t j = 0; j < kSumLanes; ++j) lane_[j] = T(0);
     in_leaf_ = 0;
   }
 
-  PairwiseTreeOf<float> tree_;
-  float lane_[kSumLanes] = {};
+  PairwiseTreeOf<T> tree_;
+  T lane_[kSumLanes] = {};
   std::int64_t in_leaf_ = 0;
 };
+using LaneSum = LaneSumOf<float>;
 
 ISOBIT_CONTRACT_END

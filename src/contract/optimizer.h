@@ -35,11 +35,11 @@ struct AdamCoefficients {
 ISOBIT_CONTRACT_BEGIN
 
 // a + (b - a) * weight, as the contract writes torch's lerp for one scalar weight.
-template <class Lane>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline Lane lerp_step(Lane a, Lane b, float weight) {
+template <class Lane, class Weight>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline Lane lerp_step(Lane a, Lane b, Weight weight) {
   const Lane d = b - a;
-  const bool near_a = (weight < 0 ? -weight : weight) < 0.5f;
-  return near_a ? fma(Lane(weight), d, a) : fma(Lane(weight - 1.0f), d, b);
+  const bool near_a = (weight < 0 ? -weight : weight) < Weight(0.5);
+  return near_a ? fma(Lane(weight), d, a) : fma(Lane(weight - Weight(1)), d, b);
 }
 
 // buffer is read unless first_step and written where with_momentum.

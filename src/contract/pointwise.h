@@ -1,7 +1,7 @@
 // Point-wise operators and their gradients, one written formula each (contract, section 10).
 //
 // Templates over the lane type, built from the elementary functions: every operation is one IEEE operation in
-// the order written here. Scalars of an operator are rounded to binary32 before they come here.
+// the order written here. Scalars of an operator are rounded to the tensors' type before they come here.
 // Host and device; no state.
 #pragma once
 
@@ -10,10 +10,21 @@
 
 ISOBIT_CONTRACT_BEGIN
 
-inline constexpr float kSqrtHalf = 0x1.6a09e6p-1f;          // sqrt(1/2)
-inline constexpr float kInverseSqrtTwoPi = 0x1.988454p-2f;  // 1 / sqrt(2 pi)
-inline constexpr float kSqrtTwoOverPi = 0x1.988454p-1f;     // sqrt(2 / pi)
-inline constexpr float kGeluCubic = 0x1.6e4e26p-5f;         // 0.044715
+// Rounded to the lane's type.
+template <class Lane>
+struct GeluConstants {
+  static constexpr float kSqrtHalf = 0x1.6a09e6p-1f;          // sqrt(1/2)
+  static constexpr float kInverseSqrtTwoPi = 0x1.988454p-2f;  // 1 / sqrt(2 pi)
+  static constexpr float kSqrtTwoOverPi = 0x1.988454p-1f;     // sqrt(2 / pi)
+  static constexpr float kCubic = 0x1.6e4e26p-5f;             // 0.044715
+};
+template <>
+struct GeluConstants<double> {
+  static constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
+  static constexpr double kInverseSqrtTwoPi = 0x1.9884533d43651p-2;
+  static constexpr double kSqrtTwoOverPi = 0x1.9884533d43651p-1;
+  static constexpr double kCubic = 0x1.6e4e26d4801f7p-5;
+};
 
 template <class Lane>
 ISOBIT_FORMULA Lane relu(Lane x) {
@@ -67,26 +78,28 @@ ISOBIT_FORMULA Lane silu_backward(Lane dy, Lane x) {
 
 template <class Lane>
 ISOBIT_FORMULA Lane gelu(Lane x) {
-  return (Lane(0.5f) * x) * (Lane(1.0f) + erf(x * Lane(kSqrtHalf)));
+  return (Lane(0.5f) * x) * (Lane(1.0f) + erf(x * Lane(GeluConstants<Lane>::kSqrtHalf)));
 }
 template <class Lane>
 ISOBIT_FORMULA Lane gelu_backward(Lane dy, Lane x) {
-  const Lane cumulative = Lane(0.5f) * (Lane(1.0f) + erf(x * Lane(kSqrtHalf)));
-  const Lane density = exp((x * x) * Lane(-0.5f)) * Lane(kInverseSqrtTwoPi);
+  const Lane cumulative = Lane(0.5f) * (Lane(1.0f) + erf(x * Lane(GeluConstants<Lane>::kSqrtHalf)));
+  const Lane density = exp((x * x) * Lane(-0.5f)) * Lane(GeluConstants<Lane>::kInverseSqrtTwoPi);
   return dy * fma(x, density, cumulative);
 }
 
 // gelu with approximate="tanh".
 template <class Lane>
 ISOBIT_FORMULA Lane gelu_tanh(Lane x) {
-  const Lane inner = Lane(kSqrtTwoOverPi) * fma(Lane(kGeluCubic) * (x * x), x, x);
+  const Lane inner = Lane(GeluConstants<Lane>::kSqrtTwoOverPi) * fma(Lane(GeluConstants<Lane>::kCubic) * (x * x), x, x);
   return (Lane(0.5f) * x) * (Lane(1.0f) + tanh(inner));
 }
 template <class Lane>
 ISOBIT_FORMULA Lane gelu_tanh_backward(Lane dy, Lane x) {
   const Lane square = x * x;
-  const Lane t = tanh(Lane(kSqrtTwoOverPi) * fma(Lane(kGeluCubic) * square, x, x));
-  const Lane slope = Lane(kSqrtTwoOverPi) * fma(Lane(3.0f * kGeluCubic), square, Lane(1.0f));
+  const Lane t =
+      tanh(Lane(GeluConstants<Lane>::kSqrtTwoOverPi) * fma(Lane(GeluConstants<Lane>::kCubic) * square, x, x));
+  const Lane slope =
+      Lane(GeluConstants<Lane>::kSqrtTwoOverPi) * fma(Lane(3.0f * GeluConstants<Lane>::kCubic), square, Lane(1.0f));
   const Lane left = Lane(0.5f) * (Lane(1.0f) + t);
   const Lane right = (Lane(0.5f) * x) * ((Lane(1.0f) - t * t) * slope);
   return dy * (left + right);

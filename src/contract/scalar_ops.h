@@ -1,8 +1,8 @@
-// The lane operations on single floats, so that one formula template serves scalar code and vectors.
+// The lane operations on single numbers, so that one formula template serves scalar code and vectors.
 //
 // A contract formula is a template over its lane type and calls these functions unqualified: with float it
-// finds the overloads here, with the vector kernels' FloatLanes it finds theirs by argument. Same names, same
-// meaning (src/kernels/cpu/vector/lanes.h). Host and device; no state.
+// (or double, where a formula serves binary64 too) it finds the overloads here, with the vector kernels' FloatLanes it
+// finds theirs by argument. Same names, same meaning (src/kernels/cpu/vector/lanes.h). Host and device; no state.
 #pragma once
 
 #include <cmath>
@@ -11,17 +11,21 @@
 
 ISOBIT_CONTRACT_BEGIN
 
-// Not std::fma of double and not a * b + c: one rounding to binary32.
+// Not std::fma of double and not a * b + c: one rounding to the operands' type.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float sqrt(float a) { return ::sqrtf(a); }
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double sqrt(double a) { return ::sqrt(a); }
 
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float select(bool m, float a, float b) { return m ? a : b; }
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double select(bool m, double a, double b) { return m ? a : b; }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline std::int32_t select(bool m, std::int32_t a, std::int32_t b) {
   return m ? a : b;
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline bool any(bool m) { return m; }
 
 [[nodiscard]] ISOBIT_HOST_DEVICE inline std::int32_t as_int(float a) { return static_cast<std::int32_t>(bits_of(a)); }
+std::int32_t as_int(double) = delete;  // formulas over binary32's bits are not binary64's
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float as_float(std::int32_t a) {
   return float_of(static_cast<std::uint32_t>(a));
 }

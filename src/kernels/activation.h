@@ -12,18 +12,25 @@
 namespace isobit::kernels {
 
 // What an operator takes beside arrays; those it does not name are not read.
-struct Parameters {
-  float a = 0.0f, b = 0.0f, c = 0.0f;
+template <class T>
+struct ParametersOf {
+  T a = T(0), b = T(0), c = T(0);
 };
+using Parameters = ParametersOf<float>;
 
 ISOBIT_OPERATORS(UnaryWith, ISOBIT_UNARY_WITH)
 void unary_with(UnaryWith op, const Parameters& parameters, const float* x, float* y, std::int64_t n);
+void unary_with(UnaryWith op, const ParametersOf<double>& parameters, const double* x, double* y, std::int64_t n);
 
 ISOBIT_OPERATORS(BinaryWith, ISOBIT_BINARY_WITH)
 void binary_with(BinaryWith op, const Parameters& parameters, const float* u, const float* v, float* y, std::int64_t n);
+void binary_with(BinaryWith op, const ParametersOf<double>& parameters, const double* u, const double* v, double* y,
+                 std::int64_t n);
 
 ISOBIT_OPERATORS(TernaryWith, ISOBIT_TERNARY_WITH)
 void ternary_with(TernaryWith op, const Parameters& parameters, const float* u, const float* v, const float* w,
                   float* y, std::int64_t n);
+void ternary_with(TernaryWith op, const ParametersOf<double>& parameters, const double* u, const double* v,
+                  const double* w, double* y, std::int64_t n);
 
 }  // namespace isobit::kernels

@@ -27,37 +27,46 @@ struct ChannelShape {
 
 // mean[c], m2[c] (sum of squared deviations), both by leaf moments.
 void batch_moments(const ChannelShape& shape, const float* x, float* mean, float* m2);
+void batch_moments(const ChannelShape& shape, const double* x, double* mean, double* m2);
 
-struct BatchNormForward {
+template <class T>
+struct BatchNormForwardOf {
   ChannelShape shape;
-  const float* x = nullptr;
-  const float* weight = nullptr;
-  const float* bias = nullptr;
-  float* running_mean = nullptr;      // updated in training, read in inference
-  float* running_variance = nullptr;  // "
-  float* y = nullptr;
-  float* saved_mean = nullptr;    // [c], written in training
-  float* saved_invstd = nullptr;  // [c], written in training
+  const T* x = nullptr;
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  T* running_mean = nullptr;      // updated in training, read in inference
+  T* running_variance = nullptr;  // "
+  T* y = nullptr;
+  T* saved_mean = nullptr;    // [c], written in training
+  T* saved_invstd = nullptr;  // [c], written in training
   double momentum = 0.1, eps = 1e-5;
 };
+using BatchNormForward = BatchNormForwardOf<float>;
 void batch_norm_training(const BatchNormForward& problem);
+void batch_norm_training(const BatchNormForwardOf<double>& problem);
 void batch_norm_inference(const BatchNormForward& problem);
+void batch_norm_inference(const BatchNormForwardOf<double>& problem);
 
-struct BatchNormBackward {
+template <class T>
+struct BatchNormBackwardOf {
   ChannelShape shape;
   bool training = true;
-  const float* x = nullptr;
-  const float* dy = nullptr;
-  const float* weight = nullptr;
-  const float* mean = nullptr;    // saved (training) or running (inference)
-  const float* invstd = nullptr;  // saved (training) or 1 / sqrt(running + eps) (inference; see invstd_of)
-  float* dx = nullptr;
-  float* dweight = nullptr;
-  float* dbias = nullptr;
+  const T* x = nullptr;
+  const T* dy = nullptr;
+  const T* weight = nullptr;
+  const T* mean = nullptr;    // saved (training) or running (inference)
+  const T* invstd = nullptr;  // saved (training) or 1 / sqrt(running + eps) (inference; see invstd_of)
+  T* dx = nullptr;
+  T* dweight = nullptr;
+  T* dbias = nullptr;
 };
+using BatchNormBackward = BatchNormBackwardOf<float>;
 void batch_norm_backward(const BatchNormBackward& problem);
+void batch_norm_backward(const BatchNormBackwardOf<double>& problem);
 
 // invstd[i] = 1 / sqrt(variance[i] + eps)
 void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n);
+void invstd_of(const double* variance, double eps, double* invstd, std::int64_t n);
 
 }  // namespace isobit::kernels

@@ -24,29 +24,35 @@ struct GroupShape {
   [[nodiscard]] std::int64_t per_row() const { return group_channels() * inner; }
 };
 
-struct GroupNormForward {
+template <class T>
+struct GroupNormForwardOf {
   GroupShape shape;
-  const float* x = nullptr;
-  const float* weight = nullptr;  // [c]
-  const float* bias = nullptr;    // [c]
-  float* y = nullptr;
-  float* mean = nullptr;    // [rows], written
-  float* invstd = nullptr;  // [rows], written
+  const T* x = nullptr;
+  const T* weight = nullptr;  // [c]
+  const T* bias = nullptr;    // [c]
+  T* y = nullptr;
+  T* mean = nullptr;    // [rows], written
+  T* invstd = nullptr;  // [rows], written
   double eps = 1e-5;
 };
+using GroupNormForward = GroupNormForwardOf<float>;
 void group_norm(const GroupNormForward& problem);
+void group_norm(const GroupNormForwardOf<double>& problem);
 
-struct GroupNormBackward {
+template <class T>
+struct GroupNormBackwardOf {
   GroupShape shape;
-  const float* x = nullptr;
-  const float* dy = nullptr;
-  const float* weight = nullptr;
-  const float* mean = nullptr;    // [rows]
-  const float* invstd = nullptr;  // [rows]
-  float* dx = nullptr;
-  float* dweight = nullptr;
-  float* dbias = nullptr;
+  const T* x = nullptr;
+  const T* dy = nullptr;
+  const T* weight = nullptr;
+  const T* mean = nullptr;    // [rows]
+  const T* invstd = nullptr;  // [rows]
+  T* dx = nullptr;
+  T* dweight = nullptr;
+  T* dbias = nullptr;
 };
+using GroupNormBackward = GroupNormBackwardOf<float>;
 void group_norm_backward(const GroupNormBackward& problem);
+void group_norm_backward(const GroupNormBackwardOf<double>& problem);
 
 }  // namespace isobit::kernels

@@ -22,12 +22,16 @@ struct Occurrences {
 // 512, each a chain of additions from +0, and the pairwise tree. Other rows are not touched.
 void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
                  float alpha, const float* source, float* destination);
+void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
+                 double alpha, const double* source, double* destination);
 
 using contract::IndexReduction;
 // Single elements: destination[r] with its occurrences source[order[k]] by contract/chains.h's reduced_by_index, the
 // destination before them where include_self. What does not occur is not touched.
 void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
                     float* destination);
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const double* source,
+                    double* destination);
 
 enum class Cumulative {
   sum,      // t = +0; y[k] = t = t + x[k]
@@ -35,5 +39,6 @@ enum class Cumulative {
 };
 // Along the middle of [outer, size, inner]; y may be x.
 void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y);
+void cumulative(Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const double* x, double* y);
 
 }  // namespace isobit::kernels

@@ -25,7 +25,11 @@ struct NllShape {
 // out of range.
 [[nodiscard]] std::int64_t nll_forward(const NllShape& shape, const float* x, const std::int64_t* target,
                                        const float* weight, float* loss, float* total_weight);
+[[nodiscard]] std::int64_t nll_forward(const NllShape& shape, const double* x, const std::int64_t* target,
+                                       const double* weight, double* loss, double* total_weight);
 [[nodiscard]] std::int64_t nll_backward(const NllShape& shape, const float* dy, const std::int64_t* target,
                                         const float* weight, const float* total_weight, float* dx);
+[[nodiscard]] std::int64_t nll_backward(const NllShape& shape, const double* dy, const std::int64_t* target,
+                                        const double* weight, const double* total_weight, double* dx);
 
 }  // namespace isobit::kernels

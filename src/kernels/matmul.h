@@ -13,22 +13,29 @@
 
 namespace isobit::kernels {
 
-struct MatmulOperand {
-  const float* data = nullptr;
+template <class T>
+struct MatmulOperandOf {
+  const T* data = nullptr;
   std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
 };
 
-struct MatmulProblem {
+using MatmulOperand = MatmulOperandOf<float>;
+
+template <class T>
+struct MatmulProblemOf {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  MatmulOperand a{};       // [batch, m, k]
-  MatmulOperand b{};       // [batch, k, n]
-  MatmulOperand addend{};  // D [batch, m, n]; data == nullptr: none
-  float alpha = 1.0f, beta = 1.0f;
-  float* c = nullptr;  // [batch, m, n]
+  MatmulOperandOf<T> a{};       // [batch, m, k]
+  MatmulOperandOf<T> b{};       // [batch, k, n]
+  MatmulOperandOf<T> addend{};  // D [batch, m, n]; data == nullptr: none
+  T alpha = T(1), beta = T(1);
+  T* c = nullptr;  // [batch, m, n]
   std::int64_t c_batch_stride = 0, c_row_stride = 0, c_column_stride = 1;
 };
+using MatmulProblem = MatmulProblemOf<float>;
+using WideMatmulProblem = MatmulProblemOf<double>;
 
 // Thread-safe; uses the pool.
 void matmul(const MatmulProblem& problem);
+void matmul(const WideMatmulProblem& problem);  // binary64, on hosts
 
 }  // namespace isobit::kernels

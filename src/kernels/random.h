@@ -11,8 +11,10 @@ namespace isobit::kernels {
 
 // fma(u, high - low, low), u = (w >> 8) * 2^-24
 void fill_uniform(std::uint64_t key, std::int64_t first, float low, float high, float* out, std::int64_t n);
+void fill_uniform(std::uint64_t key, std::int64_t first, double low, double high, double* out, std::int64_t n);
 // fma(z, deviation, mean)
 void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviation, float* out, std::int64_t n);
+void fill_normal(std::uint64_t key, std::int64_t first, double mean, double deviation, double* out, std::int64_t n);
 // 1 where w < RN(p * 2^32) (p >= 1: always), else 0
 void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out, std::int64_t n);
 // The same, each element with its own p; out may be p.

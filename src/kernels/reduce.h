@@ -22,14 +22,20 @@ struct ReduceShape {
 };
 
 void sum(const ReduceShape& shape, const float* x, float* out);
+void sum(const ReduceShape& shape, const double* x, double* out);
 // sum / RN(count)
 void mean(const ReduceShape& shape, const float* x, float* out);
+void mean(const ReduceShape& shape, const double* x, double* out);
 // sqrt of the fma-lane sum of squares
 void norm2(const ReduceShape& shape, const float* x, float* out);
+void norm2(const ReduceShape& shape, const double* x, double* out);
 // A maximum that is a zero is +0, any NaN makes the canonical NaN.
 void maximum(const ReduceShape& shape, const float* x, float* out);
+void maximum(const ReduceShape& shape, const double* x, double* out);
 void minimum(const ReduceShape& shape, const float* x, float* out);
+void minimum(const ReduceShape& shape, const double* x, double* out);
 // Index (row-major over the reduced dimensions) of the first NaN, else of the first of the largest.
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out);
+void argmax(const ReduceShape& shape, const double* x, std::int64_t* out);
 
 }  // namespace isobit::kernels

@@ -11,6 +11,7 @@ namespace isobit::kernels {
 // y [outer, inner]: leaves of 512, each a chain of products from 1, and the pairwise tree of the leaves; 1 for no
 // elements.
 void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y);
+void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const double* x, double* y);
 
 // s = -inf; y[k] = RN(s = ln(e^s + e^x[k])), s in binary64 (contract/functions_wide.h). y may be x.
 void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y);
@@ -19,5 +20,7 @@ void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, 
 // NaN.
 void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x,
                       float* values, std::int64_t* places);
+void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const double* x,
+                      double* values, std::int64_t* places);
 
 }  // namespace isobit::kernels

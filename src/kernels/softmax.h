@@ -17,8 +17,12 @@ struct SoftmaxShape {
 };
 
 void softmax(const SoftmaxShape& shape, const float* x, float* y);
+void softmax(const SoftmaxShape& shape, const double* x, double* y);
 void log_softmax(const SoftmaxShape& shape, const float* x, float* y);
+void log_softmax(const SoftmaxShape& shape, const double* x, double* y);
 void softmax_backward(const SoftmaxShape& shape, const float* dy, const float* y, float* dx);
+void softmax_backward(const SoftmaxShape& shape, const double* dy, const double* y, double* dx);
 void log_softmax_backward(const SoftmaxShape& shape, const float* dy, const float* y, float* dx);
+void log_softmax_backward(const SoftmaxShape& shape, const double* dy, const double* y, double* dx);
 
 }  // namespace isobit::kernels

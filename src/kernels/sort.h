@@ -12,5 +12,7 @@ namespace isobit::kernels {
 // +0, any NaN any other) keep their order; NaN comes last, first where descending. values may not be x. n < 2^32, else
 // std::length_error.
 void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const float* x, float* values, std::int64_t* places);
+void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const double* x, double* values,
+               std::int64_t* places);
 
 }  // namespace isobit::kernels

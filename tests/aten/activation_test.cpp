@@ -103,7 +103,7 @@ TEST(Activations, OutGivesTheSame) {
   EXPECT_TRUE(same_bits(at::xlogy_out(out, x, x), at::xlogy(x, x)));
   Tensor half = at::empty({0});
   EXPECT_TRUE(same_bits(at::glu_out(half, x, 1), at::glu(x, 1)));
-  expect_throws([&] { at::mish(x.to(at::kDouble)); }, "Double");
+  expect_throws([&] { at::mish(x.to(at::kHalf)); }, "Half");
 }
 
 }  // namespace

@@ -35,7 +35,9 @@ Fingerprint reductions(std::int64_t a, std::int64_t b, std::int64_t c, bool midd
   const Floats x = hostile(21, a * b * c, wild);
   const auto count = static_cast<std::size_t>(middle ? a * c : b);
   Digest digest;
-  for (const auto kernel : {kernels::sum, kernels::mean, kernels::norm2, kernels::maximum, kernels::minimum}) {
+  using Kernel = void (*)(const ReduceShape&, const float*, float*);
+  for (const Kernel kernel :
+       std::initializer_list<Kernel>{kernels::sum, kernels::mean, kernels::norm2, kernels::maximum, kernels::minimum}) {
     Floats out(count);
     kernel(s, x.data(), out.data());
     digest.add(out);

@@ -16,6 +16,7 @@ const std::vector<Case>& kernel_cases() {
     add_sampling_cases(all);
     add_recurrent_cases(all);
     add_factor_cases(all);
+    add_binary64_cases(all);
     return all;
   }();
   return cases;

@@ -33,5 +33,6 @@ void add_volume_cases(std::vector<Case>& cases);   // pooling in three dimension
 void add_sampling_cases(std::vector<Case>& cases);   // grid_sample, sums along one dimension from a table
 void add_recurrent_cases(std::vector<Case>& cases);  // LSTM, GRU, RNN
 void add_factor_cases(std::vector<Case>& cases);     // QR, Cholesky, LU, numbers of distributions
+void add_binary64_cases(std::vector<Case>& cases);   // every family that computes in binary64
 
 }  // namespace isobit::golden

@@ -19,16 +19,21 @@ namespace {
 using at::Scalar;
 using at::Tensor;
 using kernels::BinaryWith;
-using kernels::Parameters;
+using Parameters = kernels::ParametersOf<double>;  // rounded to the arrays' type
 using kernels::TernaryWith;
 using kernels::UnaryWith;
 
+template <class T>
+kernels::ParametersOf<T> parameters_like(const T*, const Parameters& p) {
+  return {static_cast<T>(p.a), static_cast<T>(p.b), static_cast<T>(p.c)};
+}
 auto kernel_of(UnaryWith op, Parameters p) {
-  return [=](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary_with(op, p, x[0], y, n); };
+  return [=](const auto& x, auto* y, std::int64_t n) { kernels::unary_with(op, parameters_like(y, p), x[0], y, n); };
 }
 auto kernel_of(BinaryWith op, Parameters p) {
-  return
-      [=](std::array<const float*, 2> x, float* y, std::int64_t n) { kernels::binary_with(op, p, x[0], x[1], y, n); };
+  return [=](const auto& x, auto* y, std::int64_t n) {
+    kernels::binary_with(op, parameters_like(y, p), x[0], x[1], y, n);
+  };
 }
 
 // ---- without parameters: mish, hardswish, hardsigmoid
@@ -75,7 +80,7 @@ Tensor& plain_backward_out(const Tensor& dy, const Tensor& x, Tensor& dx) {
 // ---- elu
 
 Parameters elu_parameters(const Scalar& alpha, const Scalar& scale, const Scalar& inner) {
-  return {static_cast<float>(alpha.toDouble() * scale.toDouble()), to_float(scale), to_float(inner)};
+  return {alpha.toDouble() * scale.toDouble(), scale.toDouble(), inner.toDouble()};
 }
 Tensor elu(const Tensor& x, const Scalar& alpha, const Scalar& scale, const Scalar& inner) {
   return pointwise_new<1>("aten::elu", {x}, kernel_of(UnaryWith::elu, elu_parameters(alpha, scale, inner)));
@@ -101,7 +106,7 @@ Tensor& elu_backward_out(const Tensor& dy, const Scalar& alpha, const Scalar& sc
 
 // ---- softplus
 
-Parameters two(const Scalar& a, const Scalar& b) { return {to_float(a), to_float(b)}; }
+Parameters two(const Scalar& a, const Scalar& b) { return {a.toDouble(), b.toDouble()}; }
 Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
   return pointwise_new<1>("aten::softplus", {x}, kernel_of(UnaryWith::softplus, two(beta, threshold)));
 }
@@ -122,27 +127,28 @@ Tensor& softplus_backward_out(const Tensor& dy, const Tensor& x, const Scalar& b
 
 template <UnaryWith op>
 Tensor shrink(const Tensor& x, const Scalar& lambda) {
-  return pointwise_new<1>(name_of(op), {x}, kernel_of(op, {to_float(lambda)}));
+  return pointwise_new<1>(name_of(op), {x}, kernel_of(op, {lambda.toDouble()}));
 }
 template <UnaryWith op>
 Tensor& shrink_out(const Tensor& x, const Scalar& lambda, Tensor& out) {
-  return pointwise_out<1>(name_of(op), out, {x}, kernel_of(op, {to_float(lambda)}));
+  return pointwise_out<1>(name_of(op), out, {x}, kernel_of(op, {lambda.toDouble()}));
 }
 template <UnaryWith op>
 Tensor shrink_backward(const Tensor& dy, const Tensor& x, const Scalar& lambda) {
   return pointwise_new<2>("aten::softshrink_backward", {dy, x},
-                          kernel_of(BinaryWith::shrink_backward, {to_float(lambda)}));
+                          kernel_of(BinaryWith::shrink_backward, {lambda.toDouble()}));
 }
 template <UnaryWith op>
 Tensor& shrink_backward_out(const Tensor& dy, const Tensor& x, const Scalar& lambda, Tensor& dx) {
   return pointwise_out<2>("aten::softshrink_backward", dx, {dy, x},
-                          kernel_of(BinaryWith::shrink_backward, {to_float(lambda)}));
+                          kernel_of(BinaryWith::shrink_backward, {lambda.toDouble()}));
 }
 
 // ---- log sigmoid: the buffer is stock's, and stays empty
 
 std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& x) {
-  return {pointwise_new<1>("aten::log_sigmoid_forward", {x}, kernel_of(UnaryWith::log_sigmoid, {})), new_tensor({0})};
+  return {pointwise_new<1>("aten::log_sigmoid_forward", {x}, kernel_of(UnaryWith::log_sigmoid, {})),
+          new_tensor({0}, is_wide(x) ? at::kDouble : at::kFloat)};
 }
 std::tuple<Tensor&, Tensor&> log_sigmoid_out(const Tensor& x, Tensor& out, Tensor& buffer) {
   pointwise_out<1>("aten::log_sigmoid_forward", out, {x}, kernel_of(UnaryWith::log_sigmoid, {}));
@@ -163,7 +169,7 @@ Tensor prelu(const Tensor& x, const Tensor& slope) {
 // Both of the broadcast sizes; autograd sums the slope's.
 std::tuple<Tensor, Tensor> prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& slope) {
   return {pointwise_new<3>("aten::_prelu_kernel_backward", {dy, x, slope},
-                           [](std::array<const float*, 3> in, float* dx, std::int64_t n) {
+                           [](const auto& in, auto* dx, std::int64_t n) {
                              kernels::ternary_with(TernaryWith::prelu_backward, {}, in[0], in[1], in[2], dx, n);
                            }),
           pointwise_new<2>("aten::_prelu_kernel_backward", {dy, x}, kernel_of(BinaryWith::prelu_slope_backward, {}))};
@@ -173,7 +179,7 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& dy, const Tensor& x, con
 
 Tensor rrelu_slopes(const Tensor& x, const Scalar& lower, const Scalar& upper,
                     const std::optional<at::Generator>& generator) {
-  const Tensor drawn = new_tensor(x.sizes());
+  const Tensor drawn = new_tensor(x.sizes(), x.scalar_type());
   drawn.uniform_(lower.toDouble(), upper.toDouble(), generator);
   return drawn.masked_fill_(x.gt(0), 1.0);
 }
@@ -181,7 +187,7 @@ double mean_slope(const Scalar& lower, const Scalar& upper) { return (lower.toDo
 
 Tensor rrelu(const Tensor& x, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
              std::optional<at::Generator> generator) {
-  require_float("aten::rrelu_with_noise", {&x, &noise});
+  require_computed("aten::rrelu_with_noise", {&x, &noise});
   if (!training) return at::leaky_relu(x, mean_slope(lower, upper));
   copy_out(noise, rrelu_slopes(x, lower, upper, generator));
   return isobit::aten::prelu(x, noise);
@@ -198,7 +204,7 @@ struct Halves {
   std::int64_t dim;
 };
 Halves halves(const char* op, const Tensor& x, std::int64_t dim) {
-  require_float(op, x);
+  require_computed(op, x.scalar_type());
   dim = at::maybe_wrap_dim(dim, x.dim());
   TORCH_CHECK(x.dim() > 0 && x.size(dim) % 2 == 0, op, ": the size to halve must be even, got ", x.sizes());
   const std::int64_t half = x.size(dim) / 2;
@@ -209,26 +215,21 @@ Tensor glu(const Tensor& x, std::int64_t dim) {
   return h.a.mul(h.b.sigmoid());
 }
 Tensor& glu_out(const Tensor& x, std::int64_t dim, Tensor& out) {
-  require_float("aten::glu", out);
-  copy_out(out, isobit::aten::glu(x, dim));
-  return out;
+  return float_out("aten::glu", isobit::aten::glu(x, dim), out);
 }
 Tensor glu_backward(const Tensor& dy, const Tensor& x, std::int64_t dim) {
   const Halves h = halves("aten::glu_backward", x, dim);
   const Tensor s = h.b.sigmoid(), product = contiguous(dy.mul(h.a));
-  const Tensor dx = new_tensor(x.sizes());
+  const Tensor dx = new_tensor(x.sizes(), x.scalar_type());
   dx.narrow(h.dim, 0, s.size(h.dim)).copy_(dy.mul(s));
   dx.narrow(h.dim, s.size(h.dim), s.size(h.dim))
-      .copy_(pointwise_new<2>("aten::glu_backward", {product, s},
-                              [](std::array<const float*, 2> in, float* db, std::int64_t n) {
-                                kernels::binary(kernels::Binary::sigmoid_backward, in[0], in[1], db, n);
-                              }));
+      .copy_(pointwise_new<2>("aten::glu_backward", {product, s}, [](const auto& in, auto* db, std::int64_t n) {
+        kernels::binary(kernels::Binary::sigmoid_backward, in[0], in[1], db, n);
+      }));
   return dx;
 }
 Tensor& glu_backward_out(const Tensor& dy, const Tensor& x, std::int64_t dim, Tensor& dx) {
-  require_float("aten::glu_backward", dx);
-  copy_out(dx, isobit::aten::glu_backward(dy, x, dim));
-  return dx;
+  return float_out("aten::glu_backward", isobit::aten::glu_backward(dy, x, dim), dx);
 }
 
 // ---- xlogy

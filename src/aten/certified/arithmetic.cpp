@@ -49,49 +49,47 @@ bool plain(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& 
   keep_subnormals();  // stock's kernel runs under the settings that it finds
   return is_one(alpha) || both_integral(a, b);
 }
-auto scaled_kernel(float alpha) {
-  return [alpha](std::array<const float*, 2> x, float* y, std::int64_t n) {
-    kernels::add_scaled(x[0], x[1], alpha, y, n);
-  };
+auto scaled_kernel(double alpha) {
+  return [alpha](const auto& x, auto* y, std::int64_t n) { kernels::add_scaled(x[0], x[1], like(y, alpha), y, n); };
 }
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add", a, b, a, alpha)) return at::cpu::add(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
-  return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(to_float(alpha)));
+  return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain("aten::add", a, b, out, alpha)) return at::cpu::add_out(out, a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
-  return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(to_float(alpha)));
+  return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add_", a, b, a, alpha)) return at::cpu::add_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
-  return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(to_float(alpha)));
+  return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub", a, b, a, alpha)) return at::cpu::sub(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
-  return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-to_float(alpha)));
+  return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain("aten::sub", a, b, out, alpha)) return at::cpu::sub_out(out, a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
-  return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-to_float(alpha)));
+  return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub_", a, b, a, alpha)) return at::cpu::sub_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
-  return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-to_float(alpha)));
+  return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return isobit::aten::sub(b, a, alpha); }
 
 // ---- addcmul, addcdiv, lerp
 
 auto addcmul_kernel(const Scalar& value) {
-  return [v = to_float(value)](std::array<const float*, 3> x, float* y, std::int64_t n) {
-    kernels::addcmul(x[0], x[1], x[2], v, y, n);
+  return [v = value.toDouble()](const auto& x, auto* y, std::int64_t n) {
+    kernels::addcmul(x[0], x[1], x[2], like(y, v), y, n);
   };
 }
 bool all_integral(const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -113,8 +111,8 @@ Tensor& addcmul_(Tensor& a, const Tensor& b, const Tensor& c, const Scalar& valu
 }
 
 auto addcdiv_kernel(const Scalar& value) {
-  return [v = to_float(value)](std::array<const float*, 3> x, float* y, std::int64_t n) {
-    kernels::addcdiv(x[0], x[1], x[2], v, y, n);
+  return [v = value.toDouble()](const auto& x, auto* y, std::int64_t n) {
+    kernels::addcdiv(x[0], x[1], x[2], like(y, v), y, n);
   };
 }
 void require_a_float(const char* op, const Tensor& b, const Tensor& c) {
@@ -134,28 +132,25 @@ Tensor& addcdiv_(Tensor& a, const Tensor& b, const Tensor& c, const Scalar& valu
 }
 
 auto lerp_kernel(const Scalar& weight) {
-  return [w = to_float(weight)](std::array<const float*, 2> x, float* y, std::int64_t n) {
-    kernels::lerp(x[0], x[1], w, y, n);
-  };
+  return
+      [w = weight.toDouble()](const auto& x, auto* y, std::int64_t n) { kernels::lerp(x[0], x[1], like(y, w), y, n); };
 }
 Tensor lerp(const Tensor& a, const Tensor& b, const Scalar& weight) {
-  require_float("aten::lerp", {&a, &b});
+  require_computed("aten::lerp", {&a, &b});
   return pointwise_new<2>("aten::lerp", {a, b}, lerp_kernel(weight));
 }
 Tensor& lerp_out(const Tensor& a, const Tensor& b, const Scalar& weight, Tensor& out) {
-  require_float("aten::lerp", {&a, &b});
+  require_computed("aten::lerp", {&a, &b});
   return pointwise_out<2>("aten::lerp", out, {a, b}, lerp_kernel(weight));
 }
 Tensor& lerp_(Tensor& a, const Tensor& b, const Scalar& weight) {
-  require_float("aten::lerp_", {&a, &b});
+  require_computed("aten::lerp_", {&a, &b});
   return pointwise_in_place<2>("aten::lerp_", a, {a, b}, lerp_kernel(weight));
 }
 
 // ---- pow with a tensor of exponents: the general formula throughout, for integers among them too
 
-constexpr auto power_kernel = [](std::array<const float*, 2> x, float* y, std::int64_t n) {
-  kernels::general_power(x[0], x[1], y, n);
-};
+constexpr auto power_kernel = [](const auto& x, auto* y, std::int64_t n) { kernels::general_power(x[0], x[1], y, n); };
 Tensor pow(const Tensor& x, const Tensor& exponent) {
   if (both_integral(x, exponent)) return at::cpu::pow(x, exponent);
   return pointwise_new<2>("aten::pow", {x, exponent}, power_kernel);
@@ -172,8 +167,7 @@ Tensor& pow_(Tensor& x, const Tensor& exponent) {
 // ---- functions of two tensors
 
 template <Binary op>
-constexpr auto apply =
-    [](std::array<const float*, 2> x, float* y, std::int64_t n) { kernels::binary(op, x[0], x[1], y, n); };
+constexpr auto apply = [](const auto& x, auto* y, std::int64_t n) { kernels::binary(op, x[0], x[1], y, n); };
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   if (both_integral(a, b)) return at::cpu::maximum(a, b);
@@ -208,9 +202,7 @@ Tensor clamp_tensor(const Tensor& x, const Limit& low, const Limit& high) {
 }
 Tensor& clamp_tensor_out(const Tensor& x, const Limit& low, const Limit& high, Tensor& out) {
   if (exact_limits(x, low, high)) return at::cpu::clamp_out(out, x, low, high);
-  require_float("aten::clamp", out);
-  copy_out(out, clamp_tensor(x, low, high));
-  return out;
+  return float_out("aten::clamp", clamp_tensor(x, low, high), out);
 }
 Tensor& clamp_tensor_(Tensor& x, const Limit& low, const Limit& high) {
   if (exact_limits(x, low, high)) return at::cpu::clamp_(x, low, high);
@@ -262,7 +254,7 @@ Tensor& gelu_backward_out(const Tensor& dy, const Tensor& x, c10::string_view ap
 // Above 0 ours; any other threshold is a selection, exact in stock's kernels.
 bool selects_at_zero(const Tensor& dy, const Scalar& threshold) {
   if (working_device() != nullptr) require_float("aten::threshold_backward", dy);
-  return is_float(dy) && threshold.toDouble() == 0.0;
+  return (is_float(dy) || is_wide(dy)) && threshold.toDouble() == 0.0;
 }
 Tensor threshold_backward(const Tensor& dy, const Tensor& x, const Scalar& threshold) {
   if (selects_at_zero(dy, threshold)) return gradient<Binary::relu_backward>(dy, x);
@@ -277,8 +269,8 @@ Tensor& threshold_backward_out(const Tensor& dy, const Tensor& x, const Scalar& 
 }
 
 auto leaky_relu_gradient(const Scalar& slope) {
-  return [s = to_float(slope)](std::array<const float*, 2> x, float* y, std::int64_t n) {
-    kernels::leaky_relu_backward(x[0], x[1], s, y, n);
+  return [s = slope.toDouble()](const auto& x, auto* y, std::int64_t n) {
+    kernels::leaky_relu_backward(x[0], x[1], like(y, s), y, n);
   };
 }
 Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, const Scalar& slope, bool /*x_is_result*/) {

@@ -22,8 +22,8 @@ using Pair = std::tuple<Tensor, Tensor>;
 
 Tensor nansum(const Tensor& x, at::OptionalIntArrayRef dims, bool keep, Type type) {
   if (is_integral(x)) return x.sum(dims, keep, type);
-  require_float("aten::nansum", x);
-  return at::where(x.isnan(), new_tensor({}).zero_(), x).sum(dims, keep, type);
+  require_computed("aten::nansum", x.scalar_type());
+  return at::where(x.isnan(), new_tensor({}, x.scalar_type()).zero_(), x).sum(dims, keep, type);
 }
 Tensor& nansum_out(const Tensor& x, at::OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
   copy_out(out, nansum(x, dims, keep, type));
@@ -34,20 +34,20 @@ Tensor trace(const Tensor& x) {
   return x.diagonal().sum();
 }
 Pair std_mean(const Tensor& x, at::OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keep) {
-  require_float("aten::std_mean", x);
+  require_computed("aten::std_mean", x.scalar_type());
   return {at::std(x, dims, correction, keep), at::mean(x, dims, keep)};
 }
 
 // x scaled by RN(maxnorm / RN(norm + 1e-7)) where its norm is above maxnorm.
 Tensor renorm(const Tensor& x, const Scalar& p, std::int64_t dim, const Scalar& most) {
-  require_float("aten::renorm", x);
+  const at::ScalarType type = require_computed("aten::renorm", x.scalar_type());
   dim = at::maybe_wrap_dim(dim, x.dim());
   at::DimVector others;
   for (std::int64_t d = 0; d < x.dim(); ++d) {
     if (d != dim) others.push_back(d);
   }
   const Tensor norm = at::linalg_vector_norm(x, p, at::IntArrayRef(others), /*keepdim=*/true);
-  const Tensor one = new_tensor({}).fill_(1.0), factor = norm.add(1e-7).reciprocal_().mul_(most);
+  const Tensor one = new_tensor({}, type).fill_(1.0), factor = norm.add(1e-7).reciprocal_().mul_(most);
   return x.mul(at::where(norm.gt(most), factor, one));
 }
 Tensor& renorm_out(const Tensor& x, const Scalar& p, std::int64_t dim, const Scalar& most, Tensor& out) {
@@ -67,13 +67,13 @@ at::DimVector all_but(const Tensor& v, std::int64_t dim) {
   return others;
 }
 Pair weight_norm(const Tensor& v, const Tensor& g, std::int64_t dim) {
-  require_float("aten::_weight_norm_interface", {&v, &g});
+  require_computed("aten::_weight_norm_interface", {&v, &g});
   const Tensor norm = at::linalg_vector_norm(v, 2, at::IntArrayRef(all_but(v, dim)), /*keepdim=*/true);
   return {v.mul(g.div(norm)), norm};
 }
 // s = sum of dw * v: dg = s / norm, dv = (g / norm) * (dw - v * (s / (norm * norm))).
 Pair weight_norm_backward(const Tensor& dw, const Tensor& v, const Tensor& g, const Tensor& norm, std::int64_t dim) {
-  require_float("aten::_weight_norm_interface_backward", {&dw, &v, &g, &norm});
+  require_computed("aten::_weight_norm_interface_backward", {&dw, &v, &g, &norm});
   const Tensor s = dw.mul(v).sum(at::IntArrayRef(all_but(v, dim)), /*keepdim=*/true);
   const Tensor dv = g.div(norm).mul(dw.sub(v.mul(s.div(norm.mul(norm)))));
   return {dv, s.div(norm)};
@@ -81,7 +81,7 @@ Pair weight_norm_backward(const Tensor& dw, const Tensor& v, const Tensor& g, co
 
 // RN(RN(a1 b2) - RN(a2 b1)), and so on around.
 Tensor cross(const Tensor& a, const Tensor& b, std::int64_t dim) {
-  require_float("aten::linalg_cross", {&a, &b});
+  require_computed("aten::linalg_cross", {&a, &b});
   TORCH_CHECK(a.dim() == b.dim() && a.size(dim) == 3 && b.size(dim) == 3,
               "aten::linalg_cross: three numbers along dimension ", dim, " expected, got ", a.sizes(), " and ",
               b.sizes());

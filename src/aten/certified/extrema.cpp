@@ -21,52 +21,41 @@ using at::IntArrayRef;
 using at::OptionalIntArrayRef;
 using at::Tensor;
 
-Tensor extremum(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool keep, ReduceKernel kernel) {
-  require_float(op, x);
+template <class Kernel>
+Tensor extremum(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool keep, Kernel kernel) {
+  require_computed(op, x.scalar_type());
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
   require_elements(op, plan);
   return reduce_new(plan, x, kernel);
 }
 
-// Integers as they are. In binary64 (printing a tensor asks for it) only the sign of a zero could differ: a
-// zero becomes +0 here too.
-Tensor stock_extremum(const char* op, const Tensor& x, Tensor result) {
-  if (is_integral(x)) return result;
-  if (x.scalar_type() != at::kDouble) refuse_type(op, x.scalar_type());
-  return result.add_(0.0);
-}
-
 Tensor amax(const Tensor& x, IntArrayRef dims, bool keep) {
-  if (!is_float(x)) return stock_extremum("aten::amax", x, at::cpu::amax(x, dims, keep));
-  return extremum("aten::amax", x, dims, keep, &kernels::maximum);
+  if (is_integral(x)) return at::cpu::amax(x, dims, keep);
+  return extremum("aten::amax", x, dims, keep, kMaximum);
 }
 Tensor& amax_out(const Tensor& x, IntArrayRef dims, bool keep, Tensor& out) {
   if (is_integral(x)) return at::cpu::amax_out(out, x, dims, keep);
-  require_float("aten::amax", out);
-  copy_out(out, extremum("aten::amax", x, dims, keep, &kernels::maximum));
-  return out;
+  return float_out("aten::amax", extremum("aten::amax", x, dims, keep, kMaximum), out);
 }
 Tensor amin(const Tensor& x, IntArrayRef dims, bool keep) {
-  if (!is_float(x)) return stock_extremum("aten::amin", x, at::cpu::amin(x, dims, keep));
-  return extremum("aten::amin", x, dims, keep, &kernels::minimum);
+  if (is_integral(x)) return at::cpu::amin(x, dims, keep);
+  return extremum("aten::amin", x, dims, keep, kMinimum);
 }
 Tensor& amin_out(const Tensor& x, IntArrayRef dims, bool keep, Tensor& out) {
   if (is_integral(x)) return at::cpu::amin_out(out, x, dims, keep);
-  require_float("aten::amin", out);
-  copy_out(out, extremum("aten::amin", x, dims, keep, &kernels::minimum));
-  return out;
+  return float_out("aten::amin", extremum("aten::amin", x, dims, keep, kMinimum), out);
 }
 Tensor max(const Tensor& x) {
-  if (!is_float(x)) return stock_extremum("aten::max", x, at::cpu::max(x));
-  return extremum("aten::max", x, std::nullopt, false, &kernels::maximum);
+  if (is_integral(x)) return at::cpu::max(x);
+  return extremum("aten::max", x, std::nullopt, false, kMaximum);
 }
 Tensor& max_out(const Tensor& x, Tensor& out) {
   copy_out(out, isobit::aten::max(x));
   return out;
 }
 Tensor min(const Tensor& x) {
-  if (!is_float(x)) return stock_extremum("aten::min", x, at::cpu::min(x));
-  return extremum("aten::min", x, std::nullopt, false, &kernels::minimum);
+  if (is_integral(x)) return at::cpu::min(x);
+  return extremum("aten::min", x, std::nullopt, false, kMinimum);
 }
 Tensor& min_out(const Tensor& x, Tensor& out) {
   copy_out(out, isobit::aten::min(x));
@@ -76,11 +65,13 @@ Tensor& min_out(const Tensor& x, Tensor& out) {
 // ---- indices of extrema; the least is the greatest of -x (exact, and -0 equals +0)
 
 Tensor index_of_greatest(const char* op, const Tensor& x, OptionalIntArrayRef dims, bool keep) {
-  require_float(op, x);
+  const bool wide = require_computed(op, x.scalar_type()) == at::kDouble;
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
   require_elements(op, plan);
   Tensor index = new_tensor(plan.sizes, at::kLong);
-  kernels::argmax(plan.shape, x.const_data_ptr<float>(), index.mutable_data_ptr<std::int64_t>());
+  std::int64_t* const found = index.mutable_data_ptr<std::int64_t>();
+  wide ? kernels::argmax(plan.shape, x.const_data_ptr<double>(), found)
+       : kernels::argmax(plan.shape, x.const_data_ptr<float>(), found);
   return index;
 }
 
@@ -105,7 +96,7 @@ Tensor& argmax_out(const Tensor& x, std::optional<std::int64_t> dim, bool keep, 
 }
 Tensor argmin(const Tensor& x, std::optional<std::int64_t> dim, bool keep) {
   if (is_integral(x)) return at::cpu::argmin(x, dim, keep);
-  require_float("aten::argmin", x);
+  require_computed("aten::argmin", x.scalar_type());
   const OneDimension along(dim);
   return index_of_greatest("aten::argmin", x.neg(), along.list, keep);
 }
@@ -135,7 +126,7 @@ std::tuple<Tensor&, Tensor&> max_dim_out(const Tensor& x, std::int64_t dim, bool
 }
 std::tuple<Tensor, Tensor> min_dim(const Tensor& x, std::int64_t dim, bool keep) {
   if (is_integral(x)) return at::cpu::min(x, dim, keep);
-  require_float("aten::min.dim", x);
+  require_computed("aten::min.dim", x.scalar_type());
   const OneDimension along(dim);
   return element_at(x, index_of_greatest("aten::min.dim", x.neg(), along.list, true), dim, keep);
 }
@@ -149,8 +140,8 @@ std::tuple<Tensor&, Tensor&> min_dim_out(const Tensor& x, std::int64_t dim, bool
 std::tuple<Tensor, Tensor> both(const Tensor& x, std::optional<std::int64_t> dim, bool keep) {
   if (is_integral(x)) return at::cpu::aminmax(x, dim, keep);
   const OneDimension along(dim);
-  return {extremum("aten::aminmax", x, along.list, keep, &kernels::minimum),
-          extremum("aten::aminmax", x, along.list, keep, &kernels::maximum)};
+  return {extremum("aten::aminmax", x, along.list, keep, kMinimum),
+          extremum("aten::aminmax", x, along.list, keep, kMaximum)};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
@@ -21,54 +22,66 @@ constexpr const char* kLayerBackward = "aten::native_layer_norm_backward";
 constexpr const char* kGroup = "aten::native_group_norm";
 constexpr const char* kGroupBackward = "aten::native_group_norm_backward";
 
-// Contiguous, `count` values; undefined where absent.
-Tensor values_of(const char* op, const Optional& tensor, std::int64_t count) {
+// Contiguous, of x's type, `count` values; undefined where absent.
+Tensor values_of(const char* op, const Tensor& x, const Optional& tensor, std::int64_t count) {
   if (!tensor || !tensor->defined()) return {};
-  require_float(op, *tensor);
+  require_computed(op, {&x, &*tensor});
   TORCH_CHECK(tensor->numel() == count, op, ": ", count, " values expected, got sizes ", tensor->sizes());
   return contiguous(*tensor);
 }
-const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
-float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
+template <class T>
+const T* read(const Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+}
+template <class T>
+T* write(const Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
+}
 
 Three forward(const char* op, const GroupShape& shape, const Tensor& input, const Optional& weight,
               const Optional& bias, double eps, at::IntArrayRef statistics) {
-  require_float(op, input);
-  const Tensor x = contiguous(input), w = values_of(op, weight, shape.c), b = values_of(op, bias, shape.c);
-  const Three results{new_tensor(x.sizes()), new_tensor(statistics), new_tensor(statistics)};
-  const auto& [y, mean, invstd] = results;
-  kernels::group_norm({.shape = shape,
-                       .x = read(x),
-                       .weight = read(w),
-                       .bias = read(b),
-                       .y = write(y),
-                       .mean = write(mean),
-                       .invstd = write(invstd),
-                       .eps = eps});
-  return results;
+  const at::ScalarType type = require_computed(op, input.scalar_type());
+  const Tensor x = contiguous(input), w = values_of(op, x, weight, shape.c), b = values_of(op, x, bias, shape.c);
+  const Tensor y = new_tensor(x.sizes(), type), mean = new_tensor(statistics, type),
+               invstd = new_tensor(statistics, type);
+  with_data(y, [&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    kernels::group_norm(kernels::GroupNormForwardOf<T>{.shape = shape,
+                                                       .x = read<T>(x),
+                                                       .weight = read<T>(w),
+                                                       .bias = read<T>(b),
+                                                       .y = to,
+                                                       .mean = write<T>(mean),
+                                                       .invstd = write<T>(invstd),
+                                                       .eps = eps});
+  });
+  return {y, mean, invstd};
 }
 
 Three backward(const char* op, const GroupShape& shape, const Tensor& grad_output, const Tensor& input,
                const Tensor& saved_mean, const Tensor& saved_invstd, const Optional& weight,
                at::IntArrayRef weight_sizes, std::array<bool, 3> mask) {
-  require_float(op, {&grad_output, &input});
+  const at::ScalarType type = require_computed(op, {&grad_output, &input});
   TORCH_CHECK(grad_output.numel() == input.numel(), op, ": grad_output has sizes ", grad_output.sizes(), ", input ",
               input.sizes());
-  const Tensor x = contiguous(input), dy = contiguous(grad_output), w = values_of(op, weight, shape.c);
-  const Tensor mean = values_of(op, saved_mean, shape.rows()), invstd = values_of(op, saved_invstd, shape.rows());
+  const Tensor x = contiguous(input), dy = contiguous(grad_output), w = values_of(op, x, weight, shape.c);
+  const Tensor mean = values_of(op, x, saved_mean, shape.rows()), invstd = values_of(op, x, saved_invstd, shape.rows());
   Tensor dx, dweight, dbias;
-  if (mask[0]) dx = new_tensor(x.sizes());
-  if (mask[1]) dweight = new_tensor(weight_sizes);
-  if (mask[2]) dbias = new_tensor(weight_sizes);
-  kernels::group_norm_backward({.shape = shape,
-                                .x = read(x),
-                                .dy = read(dy),
-                                .weight = read(w),
-                                .mean = read(mean),
-                                .invstd = read(invstd),
-                                .dx = write(dx),
-                                .dweight = write(dweight),
-                                .dbias = write(dbias)});
+  if (mask[0]) dx = new_tensor(x.sizes(), type);
+  if (mask[1]) dweight = new_tensor(weight_sizes, type);
+  if (mask[2]) dbias = new_tensor(weight_sizes, type);
+  const auto run = [&]<class T>(T) {
+    kernels::group_norm_backward(kernels::GroupNormBackwardOf<T>{.shape = shape,
+                                                                 .x = read<T>(x),
+                                                                 .dy = read<T>(dy),
+                                                                 .weight = read<T>(w),
+                                                                 .mean = read<T>(mean),
+                                                                 .invstd = read<T>(invstd),
+                                                                 .dx = write<T>(dx),
+                                                                 .dweight = write<T>(dweight),
+                                                                 .dbias = write<T>(dbias)});
+  };
+  is_wide(x) ? run(double{}) : run(float{});
   return {dx, dweight, dbias};
 }
 

@@ -84,12 +84,14 @@ Places places_of(const Tensor& self, const Indices& given) {
 }
 
 void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
-  require_float(kPut, {&self, &values});
+  require_computed(kPut, {&self, &values});
   const Places places = places_of(self, given);
   const Tensor source = contiguous(values.to(self.device()).expand(places.shape)), result = fresh_copy(self);
   const IndexedPlan plan = plan_of(places.rows, places.count);
-  kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, 1.0f,
-                       source.const_data_ptr<float>(), result.mutable_data_ptr<float>());
+  with_data(result, [&](auto* to) {
+    kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, like(to, 1.0),
+                         data_like(to, source), to);
+  });
   self.copy_(result);
 }
 

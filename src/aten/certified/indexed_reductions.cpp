@@ -83,8 +83,7 @@ Tensor& index_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, const
 
 Tensor unfold_backward(const Tensor& given_dy, at::IntArrayRef sizes, std::int64_t dim, std::int64_t size,
                        std::int64_t step) {
-  require_float("aten::unfold_backward", given_dy);
-  const Tensor dx = new_tensor(sizes).zero_();
+  const Tensor dx = new_tensor(sizes, require_computed("aten::unfold_backward", given_dy.scalar_type())).zero_();
   if (sizes.empty()) return dx.add(given_dy.reshape({}));
   dim = at::maybe_wrap_dim(dim, static_cast<std::int64_t>(sizes.size()));
   const Tensor dy = contiguous(given_dy.movedim(dim, 0));  // [windows, others, size]

@@ -18,7 +18,7 @@ using at::Tensor;
 
 Tensor index_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   if (is_integral(self)) return at::cpu::index_add(self, dim, index, source, alpha);
-  require_float("aten::index_add", self);
+  require_computed("aten::index_add", self.scalar_type());
   const Tensor result = fresh_copy(self);
   add_rows("aten::index_add", result, dim, index, source, alpha);
   return result;
@@ -26,9 +26,7 @@ Tensor index_add(const Tensor& self, std::int64_t dim, const Tensor& index, cons
 Tensor& index_add_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                       const Scalar& alpha, Tensor& out) {
   if (is_integral(self)) return at::cpu::index_add_out(out, self, dim, index, source, alpha);
-  require_float("aten::index_add", out);
-  copy_out(out, index_add(self, dim, index, source, alpha));
-  return out;
+  return float_out("aten::index_add", index_add(self, dim, index, source, alpha), out);
 }
 Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   if (is_integral(self)) return at::cpu::index_add_(self, dim, index, source, alpha);
@@ -40,19 +38,19 @@ Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Te
 Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& given_index, const Tensor& source) {
   if (is_integral(self)) return at::cpu::scatter_add(self, dim, given_index, source);
   constexpr const char* op = "aten::scatter_add";
-  require_float(op, {&self, &source});
+  require_computed(op, {&self, &source});
   const Tensor result = fresh_copy(self);
   if (given_index.numel() == 0) return result;
   const Scatter scatter = scatter_into(op, result, dim, given_index, source);
-  kernels::indexed_add(scatter.plan.occurrences(), 1, scatter.source.numel(), 1, 1.0f,
-                       scatter.source.const_data_ptr<float>(), result.mutable_data_ptr<float>());
+  with_data(result, [&](auto* to) {
+    kernels::indexed_add(scatter.plan.occurrences(), 1, scatter.source.numel(), 1, like(to, 1.0),
+                         data_like(to, scatter.source), to);
+  });
   return result;
 }
 Tensor& scatter_add_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, Tensor& out) {
   if (is_integral(self)) return at::cpu::scatter_add_out(out, self, dim, index, source);
-  require_float("aten::scatter_add", out);
-  copy_out(out, scatter_add(self, dim, index, source));
-  return out;
+  return float_out("aten::scatter_add", scatter_add(self, dim, index, source), out);
 }
 Tensor& scatter_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   if (is_integral(self)) return at::cpu::scatter_add_(self, dim, index, source);

@@ -12,14 +12,12 @@ using at::Tensor;
 
 constexpr const char* kLerp = "aten::lerp";
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
-  require_float(kLerp, {&a, &b, &weight});
+  require_computed(kLerp, {&a, &b, &weight});
   const Tensor d = b.sub(a);
   return at::where(weight.abs().lt(0.5), at::addcmul(a, weight, d), at::addcmul(b, weight.sub(1), d));
 }
 Tensor& lerp_out(const Tensor& a, const Tensor& b, const Tensor& weight, Tensor& out) {
-  require_float(kLerp, out);
-  copy_out(out, lerp(a, b, weight));
-  return out;
+  return float_out(kLerp, lerp(a, b, weight), out);
 }
 Tensor& lerp_(Tensor& a, const Tensor& b, const Tensor& weight) {
   const Tensor result = lerp(a, b, weight);

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
@@ -22,12 +23,15 @@ constexpr const char* kBackward = "aten::nll_loss_backward";
 struct Problem {
   NllShape shape;
   Tensor target, weight;
-  const float* weights() const { return weight.defined() ? weight.const_data_ptr<float>() : nullptr; }
+  template <class T>
+  const T* weights_like(const T*) const {
+    return weight.defined() ? weight.const_data_ptr<T>() : nullptr;
+  }
 };
 
 Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
                    std::int64_t reduction, std::int64_t ignore_index) {
-  require_float(op, x);
+  require_computed(op, x.scalar_type());
   TORCH_CHECK(x.dim() == 1 || x.dim() == 2, op, ": one or two dimensions expected, got ", x.sizes());
   TORCH_CHECK(target.dim() == x.dim() - 1 || (x.dim() == 1 && target.numel() == 1), op, ": target has sizes ",
               target.sizes(), ", input ", x.sizes());
@@ -42,7 +46,7 @@ Problem problem_of(const char* op, const Tensor& x, const Tensor& target, const 
   problem.shape.reduction = static_cast<Reduction>(reduction);
   problem.target = contiguous(target.scalar_type() == at::kLong ? target : target.to(at::kLong));
   if (weight && weight->defined()) {
-    require_float(op, *weight);
+    require_computed(op, {&x, &*weight});
     TORCH_CHECK(weight->dim() == 1 && weight->size(0) == problem.shape.classes, op,
                 ": one weight per class expected, got sizes ", weight->sizes());
     problem.weight = contiguous(*weight);
@@ -64,42 +68,41 @@ std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& target, co
                                    std::int64_t reduction, std::int64_t ignore_index) {
   const Problem problem = problem_of(kForward, input, target, weight, reduction, ignore_index);
   const Tensor x = contiguous(input);
-  Tensor loss = new_tensor(loss_sizes(input, reduction)), total = new_tensor({});
-  check_targets(
-      kForward, problem,
-      kernels::nll_forward(problem.shape, x.const_data_ptr<float>(), problem.target.const_data_ptr<std::int64_t>(),
-                           problem.weights(), loss.mutable_data_ptr<float>(), total.mutable_data_ptr<float>()));
+  const Tensor loss = new_tensor(loss_sizes(input, reduction), x.scalar_type()),
+               total = new_tensor({}, x.scalar_type());
+  with_data(loss, [&](auto* y) {
+    using T = std::remove_pointer_t<decltype(y)>;
+    check_targets(kForward, problem,
+                  kernels::nll_forward(problem.shape, data_like(y, x), problem.target.const_data_ptr<std::int64_t>(),
+                                       problem.weights_like(y), y, total.mutable_data_ptr<T>()));
+  });
   return {loss, total};
 }
 std::tuple<Tensor&, Tensor&> forward_out(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight,
                                          std::int64_t reduction, std::int64_t ignore_index, Tensor& loss,
                                          Tensor& total) {
-  require_float(kForward, {&loss, &total});
   const auto [l, t] = forward(input, target, weight, reduction, ignore_index);
-  copy_out(loss, l);
-  copy_out(total, t);
+  float_out(kForward, l, loss);
+  float_out(kForward, t, total);
   return {loss, total};
 }
 
 Tensor backward(const Tensor& grad_output, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
                 std::int64_t reduction, std::int64_t ignore_index, const Tensor& total_weight) {
-  require_float(kBackward, {&grad_output, &total_weight});
+  require_computed(kBackward, {&x, &grad_output, &total_weight});
   const Problem problem = problem_of(kBackward, x, target, weight, reduction, ignore_index);
   TORCH_CHECK(grad_output.numel() == (problem.shape.reduction == Reduction::none ? problem.shape.n : 1), kBackward,
               ": grad_output has sizes ", grad_output.sizes());
   const Tensor dy = contiguous(grad_output);
-  return write_new(x.sizes(), [&](float* dx) {
-    check_targets(
-        kBackward, problem,
-        kernels::nll_backward(problem.shape, dy.const_data_ptr<float>(), problem.target.const_data_ptr<std::int64_t>(),
-                              problem.weights(), total_weight.const_data_ptr<float>(), dx));
+  return write_new(x.sizes(), x.scalar_type(), [&](auto* dx) {
+    check_targets(kBackward, problem,
+                  kernels::nll_backward(problem.shape, data_like(dx, dy), problem.target.const_data_ptr<std::int64_t>(),
+                                        problem.weights_like(dx), data_like(dx, total_weight), dx));
   });
 }
 Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
                      std::int64_t reduction, std::int64_t ignore_index, const Tensor& total_weight, Tensor& dx) {
-  require_float(kBackward, dx);
-  copy_out(dx, backward(dy, x, target, weight, reduction, ignore_index, total_weight));
-  return dx;
+  return float_out(kBackward, backward(dy, x, target, weight, reduction, ignore_index, total_weight), dx);
 }
 
 // ---- mean squared error, from certified and exact operators
@@ -109,24 +112,20 @@ Tensor reduced(const Tensor& terms, std::int64_t reduction) {
   return static_cast<Reduction>(reduction) == Reduction::mean ? terms.mean() : terms.sum();
 }
 Tensor mse(const Tensor& x, const Tensor& target, std::int64_t reduction) {
-  require_float("aten::mse_loss", {&x, &target});
+  require_computed("aten::mse_loss", {&x, &target});
   return reduced(x.sub(target).square(), reduction);
 }
 Tensor& mse_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
-  require_float("aten::mse_loss", out);
-  copy_out(out, mse(x, target, reduction));
-  return out;
+  return float_out("aten::mse_loss", mse(x, target, reduction), out);
 }
 Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction) {
-  require_float("aten::mse_loss_backward", {&dy, &x, &target});
+  require_computed("aten::mse_loss_backward", {&dy, &x, &target});
   const Tensor difference = x.sub(target);
   const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
   return difference.mul(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0).mul(dy);
 }
 Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
-  require_float("aten::mse_loss_backward", out);
-  copy_out(out, mse_backward(dy, x, target, reduction));
-  return out;
+  return float_out("aten::mse_loss_backward", mse_backward(dy, x, target, reduction), out);
 }
 
 }  // namespace

@@ -29,26 +29,22 @@ Tensor reduced(const Tensor& terms, std::int64_t reduction) {
   return static_cast<Reduction>(reduction) == Reduction::mean ? terms.mean() : terms.sum();
 }
 Tensor term(const char* op, BinaryWith formula, double parameter, const Tensor& x, const Tensor& target) {
-  require_float(op, {&x, &target});
-  return pointwise_new<2>(op, {x, target}, [&](std::array<const float*, 2> in, float* y, std::int64_t n) {
-    kernels::binary_with(formula, {static_cast<float>(parameter)}, in[0], in[1], y, n);
+  require_computed(op, {&x, &target});
+  return pointwise_new<2>(op, {x, target}, [&](const auto& in, auto* y, std::int64_t n) {
+    kernels::binary_with(formula, {like(y, parameter)}, in[0], in[1], y, n);
   });
 }
 // The share of an element: 1, or RN(1 / n) under a mean.
 Tensor term_gradient(const char* op, TernaryWith formula, double parameter, const Tensor& dy, const Tensor& x,
                      const Tensor& target, std::int64_t reduction) {
-  require_float(op, {&dy, &x, &target});
-  return pointwise_new<3>(op, {dy, x, target}, [&](std::array<const float*, 3> in, float* dx, std::int64_t n) {
+  require_computed(op, {&dy, &x, &target});
+  return pointwise_new<3>(op, {dy, x, target}, [&](const auto& in, auto* dx, std::int64_t n) {
     const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
-    const float share = static_cast<float>(mean ? 1.0 / static_cast<double>(n) : 1.0);
-    kernels::ternary_with(formula, {static_cast<float>(parameter), share}, in[0], in[1], in[2], dx, n);
+    const auto share = like(dx, mean ? 1.0 / static_cast<double>(n) : 1.0);
+    kernels::ternary_with(formula, {like(dx, parameter), share}, in[0], in[1], in[2], dx, n);
   });
 }
-Tensor& give(const char* op, Tensor& out, const Tensor& result) {
-  require_float(op, out);
-  copy_out(out, result);
-  return out;
-}
+Tensor& give(const char* op, Tensor& out, const Tensor& result) { return float_out(op, result, out); }
 
 // ---- smooth L1, Huber
 
@@ -113,7 +109,7 @@ Tensor& bce_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target
 Tensor rows_of(const Tensor& x) { return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)}); }
 
 void check_image(const char* op, const Tensor& x, const Tensor& target) {
-  require_float(op, x);
+  require_computed(op, x.scalar_type());
   TORCH_CHECK(x.dim() == 4 && target.dim() == 3 && x.size(0) == target.size(0) && x.size(2) == target.size(1) &&
                   x.size(3) == target.size(2),
               op, ": [n, classes, h, w] and [n, h, w] expected, got ", x.sizes(), " and ", target.sizes());

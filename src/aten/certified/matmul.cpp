@@ -21,17 +21,32 @@ namespace {
 
 using at::Scalar;
 using at::Tensor;
-using kernels::MatmulOperand;
-using kernels::MatmulProblem;
 
 // Integers on the CPU; devices have no stock kernel for them.
 bool by_stock(const Tensor& a) { return is_integral(a) && working_device() == nullptr; }
 
-MatmulOperand matrix(const Tensor& t) { return {t.const_data_ptr<float>(), 0, t.stride(0), t.stride(1)}; }
-MatmulOperand matrices(const Tensor& t) { return {t.const_data_ptr<float>(), t.stride(0), t.stride(1), t.stride(2)}; }
+// A product whose type is not in its C++ type: operands of float32 or float64, the scalars not yet rounded.
+struct Operand {
+  const void* data = nullptr;
+  std::int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
+};
+struct MatmulProblem {
+  at::ScalarType type = at::kFloat;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  Operand a{}, b{}, addend{};
+  double alpha = 1.0, beta = 1.0;
+};
+
+Operand matrix(const Tensor& t) { return {t.const_data_ptr(), 0, t.stride(0), t.stride(1)}; }
+Operand matrices(const Tensor& t) { return {t.const_data_ptr(), t.stride(0), t.stride(1), t.stride(2)}; }
+
+template <class T>
+kernels::MatmulOperandOf<T> operand_of(const Operand& o) {
+  return {static_cast<const T*>(o.data), o.batch_stride, o.row_stride, o.column_stride};
+}
 
 // The addend's strides broadcast to `sizes` (two or three dimensions).
-MatmulOperand broadcast_addend(const char* op, const Tensor& t, at::IntArrayRef sizes) {
+Operand broadcast_addend(const char* op, const Tensor& t, at::IntArrayRef sizes) {
   const std::int64_t rank = static_cast<std::int64_t>(sizes.size());
   TORCH_CHECK(t.dim() <= rank, op, ": the addend has ", t.dim(), " dimensions, the result ", rank);
   std::int64_t strides[3] = {0, 0, 0};  // batch, row, column
@@ -40,24 +55,27 @@ MatmulOperand broadcast_addend(const char* op, const Tensor& t, at::IntArrayRef 
     TORCH_CHECK(size == wanted || size == 1, op, ": the addend of sizes ", t.sizes(), " does not broadcast to ", sizes);
     strides[3 - back] = size == 1 ? 0 : t.stride(t.dim() - back);
   }
-  return {t.const_data_ptr<float>(), strides[0], strides[1], strides[2]};
+  return {t.const_data_ptr(), strides[0], strides[1], strides[2]};
 }
 
-// C row-major, by the kernel.
-void multiply(MatmulProblem problem, float* c) {
-  problem.c = c;
-  problem.c_batch_stride = problem.m * problem.n;
-  problem.c_row_stride = problem.n;
-  problem.c_column_stride = 1;
-  kernels::matmul(problem);
+// C row-major, by the kernel. beta = 0: the addend is not read.
+template <class T>
+void multiply(const MatmulProblem& problem, T* c) {
+  kernels::MatmulProblemOf<T> p;
+  p.batch = problem.batch, p.m = problem.m, p.n = problem.n, p.k = problem.k;
+  p.a = operand_of<T>(problem.a), p.b = operand_of<T>(problem.b);
+  p.alpha = static_cast<T>(problem.alpha), p.beta = static_cast<T>(problem.beta);
+  if (p.beta != T(0)) p.addend = operand_of<T>(problem.addend);
+  p.c = c;
+  p.c_batch_stride = p.m * p.n, p.c_row_stride = p.n, p.c_column_stride = 1;
+  kernels::matmul(p);
 }
 
 void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at::IntArrayRef sizes, const Scalar& beta,
                 const Scalar& alpha) {
-  problem.alpha = to_float(alpha);
-  problem.beta = to_float(beta);
-  const MatmulOperand operand = broadcast_addend(op, addend, sizes);
-  if (problem.beta != 0.0f) problem.addend = operand;
+  problem.alpha = alpha.toDouble();
+  problem.beta = beta.toDouble();
+  problem.addend = broadcast_addend(op, addend, sizes);
 }
 
 // ---- mm
@@ -65,8 +83,8 @@ void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at
 MatmulProblem mm_problem(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2, op, ": matrices expected, got ", a.sizes(), " and ", b.sizes());
   TORCH_CHECK(a.size(1) == b.size(0), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
-  require_float(op, {&a, &b});
   MatmulProblem problem;
+  problem.type = require_computed(op, {&a, &b});
   problem.m = a.size(0), problem.n = b.size(1), problem.k = a.size(1);
   problem.a = matrix(a), problem.b = matrix(b);
   return problem;
@@ -75,18 +93,19 @@ MatmulProblem mm_problem(const char* op, const Tensor& a, const Tensor& b) {
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (by_stock(a)) return at::cpu::mm(a, b);
   const MatmulProblem problem = mm_problem("aten::mm", a, b);
-  return write_new({problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.m, problem.n}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& mm_out(const Tensor& a, const Tensor& b, Tensor& out) {
   if (by_stock(a)) return at::cpu::mm_out(out, a, b);
   const MatmulProblem problem = mm_problem("aten::mm.out", a, b);
-  return write_out("aten::mm.out", out, {problem.m, problem.n}, {&a, &b}, [&](float* c) { multiply(problem, c); });
+  return write_out("aten::mm.out", out, {problem.m, problem.n}, problem.type, {&a, &b},
+                   [&](auto* c) { multiply(problem, c); });
 }
 
 MatmulProblem addmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                             const Scalar& alpha) {
   MatmulProblem problem = mm_problem(op, a, b);
-  require_float(op, self);
+  require_computed(op, {&a, &self});
   set_addend(op, problem, self, {problem.m, problem.n}, beta, alpha);
   return problem;
 }
@@ -94,14 +113,14 @@ MatmulProblem addmm_problem(const char* op, const Tensor& self, const Tensor& a,
 Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   if (by_stock(a)) return at::cpu::addmm(self, a, b, beta, alpha);
   const MatmulProblem problem = addmm_problem("aten::addmm", self, a, b, beta, alpha);
-  return write_new({problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.m, problem.n}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& addmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
                   Tensor& out) {
   if (by_stock(a)) return at::cpu::addmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = addmm_problem("aten::addmm.out", self, a, b, beta, alpha);
-  return write_out("aten::addmm.out", out, {problem.m, problem.n}, {&self, &a, &b},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::addmm.out", out, {problem.m, problem.n}, problem.type, {&self, &a, &b},
+                   [&](auto* c) { multiply(problem, c); });
 }
 Tensor& addmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && self.sizes() == at::IntArrayRef({a.size(0), b.size(1)}),
@@ -114,8 +133,8 @@ Tensor& addmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& bet
 MatmulProblem bmm_problem(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3, op, ": batches of matrices expected, got ", a.sizes(), " and ", b.sizes());
   TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
-  require_float(op, {&a, &b});
   MatmulProblem problem;
+  problem.type = require_computed(op, {&a, &b});
   problem.batch = a.size(0), problem.m = a.size(1), problem.n = b.size(2), problem.k = a.size(2);
   problem.a = matrices(a), problem.b = matrices(b);
   return problem;
@@ -124,19 +143,19 @@ MatmulProblem bmm_problem(const char* op, const Tensor& a, const Tensor& b) {
 Tensor bmm(const Tensor& a, const Tensor& b) {
   if (by_stock(a)) return at::cpu::bmm(a, b);
   const MatmulProblem problem = bmm_problem("aten::bmm", a, b);
-  return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.batch, problem.m, problem.n}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& bmm_out(const Tensor& a, const Tensor& b, Tensor& out) {
   if (by_stock(a)) return at::cpu::bmm_out(out, a, b);
   const MatmulProblem problem = bmm_problem("aten::bmm.out", a, b);
-  return write_out("aten::bmm.out", out, {problem.batch, problem.m, problem.n}, {&a, &b},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::bmm.out", out, {problem.batch, problem.m, problem.n}, problem.type, {&a, &b},
+                   [&](auto* c) { multiply(problem, c); });
 }
 
 MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                               const Scalar& alpha) {
   MatmulProblem problem = bmm_problem(op, a, b);
-  require_float(op, self);
+  require_computed(op, {&a, &self});
   set_addend(op, problem, self, {problem.batch, problem.m, problem.n}, beta, alpha);
   return problem;
 }
@@ -144,14 +163,14 @@ MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& 
 Tensor baddbmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   if (by_stock(a)) return at::cpu::baddbmm(self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm", self, a, b, beta, alpha);
-  return write_new({problem.batch, problem.m, problem.n}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.batch, problem.m, problem.n}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& baddbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
                     Tensor& out) {
   if (by_stock(a)) return at::cpu::baddbmm_out(out, self, a, b, beta, alpha);
   const MatmulProblem problem = baddbmm_problem("aten::baddbmm.out", self, a, b, beta, alpha);
-  return write_out("aten::baddbmm.out", out, {problem.batch, problem.m, problem.n}, {&self, &a, &b},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::baddbmm.out", out, {problem.batch, problem.m, problem.n}, problem.type, {&self, &a, &b},
+                   [&](auto* c) { multiply(problem, c); });
 }
 Tensor& baddbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && self.sizes() == at::IntArrayRef({a.size(0), a.size(1), b.size(2)}),
@@ -181,8 +200,8 @@ Tensor& addbmm_out(const Tensor& self, const Tensor& a, const Tensor& b, const S
   if (by_stock(a)) return at::native::addbmm_out(self, a, b, beta, alpha, out);
   const Flattened flat = flatten_batch("aten::addbmm.out", a, b);
   const MatmulProblem problem = addmm_problem("aten::addbmm.out", self, flat.a, flat.b, beta, alpha);
-  return write_out("aten::addbmm.out", out, {problem.m, problem.n}, {&self, &a, &b},
-                   [&](float* c) { multiply(problem, c); });
+  return write_out("aten::addbmm.out", out, {problem.m, problem.n}, problem.type, {&self, &a, &b},
+                   [&](auto* c) { multiply(problem, c); });
 }
 Tensor& addbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   return addbmm_out(self, a, b, beta, alpha, self);
@@ -193,18 +212,18 @@ Tensor& addbmm_(Tensor& self, const Tensor& a, const Tensor& b, const Scalar& be
 MatmulProblem mv_problem(const char* op, const Tensor& a, const Tensor& x) {
   TORCH_CHECK(a.dim() == 2 && x.dim() == 1 && a.size(1) == x.size(0), op, ": cannot multiply ", a.sizes(), " by ",
               x.sizes());
-  require_float(op, {&a, &x});
   MatmulProblem problem;
+  problem.type = require_computed(op, {&a, &x});
   problem.m = a.size(0), problem.n = 1, problem.k = a.size(1);
   problem.a = matrix(a);
-  problem.b = {x.const_data_ptr<float>(), 0, x.stride(0), 0};
+  problem.b = {x.const_data_ptr(), 0, x.stride(0), 0};
   return problem;
 }
 
 MatmulProblem addmv_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta,
                             const Scalar& alpha) {
   MatmulProblem problem = mv_problem(op, a, x);
-  require_float(op, self);
+  require_computed(op, {&a, &self});
   set_addend(op, problem, self, {1, problem.m}, beta, alpha);
   std::swap(problem.addend.row_stride, problem.addend.column_stride);  // broadcast as a row; used as a column
   return problem;
@@ -213,13 +232,14 @@ MatmulProblem addmv_problem(const char* op, const Tensor& self, const Tensor& a,
 Tensor addmv(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha) {
   if (by_stock(a)) return at::cpu::addmv(self, a, x, beta, alpha);
   const MatmulProblem problem = addmv_problem("aten::addmv", self, a, x, beta, alpha);
-  return write_new({problem.m}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.m}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& addmv_out(const Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha,
                   Tensor& out) {
   if (by_stock(a)) return at::cpu::addmv_out(out, self, a, x, beta, alpha);
   const MatmulProblem problem = addmv_problem("aten::addmv.out", self, a, x, beta, alpha);
-  return write_out("aten::addmv.out", out, {problem.m}, {&self, &a, &x}, [&](float* c) { multiply(problem, c); });
+  return write_out("aten::addmv.out", out, {problem.m}, problem.type, {&self, &a, &x},
+                   [&](auto* c) { multiply(problem, c); });
 }
 Tensor& addmv_(Tensor& self, const Tensor& a, const Tensor& x, const Scalar& beta, const Scalar& alpha) {
   TORCH_CHECK(a.dim() == 2 && self.sizes() == at::IntArrayRef({a.size(0)}), "aten::addmv_: self has sizes ",
@@ -230,36 +250,36 @@ Tensor& addmv_(Tensor& self, const Tensor& a, const Tensor& x, const Scalar& bet
 Tensor mv(const Tensor& a, const Tensor& x) {
   if (by_stock(a)) return at::cpu::mm(a, x.unsqueeze(1)).squeeze(1);
   const MatmulProblem problem = mv_problem("aten::mv", a, x);
-  return write_new({problem.m}, [&](float* c) { multiply(problem, c); });
+  return write_new({problem.m}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 Tensor& mv_out(const Tensor& a, const Tensor& x, Tensor& out) {
   const MatmulProblem problem = mv_problem("aten::mv.out", a, x);
-  return write_out("aten::mv.out", out, {problem.m}, {&a, &x}, [&](float* c) { multiply(problem, c); });
+  return write_out("aten::mv.out", out, {problem.m}, problem.type, {&a, &x}, [&](auto* c) { multiply(problem, c); });
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
   if (by_stock(a)) return at::native::dot(a, b);
   TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.size(0) == b.size(0), "aten::dot: cannot multiply ", a.sizes(), " by ",
               b.sizes());
-  require_float("aten::dot", {&a, &b});
   MatmulProblem problem;
+  problem.type = require_computed("aten::dot", {&a, &b});
   problem.m = 1, problem.n = 1, problem.k = a.size(0);
-  problem.a = {a.const_data_ptr<float>(), 0, 0, a.stride(0)};
-  problem.b = {b.const_data_ptr<float>(), 0, b.stride(0), 0};
-  return write_new({}, [&](float* c) { multiply(problem, c); });
+  problem.a = {a.const_data_ptr(), 0, 0, a.stride(0)};
+  problem.b = {b.const_data_ptr(), 0, b.stride(0), 0};
+  return write_new({}, problem.type, [&](auto* c) { multiply(problem, c); });
 }
 
 // ---- addr: the outer product is a matrix product with k = 1
 
 Tensor addr(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta, const Scalar& alpha) {
   TORCH_CHECK(x.dim() == 1 && y.dim() == 1, "aten::addr: vectors expected");
-  require_float("aten::addr", {&self, &x, &y});
+  require_computed("aten::addr", {&self, &x, &y});
   return addmm(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha);
 }
 Tensor& addr_out(const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta, const Scalar& alpha,
                  Tensor& out) {
   TORCH_CHECK(x.dim() == 1 && y.dim() == 1, "aten::addr.out: vectors expected");
-  require_float("aten::addr.out", {&self, &x, &y});
+  require_computed("aten::addr.out", {&self, &x, &y});
   return addmm_out(self, x.unsqueeze(1), y.unsqueeze(0), beta, alpha, out);
 }
 Tensor& addr_(Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta, const Scalar& alpha) {

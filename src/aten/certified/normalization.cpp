@@ -19,7 +19,7 @@ constexpr const char* kForward = "aten::native_batch_norm";
 constexpr const char* kBackward = "aten::native_batch_norm_backward";
 
 ChannelShape shape_of(const char* op, const Tensor& x) {
-  require_float(op, x);
+  require_computed(op, x.scalar_type());
   TORCH_CHECK(x.dim() >= 2, op, ": [n, c, ...] expected, got ", x.sizes());
   ChannelShape shape;
   shape.n = x.size(0), shape.c = x.size(1), shape.inner = 1;
@@ -29,15 +29,21 @@ ChannelShape shape_of(const char* op, const Tensor& x) {
 
 bool given(const Optional& tensor) { return tensor && tensor->defined(); }
 
-// One value per channel, contiguous; undefined where absent.
-Tensor channel_values(const char* op, const Optional& tensor, const ChannelShape& shape) {
+// One value per channel, contiguous, of x's type; undefined where absent.
+Tensor channel_values(const char* op, const Tensor& x, const Optional& tensor, const ChannelShape& shape) {
   if (!given(tensor)) return {};
-  require_float(op, *tensor);
+  require_computed(op, {&x, &*tensor});
   TORCH_CHECK(tensor->numel() == shape.c, op, ": ", shape.c, " values expected, got sizes ", tensor->sizes());
   return contiguous(*tensor);
 }
-const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
-float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
+template <class T>
+const T* read(const Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+}
+template <class T>
+T* write(const Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
+}
 
 struct Results {
   Tensor y, saved_mean, saved_invstd;
@@ -46,34 +52,37 @@ struct Results {
 Results forward(const char* op, const Tensor& input, const Optional& weight, const Optional& bias,
                 const Optional& running_mean, const Optional& running_variance, bool training, double momentum,
                 double eps) {
-  kernels::BatchNormForward problem;
-  problem.shape = shape_of(op, input);
+  const ChannelShape shape = shape_of(op, input);
   TORCH_CHECK(training || (given(running_mean) && given(running_variance)), op,
               ": running statistics are needed outside training");
-  const Tensor x = contiguous(input), w = channel_values(op, weight, problem.shape),
-               b = channel_values(op, bias, problem.shape);
+  const Tensor x = contiguous(input), w = channel_values(op, x, weight, shape), b = channel_values(op, x, bias, shape);
   // Contiguous copies where the buffers are not; copied back below.
-  const Tensor mean = channel_values(op, running_mean, problem.shape);
-  const Tensor variance = channel_values(op, running_variance, problem.shape);
-  const at::DimVector saved_sizes = training ? at::DimVector{problem.shape.c} : at::DimVector{0};
-  const Results results{new_tensor(x.sizes()), new_tensor(saved_sizes), new_tensor(saved_sizes)};
-  problem.x = read(x), problem.weight = read(w), problem.bias = read(b);
-  problem.running_mean = write(mean), problem.running_variance = write(variance);
-  problem.y = write(results.y);
-  problem.saved_mean = training ? write(results.saved_mean) : nullptr;
-  problem.saved_invstd = training ? write(results.saved_invstd) : nullptr;
-  problem.momentum = momentum, problem.eps = eps;
-  training ? kernels::batch_norm_training(problem) : kernels::batch_norm_inference(problem);
+  const Tensor mean = channel_values(op, x, running_mean, shape);
+  const Tensor variance = channel_values(op, x, running_variance, shape);
+  const at::DimVector saved_sizes = training ? at::DimVector{shape.c} : at::DimVector{0};
+  const at::ScalarType type = x.scalar_type();
+  const Results results{new_tensor(x.sizes(), type), new_tensor(saved_sizes, type), new_tensor(saved_sizes, type)};
+  const auto run = [&]<class T>(T) {
+    kernels::BatchNormForwardOf<T> problem;
+    problem.shape = shape;
+    problem.x = read<T>(x), problem.weight = read<T>(w), problem.bias = read<T>(b);
+    problem.running_mean = write<T>(mean), problem.running_variance = write<T>(variance);
+    problem.y = write<T>(results.y);
+    problem.saved_mean = training ? write<T>(results.saved_mean) : nullptr;
+    problem.saved_invstd = training ? write<T>(results.saved_invstd) : nullptr;
+    problem.momentum = momentum, problem.eps = eps;
+    training ? kernels::batch_norm_training(problem) : kernels::batch_norm_inference(problem);
+  };
+  is_wide(x) ? run(double{}) : run(float{});
   if (training && mean.defined() && !mean.is_same(*running_mean)) running_mean->copy_(mean);
   if (training && variance.defined() && !variance.is_same(*running_variance)) running_variance->copy_(variance);
   return results;
 }
 
 std::tuple<Tensor&, Tensor&, Tensor&> give(const Results& results, Tensor& y, Tensor& mean, Tensor& invstd) {
-  require_float(kForward, {&y, &mean, &invstd});
-  copy_out(y, results.y);
-  copy_out(mean, results.saved_mean);
-  copy_out(invstd, results.saved_invstd);
+  float_out(kForward, results.y, y);
+  float_out(kForward, results.saved_mean, mean);
+  float_out(kForward, results.saved_invstd, invstd);
   return {y, mean, invstd};
 }
 
@@ -132,30 +141,33 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> with_update(const Tensor& x, const Op
 Three backward(const Tensor& grad_output, const Tensor& input, const Optional& weight, const Optional& running_mean,
                const Optional& running_variance, const Optional& saved_mean, const Optional& saved_invstd,
                bool training, double eps, std::array<bool, 3> mask) {
-  kernels::BatchNormBackward problem;
-  problem.shape = shape_of(kBackward, input);
-  problem.training = training;
-  require_float(kBackward, grad_output);
+  const ChannelShape shape = shape_of(kBackward, input);
+  const at::ScalarType type = require_computed(kBackward, {&input, &grad_output});
   TORCH_CHECK(grad_output.sizes() == input.sizes(), kBackward, ": grad_output has sizes ", grad_output.sizes(),
               ", input ", input.sizes());
   const Tensor x = contiguous(input), dy = contiguous(grad_output);
-  const Tensor w = channel_values(kBackward, weight, problem.shape);
-  const Tensor mean = channel_values(kBackward, training ? saved_mean : running_mean, problem.shape);
-  Tensor invstd = channel_values(kBackward, training ? saved_invstd : running_variance, problem.shape);
+  const Tensor w = channel_values(kBackward, x, weight, shape);
+  const Tensor mean = channel_values(kBackward, x, training ? saved_mean : running_mean, shape);
+  Tensor invstd = channel_values(kBackward, x, training ? saved_invstd : running_variance, shape);
   TORCH_CHECK(mean.defined() && invstd.defined(), kBackward, ": statistics are missing");
   if (!training) {
     const Tensor variance = invstd;
-    invstd = new_tensor({problem.shape.c});
-    kernels::invstd_of(read(variance), eps, write(invstd), problem.shape.c);
+    invstd = new_tensor({shape.c}, type);
+    with_data(invstd, [&](auto* y) { kernels::invstd_of(data_like(y, variance), eps, y, shape.c); });
   }
   Tensor dx, dweight, dbias;
-  if (mask[0]) dx = new_tensor(x.sizes());
-  if (mask[1]) dweight = new_tensor({problem.shape.c});
-  if (mask[2]) dbias = new_tensor({problem.shape.c});
-  problem.x = read(x), problem.dy = read(dy), problem.weight = read(w);
-  problem.mean = read(mean), problem.invstd = read(invstd);
-  problem.dx = write(dx), problem.dweight = write(dweight), problem.dbias = write(dbias);
-  kernels::batch_norm_backward(problem);
+  if (mask[0]) dx = new_tensor(x.sizes(), type);
+  if (mask[1]) dweight = new_tensor({shape.c}, type);
+  if (mask[2]) dbias = new_tensor({shape.c}, type);
+  const auto run = [&]<class T>(T) {
+    kernels::BatchNormBackwardOf<T> problem;
+    problem.shape = shape, problem.training = training;
+    problem.x = read<T>(x), problem.dy = read<T>(dy), problem.weight = read<T>(w);
+    problem.mean = read<T>(mean), problem.invstd = read<T>(invstd);
+    problem.dx = write<T>(dx), problem.dweight = write<T>(dweight), problem.dbias = write<T>(dbias);
+    kernels::batch_norm_backward(problem);
+  };
+  is_wide(x) ? run(double{}) : run(float{});
   return {dx, dweight, dbias};
 }
 Three backward_with_reserve(const Tensor& dy, const Tensor& x, const Tensor& weight, const Optional& running_mean,

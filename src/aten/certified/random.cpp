@@ -36,7 +36,17 @@ namespace {
 using at::Generator;
 using at::Tensor;
 
-// fill(float*, count) in row-major order of the logical elements, whatever the strides.
+// fill(T*, count) in row-major order of the logical elements, whatever the strides; T is self's type.
+template <class Fill>
+Tensor& fill_in_order_of_type(const Tensor& constant_self, Fill&& fill) {
+  Tensor& self = const_cast<Tensor&>(constant_self);
+  at::assert_no_internal_overlap(self);
+  const Tensor values = self.is_contiguous() ? self : new_tensor(self.sizes(), self.scalar_type());
+  with_data(values, [&](auto* out) { fill(out, values.numel()); });
+  if (!self.is_contiguous()) self.copy_(values);
+  return self;
+}
+// The same by fill(float*, count), for self of any type that holds its numbers.
 template <class Fill>
 Tensor& fill_in_order(const Tensor& constant_self, Fill&& fill) {
   Tensor& self = const_cast<Tensor&>(constant_self);
@@ -52,20 +62,19 @@ Tensor& fill_in_order(const Tensor& constant_self, Fill&& fill) {
 }
 
 Tensor& uniform_(Tensor& self, double low, double high, std::optional<Generator> generator) {
-  require_float("aten::uniform_", self);
+  require_computed("aten::uniform_", self.scalar_type());
   TORCH_CHECK(low <= high, "aten::uniform_: from (", low, ") must not be above to (", high, ")");
   const std::uint64_t key = take_key("aten::uniform_", generator);
-  return fill_in_order(self, [&](float* out, std::int64_t n) {
-    kernels::fill_uniform(key, 0, static_cast<float>(low), static_cast<float>(high), out, n);
-  });
+  return fill_in_order_of_type(
+      self, [&](auto* out, std::int64_t n) { kernels::fill_uniform(key, 0, like(out, low), like(out, high), out, n); });
 }
 
 Tensor& normal_(Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
-  require_float("aten::normal_", self);
+  require_computed("aten::normal_", self.scalar_type());
   TORCH_CHECK(deviation >= 0, "aten::normal_: std must not be negative, got ", deviation);
   const std::uint64_t key = take_key("aten::normal_", generator);
-  return fill_in_order(self, [&](float* out, std::int64_t n) {
-    kernels::fill_normal(key, 0, static_cast<float>(mean), static_cast<float>(deviation), out, n);
+  return fill_in_order_of_type(self, [&](auto* out, std::int64_t n) {
+    kernels::fill_normal(key, 0, like(out, mean), like(out, deviation), out, n);
   });
 }
 
@@ -78,47 +87,51 @@ Tensor& bernoulli_(Tensor& self, double p, std::optional<Generator> generator) {
 
 // The composition that F.dropout computes: mask = bernoulli(1 - p); (mask / (1 - p)) * x.
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double p, std::optional<bool> train) {
-  require_float("aten::native_dropout", x);
+  const at::ScalarType type = require_computed("aten::native_dropout", x.scalar_type());
   TORCH_CHECK(p >= 0 && p <= 1, "aten::native_dropout: p must be in [0, 1], got ", p);
   if (train && !*train) {
     Tensor ones = new_tensor(x.sizes(), at::kBool);
     return {x.clone(), ones.fill_(true)};
   }
-  Tensor keep = new_tensor(x.sizes());
+  Tensor keep = new_tensor(x.sizes(), type);
   bernoulli_(keep, 1 - p, std::nullopt);
-  const double scale = p == 1 ? 0.0 : 1.0 / static_cast<float>(1 - p);
+  const double scale = p == 1 ? 0.0 : 1.0 / (type == at::kDouble ? 1 - p : static_cast<float>(1 - p));
   return {x.mul(keep).mul_(scale), keep.to(at::kBool)};
 }
 Tensor native_dropout_backward(const Tensor& dy, const Tensor& mask, double scale) {
-  require_float("aten::native_dropout_backward", dy);
+  require_computed("aten::native_dropout_backward", dy.scalar_type());
   return dy.mul(mask).mul_(scale);
 }
 
 // ---- other distributions, made of uniform and normal numbers
 
 // 1 - u in (0, 1].
-Tensor open_uniform(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
+Tensor open_uniform(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator,
+                    at::ScalarType type) {
   const std::uint64_t key = take_key(op, generator);
-  return write_new(sizes,
-                   [&](float* out) { kernels::fill_uniform(key, 0, 0.0f, 1.0f, out, c10::multiply_integers(sizes)); })
+  return write_new(sizes, type,
+                   [&](auto* out) {
+                     kernels::fill_uniform(key, 0, like(out, 0.0), like(out, 1.0), out, c10::multiply_integers(sizes));
+                   })
       .neg_()
       .add_(1.0);
 }
-// -log(1 - u), 2^-25 where that is 0.
-Tensor exponentials(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator) {
-  return open_uniform(op, sizes, generator).log_().neg_().clamp_min_(0x1p-25);
+// -log(1 - u), half of u's unit where that is 0.
+Tensor exponentials(const char* op, at::IntArrayRef sizes, const std::optional<Generator>& generator,
+                    at::ScalarType type = at::kFloat) {
+  return open_uniform(op, sizes, generator, type).log_().neg_().clamp_min_(type == at::kDouble ? 0x1p-54 : 0x1p-25);
 }
 Tensor& exponential_(Tensor& self, double rate, std::optional<Generator> generator) {
-  require_float("aten::exponential_", self);
+  const at::ScalarType type = require_computed("aten::exponential_", self.scalar_type());
   TORCH_CHECK(rate > 0, "aten::exponential_: lambda must be positive, got ", rate);
-  return self.copy_(exponentials("aten::exponential_", self.sizes(), generator).div_(rate));
+  return self.copy_(exponentials("aten::exponential_", self.sizes(), generator, type).div_(rate));
 }
 Tensor& geometric_(Tensor& self, double p, std::optional<Generator> generator) {
-  require_float("aten::geometric_", self);
+  const at::ScalarType type = require_computed("aten::geometric_", self.scalar_type());
   TORCH_CHECK(p > 0 && p < 1, "aten::geometric_: p must be between 0 and 1, got ", p);
-  const Tensor none = new_tensor({}).fill_(-p).log1p_();
+  const Tensor none = new_tensor({}, type).fill_(-p).log1p_();
   return self.copy_(
-      open_uniform("aten::geometric_", self.sizes(), generator).log_().div_(none).ceil_().clamp_min_(1.0));
+      open_uniform("aten::geometric_", self.sizes(), generator, type).log_().div_(none).ceil_().clamp_min_(1.0));
 }
 Tensor& log_normal_(Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
   return normal_(self, mean, deviation, std::move(generator)).exp_();
@@ -147,15 +160,15 @@ Tensor& bernoulli_out(const Tensor& p, std::optional<Generator> generator, Tenso
 
 // RN(RN(z * deviation) + mean).
 Tensor normals(at::IntArrayRef sizes, const Tensor& mean, const Tensor& deviation, std::optional<Generator> generator) {
-  require_float("aten::normal", {&mean, &deviation});
-  Tensor z = new_tensor(sizes);
+  Tensor z = new_tensor(sizes, require_computed("aten::normal", {&mean, &deviation}));
   return normal_(z, 0.0, 1.0, std::move(generator)).mul(deviation).add(mean);
 }
 Tensor normal_means(const Tensor& mean, double deviation, std::optional<Generator> generator) {
-  return normals(mean.sizes(), mean, new_tensor({}).fill_(deviation), std::move(generator));
+  return normals(mean.sizes(), mean, new_tensor({}, mean.scalar_type()).fill_(deviation), std::move(generator));
 }
 Tensor normal_deviations(double mean, const Tensor& deviation, std::optional<Generator> generator) {
-  return normals(deviation.sizes(), new_tensor({}).fill_(mean), deviation, std::move(generator));
+  return normals(deviation.sizes(), new_tensor({}, deviation.scalar_type()).fill_(mean), deviation,
+                 std::move(generator));
 }
 Tensor normal_both(const Tensor& mean, const Tensor& deviation, std::optional<Generator> generator) {
   return normals(at::infer_size_dimvector(mean.sizes(), deviation.sizes()), mean, deviation, std::move(generator));

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "aten/certified/support/entry.h"
@@ -27,11 +28,12 @@ using OutPair = std::tuple<Tensor&, Tensor&>;
 
 // Ascending as sort has it: NaN last, -0 equal to +0, equals in the order of their indices; or all but the ties
 // reversed.
+template <class T>
 struct Before {
-  const float* x;
+  const T* x;
   bool descending;
   bool operator()(std::int64_t a, std::int64_t b) const {
-    const float u = x[a], v = x[b];
+    const T u = x[a], v = x[b];
     const bool un = u != u, vn = v != v;
     if (un || vn) return un != vn ? un == descending : a < b;
     if (u != v) return descending ? u > v : u < v;
@@ -45,7 +47,7 @@ struct Rows {
   std::int64_t dim, n, count;
 };
 Rows rows_of(const char* op, const Tensor& given, std::int64_t dim) {
-  require_float(op, given);
+  require_computed(op, given.scalar_type());
   const Tensor x = given.dim() == 0 ? given.unsqueeze(0) : given;
   dim = at::maybe_wrap_dim(dim, x.dim());
   const std::int64_t n = x.size(dim);
@@ -61,30 +63,34 @@ template <class Pick>
 Pair picked(const Rows& rows, std::int64_t each, Pick pick) {
   at::DimVector sizes(rows.x.sizes());
   sizes.back() = each;
-  const Tensor values = new_tensor(sizes), indices = new_tensor(sizes, at::kLong);
-  const float* const x = rows.x.const_data_ptr<float>();
-  float* const y = values.mutable_data_ptr<float>();
+  const Tensor values = new_tensor(sizes, rows.x.scalar_type()), indices = new_tensor(sizes, at::kLong);
   std::int64_t* const index = indices.mutable_data_ptr<std::int64_t>();
-  kernels::parallel_for(0, rows.count, 2048 / (rows.n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t i = 0; i < rows.n; ++i) order[static_cast<std::size_t>(i)] = i;
-      const float* const row = x + r * rows.n;
-      pick(row, order);
-      for (std::int64_t i = 0; i < each; ++i) {
-        index[r * each + i] = order[static_cast<std::size_t>(i)];
-        y[r * each + i] = row[order[static_cast<std::size_t>(i)]];
+  with_data(values, [&](auto* y) {
+    const auto* const x = data_like(y, rows.x);
+    kernels::parallel_for(0, rows.count, 2048 / (rows.n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
+      for (std::int64_t r = begin; r < end; ++r) {
+        for (std::int64_t i = 0; i < rows.n; ++i) order[static_cast<std::size_t>(i)] = i;
+        const auto* const row = x + r * rows.n;
+        pick(row, order);
+        for (std::int64_t i = 0; i < each; ++i) {
+          index[r * each + i] = order[static_cast<std::size_t>(i)];
+          y[r * each + i] = row[order[static_cast<std::size_t>(i)]];
+        }
       }
-    }
+    });
   });
   return placed_back(rows, values, indices);
 }
 
 // Every row sorted.
 Pair sorted_rows(const Rows& rows, bool descending) {
-  const Tensor values = new_tensor(rows.x.sizes()), indices = new_tensor(rows.x.sizes(), at::kLong);
-  kernels::sort_rows(descending, rows.count, rows.n, rows.x.const_data_ptr<float>(), values.mutable_data_ptr<float>(),
-                     indices.mutable_data_ptr<std::int64_t>());
+  const Tensor values = new_tensor(rows.x.sizes(), rows.x.scalar_type());
+  const Tensor indices = new_tensor(rows.x.sizes(), at::kLong);
+  with_data(values, [&](auto* y) {
+    kernels::sort_rows(descending, rows.count, rows.n, data_like(y, rows.x), y,
+                       indices.mutable_data_ptr<std::int64_t>());
+  });
   return {values, indices};
 }
 // Those from `first` on of every sorted row, in memory of their own.
@@ -100,9 +106,9 @@ OutPair into(const Pair& results, Tensor& values, Tensor& indices) {
 
 Pair found_of_rank(const Rows& rows, std::int64_t rank) {
   if (working_device() != nullptr) return part_of_sorted(rows, false, rank, 1);
-  return picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+  return picked(rows, 1, [&](const auto* row, std::vector<std::int64_t>& order) {
     const auto at = order.begin() + rank;
-    std::nth_element(order.begin(), at, order.end(), Before{row, false});
+    std::nth_element(order.begin(), at, order.end(), Before<std::remove_cvref_t<decltype(*row)>>{row, false});
     std::iter_swap(order.begin(), at);
   });
 }
@@ -132,8 +138,9 @@ OutPair sort_stable_out(const Tensor& x, std::optional<bool> stable, std::int64_
 
 Pair first_of(const Rows& rows, std::int64_t k, bool largest) {
   if (working_device() != nullptr) return part_of_sorted(rows, largest, 0, k);
-  return picked(rows, k, [&](const float* row, std::vector<std::int64_t>& order) {
-    std::partial_sort(order.begin(), order.begin() + k, order.end(), Before{row, largest});
+  return picked(rows, k, [&](const auto* row, std::vector<std::int64_t>& order) {
+    std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                      Before<std::remove_cvref_t<decltype(*row)>>{row, largest});
   });
 }
 
@@ -181,11 +188,11 @@ Pair found_medians(const Rows& rows, bool skip) {
     const auto [values, indices] = sorted_rows(rows, false);
     return placed_back(rows, values.gather(-1, rank), indices.gather(-1, rank));
   }
-  return picked(rows, 1, [&](const float* row, std::vector<std::int64_t>& order) {
+  return picked(rows, 1, [&](const auto* row, std::vector<std::int64_t>& order) {
     std::int64_t numbers = 0;
     for (const std::int64_t i : order) numbers += row[i] == row[i];
     const auto at = order.begin() + median_rank(numbers, rows.n, skip);
-    std::nth_element(order.begin(), at, order.end(), Before{row, false});
+    std::nth_element(order.begin(), at, order.end(), Before<std::remove_cvref_t<decltype(*row)>>{row, false});
     std::iter_swap(order.begin(), at);
   });
 }
@@ -203,8 +210,8 @@ OutPair median_dim_out(const Tensor& x, std::int64_t dim, bool keep, Tensor& val
 template <bool skip>
 Tensor median(const Tensor& x) {
   constexpr const char* op = skip ? "aten::nanmedian" : kMedian;
-  require_float(op, x);
-  if (x.numel() == 0) return new_tensor({}).fill_(std::numeric_limits<float>::quiet_NaN());
+  require_computed(op, x.scalar_type());
+  if (x.numel() == 0) return new_tensor({}, x.scalar_type()).fill_(std::numeric_limits<float>::quiet_NaN());
   return std::get<0>(medians(op, x.reshape({-1}), 0, false, skip));
 }
 

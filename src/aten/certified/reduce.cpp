@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/reduction_plan.h"
@@ -33,67 +34,65 @@ using Type = std::optional<at::ScalarType>;
 bool exact_sum(const Tensor& x, const Type& type) {
   return is_integral(x) && (!type || at::isIntegralType(*type, /*includeBool=*/true));
 }
-Tensor as_float(const char* op, const Tensor& x, const Type& type) {
-  if (type && *type != at::kFloat) refuse_type(op, *type);
-  if (is_float(x)) return x;
-  if (!is_integral(x) || !type) refuse_type(op, x.scalar_type());
-  return x.to(at::kFloat);
+// In the type asked for, else in its own; converted first, as in torch.
+Tensor as_computed(const char* op, const Tensor& x, const Type& type) {
+  if (!is_integral(x) || !type) require_computed(op, x.scalar_type());
+  return x.to(require_computed(op, type.value_or(x.scalar_type())));
 }
 
 Tensor sum_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type) {
   if (exact_sum(x, type)) return at::cpu::sum(x, dims, keep, type);
-  const Tensor input = as_float("aten::sum", x, type);
-  return reduce_new(plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum);
+  const Tensor input = as_computed("aten::sum", x, type);
+  return reduce_new(plan_reduction("aten::sum", input, dims, keep), input, kSum);
 }
 Tensor& sum_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
   if (exact_sum(x, type) && is_integral(out)) return at::cpu::sum_out(out, x, dims, keep, type);
-  const Tensor input = as_float("aten::sum", x, at::kFloat);
-  return reduce_out("aten::sum", plan_reduction("aten::sum", input, dims, keep), input, &kernels::sum, out);
+  const Tensor input = as_computed("aten::sum", x, type.value_or(out.scalar_type()));
+  return reduce_out("aten::sum", plan_reduction("aten::sum", input, dims, keep), input, kSum, out);
 }
 Tensor sum(const Tensor& x, Type type) { return sum_dim(x, std::nullopt, false, type); }
 
 Tensor mean_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type) {
-  const Tensor input = as_float("aten::mean", x, type);
-  return reduce_new(plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean);
+  const Tensor input = as_computed("aten::mean", x, type);
+  return reduce_new(plan_reduction("aten::mean", input, dims, keep), input, kMean);
 }
 Tensor& mean_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
-  const Tensor input = as_float("aten::mean", x, type);
-  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, &kernels::mean, out);
+  const Tensor input = as_computed("aten::mean", x, type ? type : is_integral(x) ? Type() : Type(out.scalar_type()));
+  return reduce_out("aten::mean", plan_reduction("aten::mean", input, dims, keep), input, kMean, out);
 }
 Tensor mean(const Tensor& x, Type type) { return mean_dim(x, std::nullopt, false, type); }
 
 // ---- norms: of any order p (sum of |x|^p)^(1 / p), the powers of section 10; 0 counts what is not 0
 
 Tensor norm_dim(const char* op, const Tensor& x, double order, OptionalIntArrayRef dims, bool keep) {
-  require_float(op, x);
+  require_computed(op, x.scalar_type());
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
-  if (order == 2) return reduce_new(plan, x, &kernels::norm2);
+  if (order == 2) return reduce_new(plan, x, kNorm2);
   const Tensor magnitudes = contiguous(x.abs());
   const ReductionPlan over = plan_reduction(op, magnitudes, dims, keep);
-  if (order == 1) return reduce_new(over, magnitudes, &kernels::sum);
+  if (order == 1) return reduce_new(over, magnitudes, kSum);
   if (order == std::numeric_limits<double>::infinity()) {
     require_elements(op, over);
-    return reduce_new(over, magnitudes, &kernels::maximum);
+    return reduce_new(over, magnitudes, kMaximum);
   }
   if (order == -std::numeric_limits<double>::infinity()) {
     require_elements(op, over);
-    return reduce_new(over, magnitudes, &kernels::minimum);
+    return reduce_new(over, magnitudes, kMinimum);
   }
-  if (order == 0) return reduce_new(over, contiguous(magnitudes.ne(0).to(at::kFloat)), &kernels::sum);
+  if (order == 0) return reduce_new(over, contiguous(magnitudes.ne(0).to(x.scalar_type())), kSum);
   if (order < 0) require_elements(op, over);
   const Tensor terms = contiguous(magnitudes.pow(order));
-  return reduce_new(plan_reduction(op, terms, dims, keep), terms, &kernels::sum).pow_(1.0 / order);
+  return reduce_new(plan_reduction(op, terms, dims, keep), terms, kSum).pow_(1.0 / order);
 }
 
 Tensor vector_norm(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef dims, bool keep, Type type) {
-  if (type && *type != at::kFloat) refuse_type("aten::linalg_vector_norm", *type);
-  return norm_dim("aten::linalg_vector_norm", x, order.toDouble(), dims, keep);
+  constexpr const char* op = "aten::linalg_vector_norm";
+  require_computed(op, x.scalar_type());
+  return norm_dim(op, type ? x.to(require_computed(op, *type)) : x, order.toDouble(), dims, keep);
 }
 Tensor& vector_norm_out(const Tensor& x, const at::Scalar& order, OptionalIntArrayRef dims, bool keep, Type type,
                         Tensor& out) {
-  require_float("aten::linalg_vector_norm", out);
-  copy_out(out, vector_norm(x, order, dims, keep, type));
-  return out;
+  return float_out("aten::linalg_vector_norm", vector_norm(x, order, dims, keep, type), out);
 }
 Tensor norm(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep) {
   return norm_dim("aten::norm", x, order ? order->toDouble() : 2.0, dims, keep);
@@ -107,9 +106,7 @@ std::vector<Tensor> norms(at::TensorList list, const at::Scalar& order, Type typ
   return results;
 }
 Tensor& norm_out(const Tensor& x, const std::optional<at::Scalar>& order, IntArrayRef dims, bool keep, Tensor& out) {
-  require_float("aten::norm", out);
-  copy_out(out, norm(x, order, dims, keep));
-  return out;
+  return float_out("aten::norm", norm(x, order, dims, keep), out);
 }
 
 // ---- variances: leaf moments of each kept element's values
@@ -120,7 +117,7 @@ struct Moments {
 
 Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims, const std::optional<at::Scalar>& correction,
                 bool keep) {
-  require_float(op, x);
+  const at::ScalarType type = require_computed(op, x.scalar_type());
   const ReductionPlan plan = plan_reduction(op, x, dims, keep);
   // The kernel wants rows: kept elements outermost, their values in row-major order inside.
   const kernels::ReduceShape& s = plan.shape;
@@ -128,17 +125,21 @@ Moments moments(const char* op, const Tensor& x, OptionalIntArrayRef dims, const
   sizes.append(s.reduced_size, s.reduced_size + s.reduced_rank);
   strides.append(s.reduced_stride, s.reduced_stride + s.reduced_rank);
   const Tensor rows = contiguous(x.as_strided(sizes, strides));
-  const Moments result{new_tensor(plan.sizes), new_tensor(plan.sizes)};
+  const Moments result{new_tensor(plan.sizes, type), new_tensor(plan.sizes, type)};
   const std::int64_t kept = s.kept_count(), n = s.reduced_count();
-  float* squares = result.variance.mutable_data_ptr<float>();
-  kernels::batch_moments({1, kept, n}, rows.const_data_ptr<float>(), result.mean.mutable_data_ptr<float>(), squares);
+  with_data(result.mean, [&](auto* mean) {
+    using T = std::remove_pointer_t<decltype(mean)>;
+    kernels::batch_moments({1, kept, n}, data_like(mean, rows), mean, result.variance.mutable_data_ptr<T>());
+  });
   const double divisor = static_cast<double>(n) - (correction ? correction->toDouble() : 1.0);
   if (working_device() != nullptr) {
     result.variance.div_(static_cast<float>(std::max(divisor, 0.0)));
     return result;
   }
   const kernels::FloatEnvironment environment;
-  for (std::int64_t i = 0; i < kept; ++i) squares[i] /= static_cast<float>(std::max(divisor, 0.0));
+  with_data(result.variance, [&](auto* squares) {
+    for (std::int64_t i = 0; i < kept; ++i) squares[i] /= like(squares, std::max(divisor, 0.0));
+  });
   return result;
 }
 
@@ -148,17 +149,13 @@ Tensor variance(const Tensor& x, OptionalIntArrayRef dims, const Correction& cor
   return moments("aten::var", x, dims, correction, keep).variance;
 }
 Tensor& variance_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep, Tensor& out) {
-  require_float("aten::var", out);
-  copy_out(out, variance(x, dims, correction, keep));
-  return out;
+  return float_out("aten::var", variance(x, dims, correction, keep), out);
 }
 Tensor deviation(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep) {
   return moments("aten::std", x, dims, correction, keep).variance.sqrt_();
 }
 Tensor& deviation_out(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction, bool keep, Tensor& out) {
-  require_float("aten::std", out);
-  copy_out(out, deviation(x, dims, correction, keep));
-  return out;
+  return float_out("aten::std", deviation(x, dims, correction, keep), out);
 }
 std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, OptionalIntArrayRef dims, const Correction& correction,
                                              bool keep) {

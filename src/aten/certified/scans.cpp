@@ -42,9 +42,8 @@ bool stays_integral(const Tensor& x, const Type& type) {
 
 Tensor factors(const Tensor& x, const Type& type) {
   constexpr const char* op = "aten::prod";
-  if (type && *type != at::kFloat) refuse_type(op, *type);
-  if (!is_integral(x)) require_float(op, x);
-  return contiguous(x.to(at::kFloat));
+  if (!is_integral(x)) require_computed(op, x.scalar_type());
+  return contiguous(x.to(require_computed(op, type.value_or(is_integral(x) ? at::kFloat : x.scalar_type()))));
 }
 Tensor prod_dim(const Tensor& given, std::int64_t dim, bool keep, Type type) {
   if (stays_integral(given, type)) return at::cpu::prod(given, dim, keep, type);
@@ -58,8 +57,8 @@ Tensor prod_dim(const Tensor& given, std::int64_t dim, bool keep, Type type) {
   } else {
     sizes.erase(sizes.begin() + dim);
   }
-  return write_new(
-      sizes, [&](float* y) { kernels::product(line.outer, line.size, line.inner, x.const_data_ptr<float>(), y); });
+  return write_new(sizes, x.scalar_type(),
+                   [&](auto* y) { kernels::product(line.outer, line.size, line.inner, data_like(y, x), y); });
 }
 Tensor prod(const Tensor& x, Type type) {
   if (stays_integral(x, type)) return at::native::prod(x, type);
@@ -67,7 +66,7 @@ Tensor prod(const Tensor& x, Type type) {
 }
 Tensor& prod_out(const Tensor& x, std::int64_t dim, bool keep, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::prod_out(out, x, dim, keep, type);
-  return float_out("aten::prod", prod_dim(x, dim, keep, at::kFloat), out);
+  return float_out("aten::prod", prod_dim(x, dim, keep, type.value_or(out.scalar_type())), out);
 }
 
 // ---- cumsum, cumprod
@@ -75,23 +74,20 @@ Tensor& prod_out(const Tensor& x, std::int64_t dim, bool keep, Type type, Tensor
 using kernels::Cumulative;
 
 Tensor scan(const char* op, Cumulative kind, const Tensor& given, std::int64_t dim, const Type& type) {
-  if (type && *type != at::kFloat) refuse_type(op, *type);
-  if (!type || !is_integral(given)) require_float(op, given);
-  const Tensor x = contiguous(given.to(at::kFloat));
+  if (!type || !is_integral(given)) require_computed(op, given.scalar_type());
+  const Tensor x = contiguous(given.to(require_computed(op, type.value_or(given.scalar_type()))));
   dim = at::maybe_wrap_dim(dim, x.dim());
   const Line line(x, dim);
-  return write_new(x.sizes(), [&](float* y) {
-    kernels::cumulative(kind, line.outer, line.size, line.inner, x.const_data_ptr<float>(), y);
-  });
+  return write_new(x.sizes(), x.scalar_type(),
+                   [&](auto* y) { kernels::cumulative(kind, line.outer, line.size, line.inner, data_like(y, x), y); });
 }
 Tensor cumsum(const Tensor& x, std::int64_t dim, Type type) {
   return stays_integral(x, type) ? at::cpu::cumsum(x, dim, type) : scan("aten::cumsum", Cumulative::sum, x, dim, type);
 }
 Tensor& cumsum_out(const Tensor& x, std::int64_t dim, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::cumsum_out(out, x, dim, type);
-  require_float("aten::cumsum", out);
-  copy_out(out, scan("aten::cumsum", Cumulative::sum, x, dim, at::kFloat));
-  return out;
+  return float_out("aten::cumsum", scan("aten::cumsum", Cumulative::sum, x, dim, type.value_or(out.scalar_type())),
+                   out);
 }
 Tensor& cumsum_(Tensor& x, std::int64_t dim, Type type) {
   return is_integral(x) ? at::cpu::cumsum_(x, dim, type) : x.copy_(scan("aten::cumsum", Cumulative::sum, x, dim, type));
@@ -102,9 +98,8 @@ Tensor cumprod(const Tensor& x, std::int64_t dim, Type type) {
 }
 Tensor& cumprod_out(const Tensor& x, std::int64_t dim, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::cumprod_out(out, x, dim, type);
-  require_float("aten::cumprod", out);
-  copy_out(out, scan("aten::cumprod", Cumulative::product, x, dim, at::kFloat));
-  return out;
+  return float_out("aten::cumprod",
+                   scan("aten::cumprod", Cumulative::product, x, dim, type.value_or(out.scalar_type())), out);
 }
 Tensor& cumprod_(Tensor& x, std::int64_t dim, Type type) {
   return is_integral(x) ? at::cpu::cumprod_(x, dim, type)
@@ -132,7 +127,7 @@ Tensor& logcumsumexp_out(const Tensor& x, std::int64_t dim, Tensor& out) {
 
 template <bool largest>
 Pair running_extremum(const Tensor& x, std::int64_t dim) {
-  if (!is_integral(x)) require_float(largest ? "aten::cummax" : "aten::cummin", x);
+  if (!is_integral(x)) require_computed(largest ? "aten::cummax" : "aten::cummin", x.scalar_type());
   dim = at::maybe_wrap_dim(dim, x.dim());
   const Tensor from = contiguous(x);
   Tensor values = new_tensor(x.sizes(), x.scalar_type()), index = new_tensor(x.sizes(), at::kLong);
@@ -143,8 +138,10 @@ Pair running_extremum(const Tensor& x, std::int64_t dim) {
     largest ? at::_cummax_helper(from, values, index, dim) : at::_cummin_helper(from, values, index, dim);
   } else {
     const Line line(x, dim);
-    kernels::running_extremum(largest, line.outer, line.size, line.inner, from.const_data_ptr<float>(),
-                              values.mutable_data_ptr<float>(), index.mutable_data_ptr<std::int64_t>());
+    with_data(values, [&](auto* y) {
+      kernels::running_extremum(largest, line.outer, line.size, line.inner, data_like(y, from), y,
+                                index.mutable_data_ptr<std::int64_t>());
+    });
   }
   return {values, index};
 }

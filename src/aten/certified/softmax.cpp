@@ -24,52 +24,60 @@ SoftmaxShape shape_of(const Tensor& x, std::int64_t dim) {
   return shape;
 }
 
-using Forward = void (*)(const SoftmaxShape&, const float*, float*);
-using Backward = void (*)(const SoftmaxShape&, const float*, const float*, float*);
+// A kernel of both types and its operator's name.
+struct Softmax {
+  static constexpr const char* kName = "aten::_softmax";
+  static void run(const SoftmaxShape& s, const auto* x, auto* y) { kernels::softmax(s, x, y); }
+};
+struct LogSoftmax {
+  static constexpr const char* kName = "aten::_log_softmax";
+  static void run(const SoftmaxShape& s, const auto* x, auto* y) { kernels::log_softmax(s, x, y); }
+};
+struct SoftmaxGradient {
+  static constexpr const char* kName = "aten::_softmax_backward_data";
+  static void run(const SoftmaxShape& s, const auto* dy, const auto* y, auto* dx) {
+    kernels::softmax_backward(s, dy, y, dx);
+  }
+};
+struct LogSoftmaxGradient {
+  static constexpr const char* kName = "aten::_log_softmax_backward_data";
+  static void run(const SoftmaxShape& s, const auto* dy, const auto* y, auto* dx) {
+    kernels::log_softmax_backward(s, dy, y, dx);
+  }
+};
 
-constexpr std::string_view forward_name(Forward kernel) {
-  return kernel == &kernels::softmax ? "aten::_softmax" : "aten::_log_softmax";
-}
-constexpr std::string_view backward_name(Backward kernel) {
-  return kernel == &kernels::softmax_backward ? "aten::_softmax_backward_data" : "aten::_log_softmax_backward_data";
-}
-
-template <Forward kernel>
+template <class Kernel>
 Tensor forward(const Tensor& input, std::int64_t dim, bool /*half_to_float*/) {
-  require_float(forward_name(kernel), input);
+  const at::ScalarType type = require_computed(Kernel::kName, input.scalar_type());
   const Tensor x = contiguous(input);
-  return write_new(x.sizes(), [&](float* y) { kernel(shape_of(x, dim), x.const_data_ptr<float>(), y); });
+  return write_new(x.sizes(), type, [&](auto* y) { Kernel::run(shape_of(x, dim), data_like(y, x), y); });
 }
-template <Forward kernel>
+template <class Kernel>
 Tensor& forward_out(const Tensor& input, std::int64_t dim, bool /*half_to_float*/, Tensor& out) {
-  require_float(forward_name(kernel), input);
+  const at::ScalarType type = require_computed(Kernel::kName, input.scalar_type());
   const Tensor x = contiguous(input);
-  return write_out(forward_name(kernel), out, x.sizes(), {&x},
-                   [&](float* y) { kernel(shape_of(x, dim), x.const_data_ptr<float>(), y); });
+  return write_out(Kernel::kName, out, x.sizes(), type, {&x},
+                   [&](auto* y) { Kernel::run(shape_of(x, dim), data_like(y, x), y); });
 }
 
-template <Backward kernel>
+template <class Kernel>
 Tensor backward(const Tensor& grad_output, const Tensor& output, std::int64_t dim, at::ScalarType input_type) {
-  require_float(backward_name(kernel), {&grad_output, &output});
-  if (input_type != at::kFloat) refuse_type(backward_name(kernel), input_type);
+  const at::ScalarType type = require_computed(Kernel::kName, {&grad_output, &output});
+  if (input_type != type) refuse_type(Kernel::kName, input_type);
   const Tensor dy = contiguous(grad_output), y = contiguous(output);
-  return write_new(y.sizes(), [&](float* dx) {
-    kernel(shape_of(y, dim), dy.const_data_ptr<float>(), y.const_data_ptr<float>(), dx);
-  });
+  return write_new(y.sizes(), type,
+                   [&](auto* dx) { Kernel::run(shape_of(y, dim), data_like(dx, dy), data_like(dx, y), dx); });
 }
-template <Backward kernel>
+template <class Kernel>
 Tensor& backward_out(const Tensor& grad_output, const Tensor& output, std::int64_t dim, at::ScalarType input_type,
                      Tensor& out) {
-  require_float(backward_name(kernel), {&grad_output, &output});
-  if (input_type != at::kFloat) refuse_type(backward_name(kernel), input_type);
-  const Tensor dy = contiguous(grad_output), y = contiguous(output);
-  return write_out(backward_name(kernel), out, y.sizes(), {&dy, &y}, [&](float* dx) {
-    kernel(shape_of(y, dim), dy.const_data_ptr<float>(), y.const_data_ptr<float>(), dx);
-  });
+  return float_out(Kernel::kName, backward<Kernel>(grad_output, output, dim, input_type), out);
 }
 
 Tensor safe_softmax(const Tensor& input, std::int64_t dim, std::optional<at::ScalarType> type) {
-  if (!input.is_cpu() || type.value_or(at::kFloat) != at::kFloat) return at::native::_safe_softmax(input, dim, type);
+  if (!input.is_cpu() || type.value_or(input.scalar_type()) != at::kFloat) {
+    return at::native::_safe_softmax(input, dim, type);
+  }
   require_float("aten::_safe_softmax", input);
   const Tensor x = contiguous(input);
   return write_new(x.sizes(), [&](float* y) {
@@ -88,15 +96,14 @@ std::vector<Entry> softmax_operators() {
   constexpr std::string_view log_softmax_gradient = "4: fma(-exp(y), d, dy), d the sum of dy";
   return {
       certify<safe_softmax>("aten::_safe_softmax", "", "4: softmax; a row of -inf alone is +0"),
-      certify<forward<&kernels::softmax>>("aten::_softmax", "", softmax),
-      certify<forward_out<&kernels::softmax>>("aten::_softmax", "out", softmax),
-      certify<forward<&kernels::log_softmax>>("aten::_log_softmax", "", log_softmax),
-      certify<forward_out<&kernels::log_softmax>>("aten::_log_softmax", "out", log_softmax),
-      certify<backward<&kernels::softmax_backward>>("aten::_softmax_backward_data", "", softmax_gradient),
-      certify<backward_out<&kernels::softmax_backward>>("aten::_softmax_backward_data", "out", softmax_gradient),
-      certify<backward<&kernels::log_softmax_backward>>("aten::_log_softmax_backward_data", "", log_softmax_gradient),
-      certify<backward_out<&kernels::log_softmax_backward>>("aten::_log_softmax_backward_data", "out",
-                                                            log_softmax_gradient),
+      certify<forward<Softmax>>("aten::_softmax", "", softmax),
+      certify<forward_out<Softmax>>("aten::_softmax", "out", softmax),
+      certify<forward<LogSoftmax>>("aten::_log_softmax", "", log_softmax),
+      certify<forward_out<LogSoftmax>>("aten::_log_softmax", "out", log_softmax),
+      certify<backward<SoftmaxGradient>>("aten::_softmax_backward_data", "", softmax_gradient),
+      certify<backward_out<SoftmaxGradient>>("aten::_softmax_backward_data", "out", softmax_gradient),
+      certify<backward<LogSoftmaxGradient>>("aten::_log_softmax_backward_data", "", log_softmax_gradient),
+      certify<backward_out<LogSoftmaxGradient>>("aten::_log_softmax_backward_data", "out", log_softmax_gradient),
   };
 }
 

@@ -33,7 +33,7 @@ constexpr std::string_view name_of(Unary op) {
 }
 
 template <Unary op>
-constexpr auto apply = [](std::array<const float*, 1> x, float* y, std::int64_t n) { kernels::unary(op, x[0], y, n); };
+constexpr auto apply = [](const auto& x, auto* y, std::int64_t n) { kernels::unary(op, x[0], y, n); };
 
 template <Unary op>
 Tensor unary(const Tensor& x) {
@@ -85,8 +85,8 @@ Tensor& gelu_(Tensor& x, c10::string_view approximate) {
 // ---- pow with a scalar exponent
 
 auto power_kernel(double exponent) {
-  return [exponent](std::array<const float*, 1> x, float* y, std::int64_t n) {
-    if (!kernels::power(x[0], exponent, y, n)) kernels::general_power(x[0], to_float(exponent), y, n);
+  return [exponent](const auto& x, auto* y, std::int64_t n) {
+    if (!kernels::power(x[0], exponent, y, n)) kernels::general_power(x[0], like(y, exponent), y, n);
   };
 }
 bool exact_power(const Tensor& x, const Scalar& exponent) {
@@ -114,13 +114,12 @@ bool exact_clamp(const Tensor& x, const Bound& low, const Bound& high) {
 }
 auto clamp_kernel(const Bound& low, const Bound& high) {
   TORCH_CHECK(low || high, "aten::clamp: at least one of min and max must be given");
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float upper = high ? to_float(*high) : infinity;
-  float lower = low ? to_float(*low) : -infinity;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double upper = high ? high->toDouble() : infinity, lower = low ? low->toDouble() : -infinity;
   if (std::isnan(lower) || std::isnan(upper)) refuse("aten::clamp", "takes no NaN as a bound");
-  if (lower > upper) lower = upper;  // as torch documents: everything becomes max
-  return [lower, upper](std::array<const float*, 1> x, float* y, std::int64_t n) {
-    kernels::clamp(x[0], lower, upper, y, n);
+  return [lower, upper](const auto& x, auto* y, std::int64_t n) {
+    const auto most = like(y, upper), least = like(y, lower);
+    kernels::clamp(x[0], least > most ? most : least, most, y, n);  // as torch documents: everything becomes max
   };
 }
 Tensor clamp(const Tensor& x, const Bound& low, const Bound& high) {
@@ -158,20 +157,18 @@ Tensor& hardtanh_(Tensor& x, const Scalar& low, const Scalar& high) {
   return isobit::aten::clamp_(x, Bound(low), Bound(high));
 }
 Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const Scalar& low, const Scalar& high) {
-  require_float("aten::hardtanh_backward", {&dy, &x});
-  const float lower = to_float(low), upper = to_float(high);
-  return pointwise_new<2>("aten::hardtanh_backward", {dy, x},
-                          [&](std::array<const float*, 2> in, float* dx, std::int64_t n) {
-                            kernels::hardtanh_backward(in[0], in[1], lower, upper, dx, n);
-                          });
+  require_computed("aten::hardtanh_backward", {&dy, &x});
+  const double lower = low.toDouble(), upper = high.toDouble();
+  return pointwise_new<2>("aten::hardtanh_backward", {dy, x}, [&](const auto& in, auto* dx, std::int64_t n) {
+    kernels::hardtanh_backward(in[0], in[1], like(dx, lower), like(dx, upper), dx, n);
+  });
 }
 
 // ---- leaky relu
 
 auto leaky_relu_kernel(const Scalar& slope) {
-  return [s = to_float(slope)](std::array<const float*, 1> x, float* y, std::int64_t n) {
-    kernels::leaky_relu(x[0], s, y, n);
-  };
+  return
+      [s = slope.toDouble()](const auto& x, auto* y, std::int64_t n) { kernels::leaky_relu(x[0], like(y, s), y, n); };
 }
 Tensor leaky_relu(const Tensor& x, const Scalar& slope) {
   return pointwise_new<1>("aten::leaky_relu", {x}, leaky_relu_kernel(slope));

@@ -14,7 +14,7 @@ namespace isobit::kernels::ISOBIT_CUDA {
 
 #define ISOBIT_DECLARE_FILL(family) void fill_##family(KernelTable& t);
 #define ISOBIT_NO_FILL(family)
-ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_NO_FILL)
+ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_NO_FILL, ISOBIT_NO_FILL)
 #undef ISOBIT_DECLARE_FILL
 
 // A table's functions, as addresses; their names are kKernelSlotNames.
@@ -25,7 +25,7 @@ using TableSlots = std::array<const void*, sizeof(KernelTable) / sizeof(void*)>;
 [[nodiscard]] inline KernelTable make_table() {
   KernelTable t;
 #define ISOBIT_FILL(family) fill_##family(t);
-  ISOBIT_KERNEL_FAMILIES(ISOBIT_FILL, ISOBIT_FILL, ISOBIT_NO_FILL)
+  ISOBIT_KERNEL_FAMILIES(ISOBIT_FILL, ISOBIT_FILL, ISOBIT_NO_FILL, ISOBIT_NO_FILL)
 #undef ISOBIT_FILL
 #undef ISOBIT_NO_FILL
   const TableSlots slots = slots_of(t);

@@ -31,6 +31,15 @@ void general_power(const float* x, float p, float* y, std::int64_t n) {
   active_table().general_power_all(x, p, y, n);
 }
 
+void general_power(const double* x, const double* p, double* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_host_table().general_power_each(x, p, y, n);
+}
+void general_power(const double* x, double p, double* y, std::int64_t n) {
+  const FloatEnvironment environment;
+  active_host_table().general_power_all(x, p, y, n);
+}
+
 Fingerprint element_sums(const float* x, std::int64_t first, std::int64_t n) {
   return active_table().element_sums_float(x, first, n);
 }

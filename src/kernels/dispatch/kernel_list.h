@@ -4,6 +4,9 @@
 //   everywhere(f)      cpu/reference, cpu/vector (once per instruction set), cuda
 //   unvectorized(f)    cpu/reference, which every instruction set uses, and cuda
 //   host_only(f)       cpu/reference and cpu/vector; devices compose its results from other kernels (src/aten)
+//   binary64(f)        cpu/reference, which every instruction set uses: the family's kernels on double, in the
+//   HostTable;
+//                      a device's float64 tensors are computed on the host (src/aten)
 //
 // A slot is a member of KernelTable (HostTable for families of hosts only):
 //   kernel(result, name, (parameters), (arguments))      the public function of that name opens the contract's
@@ -13,13 +16,15 @@
 #pragma once
 
 // clang-format off
-#define ISOBIT_KERNEL_FAMILIES(everywhere, unvectorized, host_only) \
+#define ISOBIT_KERNEL_FAMILIES(everywhere, unvectorized, host_only, binary64) \
   everywhere(matmul) everywhere(conv2d) everywhere(reduce) everywhere(batch_norm) everywhere(group_norm) \
   everywhere(softmax) everywhere(loss) everywhere(pool2d) everywhere(pool3d) everywhere(grid_sample) everywhere(pointwise) \
   everywhere(activation) everywhere(wide_functions) everywhere(random) everywhere(optimizer) \
   everywhere(exact_sum) everywhere(fingerprint) \
   unvectorized(elementwise) unvectorized(indexed) unvectorized(scan) unvectorized(sort) unvectorized(place_rows) \
-  host_only(recurrent) host_only(resample)
+  host_only(recurrent) host_only(resample) \
+  binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
+  binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)
 
 #define ISOBIT_KERNEL_SLOTS(kernel, unrounded, inner) \
   kernel(void, matmul, (const MatmulProblem& problem), (problem)) \
@@ -187,5 +192,74 @@
   /* The steps alone; what comes before and after them is recurrent.cpp's. */ \
   inner(void, recurrent_steps, (const RecurrentForward& problem)) \
   /* Without dh0, dbias and dweight. carried [batch, hidden]: LSTM: dc0 on return; GRU: what of dh0 the gates stopped. */ \
-  inner(void, recurrent_steps_backward, (const RecurrentBackward& problem, float* carried))
+  inner(void, recurrent_steps_backward, (const RecurrentBackward& problem, float* carried)) \
+  /* binary64 */ \
+  kernel(void, matmul, (const WideMatmulProblem& problem), (problem)) \
+  kernel(void, sum, (const ReduceShape& shape, const double* x, double* out), (shape, x, out)) \
+  kernel(void, mean, (const ReduceShape& shape, const double* x, double* out), (shape, x, out)) \
+  kernel(void, norm2, (const ReduceShape& shape, const double* x, double* out), (shape, x, out)) \
+  kernel(void, maximum, (const ReduceShape& shape, const double* x, double* out), (shape, x, out)) \
+  kernel(void, minimum, (const ReduceShape& shape, const double* x, double* out), (shape, x, out)) \
+  kernel(void, argmax, (const ReduceShape& shape, const double* x, std::int64_t* out), (shape, x, out)) \
+  kernel(void, batch_moments, (const ChannelShape& shape, const double* x, double* mean, double* m2), (shape, x, \
+      mean, m2)) \
+  kernel(void, batch_norm_training, (const BatchNormForwardOf<double>& problem), (problem)) \
+  kernel(void, batch_norm_inference, (const BatchNormForwardOf<double>& problem), (problem)) \
+  kernel(void, batch_norm_backward, (const BatchNormBackwardOf<double>& problem), (problem)) \
+  kernel(void, invstd_of, (const double* variance, double eps, double* invstd, std::int64_t n), (variance, eps, \
+      invstd, n)) \
+  kernel(void, group_norm, (const GroupNormForwardOf<double>& problem), (problem)) \
+  kernel(void, group_norm_backward, (const GroupNormBackwardOf<double>& problem), (problem)) \
+  kernel(void, softmax, (const SoftmaxShape& shape, const double* x, double* y), (shape, x, y)) \
+  kernel(void, log_softmax, (const SoftmaxShape& shape, const double* x, double* y), (shape, x, y)) \
+  kernel(void, softmax_backward, (const SoftmaxShape& shape, const double* dy, const double* y, double* dx), \
+      (shape, dy, y, dx)) \
+  kernel(void, log_softmax_backward, (const SoftmaxShape& shape, const double* dy, const double* y, double* dx), \
+      (shape, dy, y, dx)) \
+  kernel(std::int64_t, nll_forward, (const NllShape& shape, const double* x, const std::int64_t* target, const \
+      double* weight, double* loss, double* total_weight), (shape, x, target, weight, loss, total_weight)) \
+  kernel(std::int64_t, nll_backward, (const NllShape& shape, const double* dy, const std::int64_t* target, const \
+      double* weight, const double* total_weight, double* dx), (shape, dy, target, weight, total_weight, dx)) \
+  kernel(void, unary, (Unary op, const double* x, double* y, std::int64_t n), (op, x, y, n)) \
+  kernel(void, binary, (Binary op, const double* a, const double* b, double* y, std::int64_t n), (op, a, b, y, n)) \
+  kernel(void, add_scaled, (const double* a, const double* b, double alpha, double* y, std::int64_t n), (a, b, \
+      alpha, y, n)) \
+  kernel(void, addcmul, (const double* a, const double* b, const double* c, double value, double* y, std::int64_t \
+      n), (a, b, c, value, y, n)) \
+  kernel(void, addcdiv, (const double* a, const double* b, const double* c, double value, double* y, std::int64_t \
+      n), (a, b, c, value, y, n)) \
+  kernel(void, lerp, (const double* a, const double* b, double weight, double* y, std::int64_t n), (a, b, weight, \
+      y, n)) \
+  kernel(bool, power, (const double* x, double p, double* y, std::int64_t n), (x, p, y, n)) \
+  inner(void, general_power_each, (const double* x, const double* p, double* y, std::int64_t n)) \
+  inner(void, general_power_all, (const double* x, double p, double* y, std::int64_t n)) \
+  kernel(void, clamp, (const double* x, double low, double high, double* y, std::int64_t n), (x, low, high, y, n)) \
+  kernel(void, hardtanh_backward, (const double* dy, const double* x, double low, double high, double* dx, \
+      std::int64_t n), (dy, x, low, high, dx, n)) \
+  kernel(void, leaky_relu, (const double* x, double slope, double* y, std::int64_t n), (x, slope, y, n)) \
+  kernel(void, leaky_relu_backward, (const double* dy, const double* x, double slope, double* dx, std::int64_t n), \
+      (dy, x, slope, dx, n)) \
+  kernel(void, unary_with, (UnaryWith op, const ParametersOf<double>& parameters, const double* x, double* y, \
+      std::int64_t n), (op, parameters, x, y, n)) \
+  kernel(void, binary_with, (BinaryWith op, const ParametersOf<double>& parameters, const double* u, const double* \
+      v, double* y, std::int64_t n), (op, parameters, u, v, y, n)) \
+  kernel(void, ternary_with, (TernaryWith op, const ParametersOf<double>& parameters, const double* u, const \
+      double* v, const double* w, double* y, std::int64_t n), (op, parameters, u, v, w, y, n)) \
+  kernel(void, indexed_add, (const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, \
+      std::int64_t inner, double alpha, const double* source, double* destination), (occurrences, outer, source_rows, \
+      inner, alpha, source, destination)) \
+  kernel(void, indexed_reduce, (IndexReduction op, const Occurrences& occurrences, bool include_self, const \
+      double* source, double* destination), (op, occurrences, include_self, source, destination)) \
+  kernel(void, cumulative, (Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const \
+      double* x, double* y), (op, outer, size, inner, x, y)) \
+  kernel(void, product, (std::int64_t outer, std::int64_t size, std::int64_t inner, const double* x, double* y), \
+      (outer, size, inner, x, y)) \
+  kernel(void, running_extremum, (bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const \
+      double* x, double* values, std::int64_t* places), (largest, outer, size, inner, x, values, places)) \
+  kernel(void, sort_rows, (bool descending, std::int64_t rows, std::int64_t n, const double* x, double* values, \
+      std::int64_t* places), (descending, rows, n, x, values, places)) \
+  kernel(void, fill_uniform, (std::uint64_t key, std::int64_t first, double low, double high, double* out, \
+      std::int64_t n), (key, first, low, high, out, n)) \
+  kernel(void, fill_normal, (std::uint64_t key, std::int64_t first, double mean, double deviation, double* out, \
+      std::int64_t n), (key, first, mean, deviation, out, n))
 // clang-format on

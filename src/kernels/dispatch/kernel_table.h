@@ -77,7 +77,7 @@ class HostTableScope {
 #define ISOBIT_DECLARE_FILL(family) void fill_##family(KernelTable& t);
 #define ISOBIT_DECLARE_HOST_FILL(family) void fill_##family(HostTable& t);
 namespace reference {
-ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_HOST_FILL)
+ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_HOST_FILL, ISOBIT_DECLARE_HOST_FILL)
 void fill_tables(KernelTable& t, HostTable& h);
 }  // namespace reference
 
@@ -97,7 +97,7 @@ namespace lanes16 {
 #ifdef ISOBIT_LANES  // a vector build
 namespace ISOBIT_ISA {
 #define ISOBIT_NO_FILL(family)
-ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_NO_FILL, ISOBIT_DECLARE_HOST_FILL)
+ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_NO_FILL, ISOBIT_DECLARE_HOST_FILL, ISOBIT_NO_FILL)
 #undef ISOBIT_NO_FILL
 }  // namespace ISOBIT_ISA
 #endif

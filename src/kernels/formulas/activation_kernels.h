@@ -6,9 +6,9 @@
 
 namespace isobit::kernels::ISOBIT_ISA {
 
-template <UnaryWith op>
+template <UnaryWith op, class T>
 struct UnaryWithFormula {
-  Parameters p;
+  ParametersOf<T> p;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane x) const {
     [[maybe_unused]] const Lane a(p.a), b(p.b), c(p.c);
@@ -19,9 +19,9 @@ struct UnaryWithFormula {
   }
 };
 
-template <BinaryWith op>
+template <BinaryWith op, class T>
 struct BinaryWithFormula {
-  Parameters p;
+  ParametersOf<T> p;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v) const {
     [[maybe_unused]] const Lane a(p.a), b(p.b), c(p.c);
@@ -32,9 +32,9 @@ struct BinaryWithFormula {
   }
 };
 
-template <TernaryWith op>
+template <TernaryWith op, class T>
 struct TernaryWithFormula {
-  Parameters p;
+  ParametersOf<T> p;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v, Lane w) const {
     [[maybe_unused]] const Lane a(p.a), b(p.b), c(p.c);
@@ -45,36 +45,36 @@ struct TernaryWithFormula {
   }
 };
 
-template <class Map>
+template <class Map, class T = float>
 struct ActivationKernels {
-  static void unary_with(UnaryWith op, const Parameters& p, const float* x, float* y, std::int64_t n) {
+  static void unary_with(UnaryWith op, const ParametersOf<T>& p, const T* x, T* y, std::int64_t n) {
     switch (op) {
 #define ISOBIT_CASE(name, ...) \
-  case UnaryWith::name: return Map::run(UnaryWithFormula<UnaryWith::name>{p}, y, n, x);
+  case UnaryWith::name: return Map::run(UnaryWithFormula<UnaryWith::name, T>{p}, y, n, x);
       ISOBIT_UNARY_WITH(ISOBIT_CASE)
 #undef ISOBIT_CASE
     }
   }
-  static void binary_with(BinaryWith op, const Parameters& p, const float* u, const float* v, float* y,
-                          std::int64_t n) {
+  static void binary_with(BinaryWith op, const ParametersOf<T>& p, const T* u, const T* v, T* y, std::int64_t n) {
     switch (op) {
 #define ISOBIT_CASE(name, ...) \
-  case BinaryWith::name: return Map::run(BinaryWithFormula<BinaryWith::name>{p}, y, n, u, v);
+  case BinaryWith::name: return Map::run(BinaryWithFormula<BinaryWith::name, T>{p}, y, n, u, v);
       ISOBIT_BINARY_WITH(ISOBIT_CASE)
 #undef ISOBIT_CASE
     }
   }
-  static void ternary_with(TernaryWith op, const Parameters& p, const float* u, const float* v, const float* w,
-                           float* y, std::int64_t n) {
+  static void ternary_with(TernaryWith op, const ParametersOf<T>& p, const T* u, const T* v, const T* w, T* y,
+                           std::int64_t n) {
     switch (op) {
 #define ISOBIT_CASE(name, ...) \
-  case TernaryWith::name: return Map::run(TernaryWithFormula<TernaryWith::name>{p}, y, n, u, v, w);
+  case TernaryWith::name: return Map::run(TernaryWithFormula<TernaryWith::name, T>{p}, y, n, u, v, w);
       ISOBIT_TERNARY_WITH(ISOBIT_CASE)
 #undef ISOBIT_CASE
     }
   }
 
-  static void fill(KernelTable& t) {
+  template <class Table>
+  static void fill(Table& t) {
     t.unary_with = unary_with;
     t.binary_with = binary_with;
     t.ternary_with = ternary_with;

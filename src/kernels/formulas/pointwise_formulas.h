@@ -1,7 +1,7 @@
 // The point-wise operators as function objects over the lane type: what every implementation maps over arrays.
 //
 // The formulas are those of contract/functions.h and contract/pointwise.h, chosen by the operator in pointwise_list.h;
-// scalars are binary32 members. Host and device; no state.
+// scalars are members of the arrays' type. Host and device; no state.
 #pragma once
 
 #include "contract/functions_power.h"
@@ -54,29 +54,33 @@ void with_formula(Binary op, Function&& f) {
   }
 }
 
+template <class T>
 struct AddScaled {
-  float alpha;
+  T alpha;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v) const {
     return contract::add_scaled(u, v, Lane(alpha));
   }
 };
+template <class T>
 struct Addcmul {
-  float value;
+  T value;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v, Lane w) const {
     return contract::addcmul(u, v, w, Lane(value));
   }
 };
+template <class T>
 struct Addcdiv {
-  float value;
+  T value;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v, Lane w) const {
     return contract::addcdiv(u, v, w, Lane(value));
   }
 };
+template <class T>
 struct Lerp {
-  float weight;
+  T weight;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane u, Lane v) const {
     return contract::lerp_step(u, v, weight);
@@ -90,35 +94,43 @@ struct Power {
   }
 };
 struct GeneralPowerEach {
-  ISOBIT_FORMULA float operator()(float v, float p) const { return contract::power(v, p); }
+  template <class T>
+  ISOBIT_FORMULA T operator()(T v, T p) const {
+    return contract::power(v, p);
+  }
 };
+template <class T>
 struct GeneralPowerAll {
-  float p;
-  ISOBIT_FORMULA float operator()(float v) const { return contract::power(v, p); }
+  T p;
+  ISOBIT_FORMULA T operator()(T v) const { return contract::power(v, p); }
 };
+template <class T>
 struct Clamp {
-  float low, high;
+  T low, high;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane v) const {
     return contract::clamp(v, Lane(low), Lane(high));
   }
 };
+template <class T>
 struct HardtanhBackward {
-  float low, high;
+  T low, high;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane dy, Lane x) const {
     return contract::hardtanh_backward(dy, x, Lane(low), Lane(high));
   }
 };
+template <class T>
 struct LeakyRelu {
-  float slope;
+  T slope;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane v) const {
     return contract::leaky_relu(v, Lane(slope));
   }
 };
+template <class T>
 struct LeakyReluBackward {
-  float slope;
+  T slope;
   template <class Lane>
   ISOBIT_FORMULA Lane operator()(Lane dy, Lane x) const {
     return contract::leaky_relu_backward(dy, x, Lane(slope));

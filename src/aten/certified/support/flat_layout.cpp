@@ -2,6 +2,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/DefaultDtype.h>
 
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
@@ -20,20 +21,27 @@ void bring_scalars(at::Tensor* inputs, std::size_t n) {
 
 }  // namespace
 
-void promote_types(std::string_view op, at::Tensor* inputs, std::size_t n) {
+at::ScalarType promote_types(std::string_view op, at::Tensor* inputs, std::size_t n, bool wide) {
   bool all_float = true;
   for (std::size_t i = 0; i < n; ++i) all_float &= is_float(inputs[i]);
-  if (all_float) return;
+  if (all_float) return at::kFloat;
   at::native::ResultTypeState state = {};
   for (std::size_t i = 0; i < n; ++i) state = at::native::update_result_type_state(inputs[i], state);
-  const at::ScalarType type = at::native::result_type(state);
-  if (type != at::kFloat && !at::isIntegralType(type, /*includeBool=*/true)) refuse_type(op, type);
-  for (std::size_t i = 0; i < n; ++i) inputs[i] = inputs[i].to(at::kFloat);
+  at::ScalarType type = at::native::result_type(state);
+  if (at::isIntegralType(type, /*includeBool=*/true)) type = c10::get_default_dtype_as_scalartype();
+  if (wide) {
+    require_computed(op, type);
+  } else if (type != at::kFloat) {
+    refuse_type(op, type);
+  }
+  for (std::size_t i = 0; i < n; ++i) inputs[i] = inputs[i].to(type);
+  return type;
 }
 
-void promote(std::string_view op, at::Tensor* inputs, std::size_t n) {
-  promote_types(op, inputs, n);
+at::ScalarType promote(std::string_view op, at::Tensor* inputs, std::size_t n, bool wide) {
+  const at::ScalarType type = promote_types(op, inputs, n, wide);
   if (working_device() != nullptr) bring_scalars(inputs, n);
+  return type;
 }
 
 FlatLayout flatten(at::Tensor* inputs, std::size_t n) {
@@ -64,12 +72,12 @@ FlatLayout flatten(at::Tensor* inputs, std::size_t n) {
   return layout;
 }
 
-at::Tensor new_like(const FlatLayout& layout) {
+at::Tensor new_like(const FlatLayout& layout, at::ScalarType type) {
   if (working_device() == nullptr) {
-    return at::Tensor(at::detail::empty_strided_cpu(layout.sizes, layout.strides, at::kFloat));
+    return at::Tensor(at::detail::empty_strided_cpu(layout.sizes, layout.strides, type));
   }
   return at::Tensor(at::detail::empty_strided_generic(layout.sizes, layout.strides, c10::GetAllocator(c10::kCUDA),
-                                                      c10::DispatchKeySet(c10::DispatchKey::CUDA), at::kFloat));
+                                                      c10::DispatchKeySet(c10::DispatchKey::CUDA), type));
 }
 
 bool prepare_flat_out(const at::Tensor& out, const FlatLayout& layout, const at::Tensor* inputs, std::size_t n) {

@@ -70,7 +70,7 @@ Scatter scatter_into(const char* op, const Tensor& destination, std::int64_t dim
 
 void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
               const Scalar& alpha) {
-  require_float(op, {&self, &source});
+  require_computed(op, {&self, &source});
   dim = at::maybe_wrap_dim(dim, self.dim());
   const Tensor host = on_host(index).flatten();
   at::DimVector sizes = self.dim() == 0 ? at::DimVector{1} : at::DimVector(self.sizes());
@@ -84,8 +84,10 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
   const Tensor from = contiguous(source);
   const IndexedPlan plan = plan_of(host, rows);
-  kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, to_float(alpha), from.const_data_ptr<float>(),
-                       self.mutable_data_ptr<float>());
+  with_data(self, [&](auto* to) {
+    kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, like(to, alpha.toDouble()),
+                         data_like(to, from), to);
+  });
 }
 
 void place_rows(const Tensor& self, const Tensor& destinations, std::int64_t outer, std::int64_t rows,

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 #include "aten/certified/support/tensors.h"
 
@@ -17,50 +18,69 @@ struct FlatLayout {
   std::int64_t count = 0;
 };
 
-// float32 inputs as they are; integers (and scalars) beside a float32 are converted to it as torch does; a
-// result of another floating type is refused. With integers only: converted to float32.
-void promote_types(std::string_view op, at::Tensor* inputs, std::size_t n);
+// Inputs of one type as they are; others are converted to the type that torch's rules name, integers alone to the
+// default type. That type is returned: float32 or, where the kernel is `wide`, float64; another is refused.
+at::ScalarType promote_types(std::string_view op, at::Tensor* inputs, std::size_t n, bool wide = false);
 // The same, and numbers of the host are brought to the working device.
-void promote(std::string_view op, at::Tensor* inputs, std::size_t n);
+at::ScalarType promote(std::string_view op, at::Tensor* inputs, std::size_t n, bool wide);
 // Broadcasts; copies an input only where its order of memory differs from the others'.
 [[nodiscard]] FlatLayout flatten(at::Tensor* inputs, std::size_t n);
-[[nodiscard]] at::Tensor new_like(const FlatLayout& layout);
+[[nodiscard]] at::Tensor new_like(const FlatLayout& layout, at::ScalarType type = at::kFloat);
 // Sizes `out` for the result; true: the kernel may write straight into it.
 [[nodiscard]] bool prepare_flat_out(const at::Tensor& out, const FlatLayout& layout, const at::Tensor* inputs,
                                     std::size_t n);
 
+// Whether a kernel computes binary64 too: kernel(std::array<const T*, N> x, T* y, std::int64_t n) of float or double.
+template <std::size_t N, class Kernel>
+inline constexpr bool kWide = std::is_invocable_v<Kernel&, const std::array<const double*, N>&, double*, std::int64_t>;
+
 template <std::size_t N>
 struct FlatInputs {
-  FlatInputs(std::string_view op, std::array<at::Tensor, N> given) : tensors(std::move(given)) {
-    promote(op, tensors.data(), N);
+  FlatInputs(std::string_view op, std::array<at::Tensor, N> given, bool wide) : tensors(std::move(given)) {
+    type = promote(op, tensors.data(), N, wide);
     layout = flatten(tensors.data(), N);
-    for (std::size_t i = 0; i < N; ++i) data[i] = tensors[i].template const_data_ptr<float>();
+  }
+  template <class T>
+  [[nodiscard]] std::array<const T*, N> data() const {
+    std::array<const T*, N> pointers;
+    for (std::size_t i = 0; i < N; ++i) pointers[i] = tensors[i].template const_data_ptr<T>();
+    return pointers;
+  }
+  template <class Kernel>
+  void run(Kernel&& kernel, const at::Tensor& y) const {
+    if constexpr (kWide<N, Kernel>) {
+      if (type == at::kDouble) return kernel(data<double>(), y.mutable_data_ptr<double>(), layout.count);
+    }
+    kernel(data<float>(), y.mutable_data_ptr<float>(), layout.count);
   }
   std::array<at::Tensor, N> tensors;
   FlatLayout layout;
-  std::array<const float*, N> data;
+  at::ScalarType type;
 };
 
-// kernel(std::array<const float*, N> x, float* y, std::int64_t n)
 template <std::size_t N, class Kernel>
 at::Tensor pointwise_new(std::string_view op, std::array<at::Tensor, N> given, Kernel&& kernel) {
-  const FlatInputs<N> in(op, std::move(given));
-  at::Tensor result = new_like(in.layout);
-  kernel(in.data, result.mutable_data_ptr<float>(), in.layout.count);
+  const FlatInputs<N> in(op, std::move(given), kWide<N, Kernel>);
+  at::Tensor result = new_like(in.layout, in.type);
+  in.run(kernel, result);
   return result;
+}
+
+// Into `out` where the kernel may write there, else into a temporary that is copied (and rounded, where out is
+// narrower).
+template <std::size_t N, class Kernel>
+void write_flat(const FlatInputs<N>& in, const at::Tensor& out, Kernel&& kernel) {
+  if (out.scalar_type() == in.type && prepare_flat_out(out, in.layout, in.tensors.data(), N))
+    return in.run(kernel, out);
+  const at::Tensor result = new_like(in.layout, in.type);
+  in.run(kernel, result);
+  copy_out(out, result);
 }
 
 template <std::size_t N, class Kernel>
 at::Tensor& pointwise_out(std::string_view op, at::Tensor& out, std::array<at::Tensor, N> given, Kernel&& kernel) {
-  require_float(op, out);
-  const FlatInputs<N> in(op, std::move(given));
-  if (prepare_flat_out(out, in.layout, in.tensors.data(), N)) {
-    kernel(in.data, out.mutable_data_ptr<float>(), in.layout.count);
-  } else {
-    const at::Tensor result = new_like(in.layout);
-    kernel(in.data, result.mutable_data_ptr<float>(), in.layout.count);
-    copy_out(out, result);
-  }
+  kWide<N, Kernel> ? (void)require_computed(op, out.scalar_type()) : require_float(op, out);
+  write_flat(FlatInputs<N>(op, std::move(given), kWide<N, Kernel>), out, kernel);
   return out;
 }
 
@@ -68,17 +88,11 @@ at::Tensor& pointwise_out(std::string_view op, at::Tensor& out, std::array<at::T
 template <std::size_t N, class Kernel>
 at::Tensor& pointwise_in_place(std::string_view op, at::Tensor& self, std::array<at::Tensor, N> given,
                                Kernel&& kernel) {
-  require_float(op, self);
-  const FlatInputs<N> in(op, std::move(given));
+  kWide<N, Kernel> ? (void)require_computed(op, self.scalar_type()) : require_float(op, self);
+  const FlatInputs<N> in(op, std::move(given), kWide<N, Kernel>);
   TORCH_CHECK(self.sizes() == at::IntArrayRef(in.layout.sizes), op, ": cannot write a result of sizes ",
               at::IntArrayRef(in.layout.sizes), " into a tensor of sizes ", self.sizes());
-  if (prepare_flat_out(self, in.layout, in.tensors.data(), N)) {
-    kernel(in.data, self.mutable_data_ptr<float>(), in.layout.count);
-  } else {
-    const at::Tensor result = new_like(in.layout);
-    kernel(in.data, result.mutable_data_ptr<float>(), in.layout.count);
-    self.copy_(result);
-  }
+  write_flat(in, self, kernel);
   return self;
 }
 

@@ -28,14 +28,6 @@ ReductionPlan plan_reduction(const char* op, const at::Tensor& x, at::OptionalIn
   return plan;
 }
 
-at::Tensor reduce_new(const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel) {
-  return write_new(plan.sizes, [&](float* out) { kernel(plan.shape, x.const_data_ptr<float>(), out); });
-}
-at::Tensor& reduce_out(const char* op, const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel,
-                       at::Tensor& out) {
-  return write_out(op, out, plan.sizes, {&x}, [&](float* y) { kernel(plan.shape, x.const_data_ptr<float>(), y); });
-}
-
 void require_elements(const char* op, const ReductionPlan& plan) {
   TORCH_CHECK_INDEX(plan.shape.reduced_count() > 0 || plan.shape.kept_count() == 0, op,
                     ": cannot reduce over no elements");

@@ -18,10 +18,21 @@ struct ReductionPlan {
 // Throws where an extremum would be taken over no elements.
 void require_elements(const char* op, const ReductionPlan& plan);
 
-using ReduceKernel = void (*)(const kernels::ReduceShape&, const float*, float*);
-
-[[nodiscard]] at::Tensor reduce_new(const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel);
-at::Tensor& reduce_out(const char* op, const ReductionPlan& plan, const at::Tensor& x, ReduceKernel kernel,
-                       at::Tensor& out);
+// kernel(const kernels::ReduceShape&, const T*, T*) of float and double: the result has x's type.
+template <class Kernel>
+[[nodiscard]] at::Tensor reduce_new(const ReductionPlan& plan, const at::Tensor& x, Kernel kernel) {
+  return write_new(plan.sizes, x.scalar_type(), [&](auto* y) { kernel(plan.shape, data_like(y, x), y); });
+}
+template <class Kernel>
+at::Tensor& reduce_out(const char* op, const ReductionPlan& plan, const at::Tensor& x, Kernel kernel, at::Tensor& out) {
+  return write_out(op, out, plan.sizes, x.scalar_type(), {&x},
+                   [&](auto* y) { kernel(plan.shape, data_like(y, x), y); });
+}
+// The kernels, of both types.
+inline constexpr auto kSum = [](const auto& shape, const auto* x, auto* y) { kernels::sum(shape, x, y); };
+inline constexpr auto kMean = [](const auto& shape, const auto* x, auto* y) { kernels::mean(shape, x, y); };
+inline constexpr auto kNorm2 = [](const auto& shape, const auto* x, auto* y) { kernels::norm2(shape, x, y); };
+inline constexpr auto kMaximum = [](const auto& shape, const auto* x, auto* y) { kernels::maximum(shape, x, y); };
+inline constexpr auto kMinimum = [](const auto& shape, const auto* x, auto* y) { kernels::minimum(shape, x, y); };
 
 }  // namespace isobit::aten

@@ -17,6 +17,27 @@ void refuse_type(std::string_view op, at::ScalarType type) {
          "convert with .float(), or run this part outside isobit (with isobit.disabled():)");
 }
 
+at::ScalarType require_computed(std::string_view op, at::ScalarType type) {
+  if (!is_computed(type)) {
+    refuse(op, std::string("is certified for float32 and float64 only, got ") + at::toString(type),
+           "convert with .float() or .double(), or run this part outside isobit (with isobit.disabled():)");
+  }
+  if (type == at::kDouble && working_device() != nullptr) {
+    refuse(op, "is certified on a GPU for float32 only, got Double",
+           "convert with .float(), or compute this part on the CPU");
+  }
+  return type;
+}
+at::ScalarType require_computed(std::string_view op, std::initializer_list<const at::Tensor*> tensors) {
+  const at::ScalarType type = (*tensors.begin())->scalar_type();
+  for (const at::Tensor* tensor : tensors) {
+    require_computed(op, tensor->scalar_type());
+    if (tensor->scalar_type() == type) continue;
+    refuse(op, "takes tensors of one type, got Float and Double", "convert them with .to() to one of the two");
+  }
+  return type;
+}
+
 at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {
   if (working_device() == nullptr) return at::Tensor(at::detail::empty_cpu(sizes, type));
   return at::Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(c10::kCUDA),
@@ -50,7 +71,7 @@ void copy_out(const at::Tensor& out, const at::Tensor& result) {
 }
 
 at::Tensor& float_out(std::string_view what, const at::Tensor& result, at::Tensor& out) {
-  require_float(what, out);
+  require_computed(what, {&result, &out});
   copy_out(out, result);
   return out;
 }

@@ -1,4 +1,5 @@
 // Activations with parameters and terms of losses, element by element.
+#include "contract/functions_binary64.h"
 #include "kernels/formulas/activation_kernels.h"
 #include "kernels/threads.h"
 
@@ -6,8 +7,8 @@ namespace isobit::kernels::reference {
 namespace {
 
 struct LoopMap {
-  template <class Formula, class... Input>
-  static void run(Formula formula, float* y, std::int64_t n, const Input*... inputs) {
+  template <class Formula, class T, class... Input>
+  static void run(Formula formula, T* y, std::int64_t n, const Input*... inputs) {
     parallel_for(0, n, 4096, [=](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) y[i] = formula(inputs[i]...);
     });
@@ -17,5 +18,6 @@ struct LoopMap {
 }  // namespace
 
 void fill_activation(KernelTable& t) { baseline::ActivationKernels<LoopMap>::fill(t); }
+void fill_activation(HostTable& t) { baseline::ActivationKernels<LoopMap, double>::fill(t); }
 
 }  // namespace isobit::kernels::reference

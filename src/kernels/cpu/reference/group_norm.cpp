@@ -23,43 +23,46 @@ void for_each(std::int64_t n, Function function) {
   });
 }
 
-void group_norm(const GroupNormForward& p) {
+template <class T>
+void group_norm(const GroupNormForwardOf<T>& p) {
   const std::int64_t count = p.shape.per_row();
   for_each(p.shape.rows(), [&](std::int64_t r) {
-    const float* const x = p.x + r * count;
-    const contract::Moments moments = contract::moments(count, [&](std::int64_t j) { return x[j]; });
-    const float variance = count > 0 ? moments.m2 / static_cast<float>(count) : 0.0f;
-    const float invstd = 1.0f / std::sqrt(variance + static_cast<float>(p.eps));
+    const T* const x = p.x + r * count;
+    const contract::MomentsOf<T> moments = contract::moments<T>(count, [&](std::int64_t j) { return x[j]; });
+    const T variance = count > 0 ? moments.m2 / static_cast<T>(count) : T(0);
+    const T invstd = T(1) / std::sqrt(variance + static_cast<T>(p.eps));
     p.mean[r] = moments.mean;
     p.invstd[r] = invstd;
     for (std::int64_t j = 0; j < count; ++j) {
       const std::int64_t c = channel_of(p.shape, r, j);
-      const float s = p.weight ? p.weight[c] * invstd : invstd;
-      p.y[r * count + j] = std::fma(x[j] - moments.mean, s, p.bias ? p.bias[c] : 0.0f);
+      const T s = p.weight ? p.weight[c] * invstd : invstd;
+      p.y[r * count + j] = std::fma(x[j] - moments.mean, s, p.bias ? p.bias[c] : T(0));
     }
   });
 }
 
-void input_gradient(const GroupNormBackward& p, std::int64_t r) {
+template <class T>
+void input_gradient(const GroupNormBackwardOf<T>& p, std::int64_t r) {
   const std::int64_t count = p.shape.per_row();
-  const float *const x = p.x + r * count, *const dy = p.dy + r * count;
-  const float mean = p.mean[r], invstd = p.invstd[r];
+  const T *const x = p.x + r * count, *const dy = p.dy + r * count;
+  const T mean = p.mean[r], invstd = p.invstd[r];
   const auto gradient = [&](std::int64_t j) { return p.weight ? dy[j] * p.weight[channel_of(p.shape, r, j)] : dy[j]; };
-  contract::LaneSum sum, dot;
+  contract::LaneSumOf<T> sum, dot;
   for (std::int64_t j = 0; j < count; ++j) {
     sum.add(gradient(j));
     dot.add_product(gradient(j), x[j] - mean);
   }
-  const float n = static_cast<float>(count);
-  const float a = sum.result() / n, k = dot.result() * invstd * invstd / n;
+  const T n = static_cast<T>(count);
+  const T a = sum.result() / n, k = dot.result() * invstd * invstd / n;
   for (std::int64_t j = 0; j < count; ++j) {
     p.dx[r * count + j] = std::fma(-(x[j] - mean), k, gradient(j) - a) * invstd;
   }
 }
 
-void channel_gradient(const GroupNormBackward& p, std::int64_t c) {
+template <class T>
+void channel_gradient(const GroupNormBackwardOf<T>& p, std::int64_t c) {
   const GroupShape& s = p.shape;
-  contract::LaneSum sum, dot;
+  contract::LaneSumOf<T> sum, dot;
   for (std::int64_t n = 0; n < s.n; ++n) {
     const std::int64_t r = n * s.groups + c / s.group_channels();
     for (std::int64_t i = 0; i < s.inner; ++i) {
@@ -72,16 +75,21 @@ void channel_gradient(const GroupNormBackward& p, std::int64_t c) {
   if (p.dweight) p.dweight[c] = dot.result();
 }
 
-void group_norm_backward(const GroupNormBackward& p) {
+template <class T>
+void group_norm_backward(const GroupNormBackwardOf<T>& p) {
   if (p.dx) for_each(p.shape.rows(), [&](std::int64_t r) { input_gradient(p, r); });
   if (p.dweight || p.dbias) for_each(p.shape.c, [&](std::int64_t c) { channel_gradient(p, c); });
 }
 
+template <class T, class Table>
+void fill(Table& t) {
+  t.group_norm = group_norm<T>;
+  t.group_norm_backward = group_norm_backward<T>;
+}
+
 }  // namespace
 
-void fill_group_norm(KernelTable& t) {
-  t.group_norm = group_norm;
-  t.group_norm_backward = group_norm_backward;
-}
+void fill_group_norm(KernelTable& t) { fill<float>(t); }
+void fill_group_norm(HostTable& t) { fill<double>(t); }
 
 }  // namespace isobit::kernels::reference

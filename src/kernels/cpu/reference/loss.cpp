@@ -13,15 +13,16 @@ std::int64_t first_bad_row(const NllShape& s, const std::int64_t* target) {
   return -1;
 }
 
-std::int64_t nll_forward(const NllShape& s, const float* x, const std::int64_t* target, const float* weight,
-                         float* loss, float* total_weight) {
+template <class T>
+std::int64_t nll_forward(const NllShape& s, const T* x, const std::int64_t* target, const T* weight, T* loss,
+                         T* total_weight) {
   if (const std::int64_t bad = first_bad_row(s, target); bad >= 0) return bad;
-  contract::LaneSum terms, weights;
+  contract::LaneSumOf<T> terms, weights;
   for (std::int64_t i = 0; i < s.n; ++i) {
     const std::int64_t t = target[i];
     const bool ignored = t == s.ignore_index;
-    const float w = ignored ? 0.0f : weight ? weight[t] : 1.0f;
-    const float term = ignored ? 0.0f : weight ? -(w * x[i * s.classes + t]) : -x[i * s.classes + t];
+    const T w = ignored ? T(0) : weight ? weight[t] : T(1);
+    const T term = ignored ? T(0) : weight ? -(w * x[i * s.classes + t]) : -x[i * s.classes + t];
     if (s.reduction == Reduction::none) loss[i] = term;
     terms.add(term);
     weights.add(w);
@@ -32,24 +33,29 @@ std::int64_t nll_forward(const NllShape& s, const float* x, const std::int64_t* 
   return -1;
 }
 
-std::int64_t nll_backward(const NllShape& s, const float* dy, const std::int64_t* target, const float* weight,
-                          const float* total_weight, float* dx) {
+template <class T>
+std::int64_t nll_backward(const NllShape& s, const T* dy, const std::int64_t* target, const T* weight,
+                          const T* total_weight, T* dx) {
   if (const std::int64_t bad = first_bad_row(s, target); bad >= 0) return bad;
-  for (std::int64_t i = 0; i < s.n * s.classes; ++i) dx[i] = 0.0f;
+  for (std::int64_t i = 0; i < s.n * s.classes; ++i) dx[i] = T(0);
   for (std::int64_t i = 0; i < s.n; ++i) {
     const std::int64_t t = target[i];
     if (t == s.ignore_index) continue;
-    const float g = s.reduction == Reduction::none ? dy[i] : s.reduction == Reduction::mean ? *dy / *total_weight : *dy;
+    const T g = s.reduction == Reduction::none ? dy[i] : s.reduction == Reduction::mean ? *dy / *total_weight : *dy;
     dx[i * s.classes + t] = weight ? -(weight[t] * g) : -g;
   }
   return -1;
 }
 
+template <class T, class Table>
+void fill(Table& t) {
+  t.nll_forward = nll_forward<T>;
+  t.nll_backward = nll_backward<T>;
+}
+
 }  // namespace
 
-void fill_loss(KernelTable& t) {
-  t.nll_forward = nll_forward;
-  t.nll_backward = nll_backward;
-}
+void fill_loss(KernelTable& t) { fill<float>(t); }
+void fill_loss(HostTable& t) { fill<double>(t); }
 
 }  // namespace isobit::kernels::reference

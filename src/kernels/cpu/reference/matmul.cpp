@@ -8,34 +8,37 @@ namespace isobit::kernels::reference {
 namespace {
 
 // The value of an output once its product is known: products by alpha and beta rounded, one addition.
-float with_addend(const MatmulProblem& p, std::int64_t batch, std::int64_t i, std::int64_t j, float product) {
-  const float scaled = p.alpha == 1.0f ? product : p.alpha * product;
+template <class T>
+T with_addend(const MatmulProblemOf<T>& p, std::int64_t batch, std::int64_t i, std::int64_t j, T product) {
+  const T scaled = p.alpha == T(1) ? product : p.alpha * product;
   if (p.addend.data == nullptr) return scaled;
-  const MatmulOperand& d = p.addend;
-  const float addend = d.data[batch * d.batch_stride + i * d.row_stride + j * d.column_stride];
-  return (p.beta == 1.0f ? addend : p.beta * addend) + scaled;
+  const MatmulOperandOf<T>& d = p.addend;
+  const T addend = d.data[batch * d.batch_stride + i * d.row_stride + j * d.column_stride];
+  return (p.beta == T(1) ? addend : p.beta * addend) + scaled;
 }
 
 // Outputs [i0, i0 + rows) x [j0, j0 + columns) of one batch member.
-void block(const MatmulProblem& p, std::int64_t batch, std::int64_t i0, std::int64_t j0) {
+template <class T>
+void block(const MatmulProblemOf<T>& p, std::int64_t batch, std::int64_t i0, std::int64_t j0) {
   const std::int64_t rows = std::min(kPanelRows, p.m - i0), columns = std::min(kPanelColumns, p.n - j0);
-  const float* a = p.a.data + batch * p.a.batch_stride + i0 * p.a.row_stride;
-  const float* b = p.b.data + batch * p.b.batch_stride + j0 * p.b.column_stride;
-  dot_panel(
+  const T* a = p.a.data + batch * p.a.batch_stride + i0 * p.a.row_stride;
+  const T* b = p.b.data + batch * p.b.batch_stride + j0 * p.b.column_stride;
+  dot_panel<T>(
       rows, columns, p.k,
-      [&](std::int64_t k, float* row) {
+      [&](std::int64_t k, T* row) {
         for (std::int64_t r = 0; r < rows; ++r) row[r] = a[r * p.a.row_stride + k * p.a.column_stride];
       },
-      [&](std::int64_t k, float* column) {
+      [&](std::int64_t k, T* column) {
         for (std::int64_t c = 0; c < columns; ++c) column[c] = b[k * p.b.row_stride + c * p.b.column_stride];
       },
-      [&](std::int64_t r, std::int64_t c, float product) {
+      [&](std::int64_t r, std::int64_t c, T product) {
         p.c[batch * p.c_batch_stride + (i0 + r) * p.c_row_stride + (j0 + c) * p.c_column_stride] =
             with_addend(p, batch, i0 + r, j0 + c, product);
       });
 }
 
-void matmul(const MatmulProblem& p) {
+template <class T>
+void multiply(const MatmulProblemOf<T>& p) {
   const std::int64_t row_blocks = (p.m + kPanelRows - 1) / kPanelRows;
   const std::int64_t column_blocks = (p.n + kPanelColumns - 1) / kPanelColumns;
   const std::int64_t blocks = row_blocks * column_blocks;
@@ -49,6 +52,7 @@ void matmul(const MatmulProblem& p) {
 
 }  // namespace
 
-void fill_matmul(KernelTable& t) { t.matmul = matmul; }
+void fill_matmul(KernelTable& t) { t.matmul = multiply<float>; }
+void fill_matmul(HostTable& t) { t.matmul = multiply<double>; }
 
 }  // namespace isobit::kernels::reference

@@ -1,5 +1,6 @@
 // Sums, means, norms and extrema, element after element in the order of the reduced index.
 #include <cmath>
+#include <limits>
 
 #include "contract/extrema.h"
 #include "contract/lane_sum.h"
@@ -20,12 +21,12 @@ std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* size, c
 }
 
 // out[o] = value(element, count) for every output o, where element(i) is its i-th reduced element.
-template <class Out, class Value>
-void for_each_output(const ReduceShape& s, const float* x, Out* out, Value value) {
+template <class T, class Out, class Value>
+void for_each_output(const ReduceShape& s, const T* x, Out* out, Value value) {
   const std::int64_t count = s.reduced_count();
   parallel_for(0, s.kept_count(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
-      const float* const first = x + offset_of(o, s.kept_rank, s.kept_size, s.kept_stride);
+      const T* const first = x + offset_of(o, s.kept_rank, s.kept_size, s.kept_stride);
       const auto element = [&](std::int64_t i) {
         return first[offset_of(i, s.reduced_rank, s.reduced_size, s.reduced_stride)];
       };
@@ -34,48 +35,54 @@ void for_each_output(const ReduceShape& s, const float* x, Out* out, Value value
   });
 }
 
-template <class Element>
-float sum_of(const Element& element, std::int64_t count) {
-  contract::LaneSum sum;
+template <class T, class Element>
+T sum_of(const Element& element, std::int64_t count) {
+  contract::LaneSumOf<T> sum;
   for (std::int64_t i = 0; i < count; ++i) sum.add(element(i));
   return sum.result();
 }
 
-void sum(const ReduceShape& shape, const float* x, float* out) {
-  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) { return sum_of(element, count); });
+template <class T>
+void sum(const ReduceShape& shape, const T* x, T* out) {
+  for_each_output(shape, x, out, [](const auto& element, std::int64_t count) { return sum_of<T>(element, count); });
 }
 
-void mean(const ReduceShape& shape, const float* x, float* out) {
+template <class T>
+void mean(const ReduceShape& shape, const T* x, T* out) {
   for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
-    return sum_of(element, count) / static_cast<float>(count);
+    return sum_of<T>(element, count) / static_cast<T>(count);
   });
 }
 
-void norm2(const ReduceShape& shape, const float* x, float* out) {
+template <class T>
+void norm2(const ReduceShape& shape, const T* x, T* out) {
   for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
-    contract::LaneSum squares;
+    contract::LaneSumOf<T> squares;
     for (std::int64_t i = 0; i < count; ++i) squares.add_product(element(i), element(i));
     return std::sqrt(squares.result());
   });
 }
 
-void maximum(const ReduceShape& shape, const float* x, float* out) {
+template <class T>
+void maximum(const ReduceShape& shape, const T* x, T* out) {
   for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
-    float best = -INFINITY;
+    T best = -std::numeric_limits<T>::infinity();
     for (std::int64_t i = 0; i < count; ++i) best = contract::maximum(best, element(i));
     return best;
   });
 }
 
-void minimum(const ReduceShape& shape, const float* x, float* out) {
+template <class T>
+void minimum(const ReduceShape& shape, const T* x, T* out) {
   for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
-    float best = INFINITY;
+    T best = std::numeric_limits<T>::infinity();
     for (std::int64_t i = 0; i < count; ++i) best = contract::minimum(best, element(i));
     return best;
   });
 }
 
-void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
+template <class T>
+void argmax(const ReduceShape& shape, const T* x, std::int64_t* out) {
   for_each_output(shape, x, out, [](const auto& element, std::int64_t count) {
     std::int64_t place = 0;
     for (std::int64_t i = 1; i < count; ++i) {
@@ -85,15 +92,19 @@ void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   });
 }
 
+template <class T, class Table>
+void fill(Table& t) {
+  t.sum = sum<T>;
+  t.mean = mean<T>;
+  t.norm2 = norm2<T>;
+  t.maximum = maximum<T>;
+  t.minimum = minimum<T>;
+  t.argmax = argmax<T>;
+}
+
 }  // namespace
 
-void fill_reduce(KernelTable& t) {
-  t.sum = sum;
-  t.mean = mean;
-  t.norm2 = norm2;
-  t.maximum = maximum;
-  t.minimum = minimum;
-  t.argmax = argmax;
-}
+void fill_reduce(KernelTable& t) { fill<float>(t); }
+void fill_reduce(HostTable& t) { fill<double>(t); }
 
 }  // namespace isobit::kernels::reference

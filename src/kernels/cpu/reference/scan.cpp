@@ -19,22 +19,23 @@ void each_line(std::int64_t outer, std::int64_t size, std::int64_t inner, std::i
 
 // Some lines side by side: one line's chain alone would wait for each of its multiplications.
 constexpr std::int64_t kLines = 8;
-void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+template <class T>
+void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const T* x, T* y) {
   const std::int64_t lines = outer * inner;
   parallel_for(0, (lines + kLines - 1) / kLines, 1024 / (size + 1) + 1, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t line = first * kLines; line < last * kLines && line < lines; line += kLines) {
       const std::int64_t count = lines - line < kLines ? lines - line : kLines;
-      const float* from[kLines];
+      const T* from[kLines];
       for (std::int64_t j = 0; j < kLines; ++j) {
         const std::int64_t i = line + (j < count ? j : 0);
         from[j] = x + i / inner * size * inner + i % inner;
       }
-      contract::PairwiseTreeOf<contract::Factor> tree[kLines];
+      contract::PairwiseTreeOf<contract::FactorOf<T>> tree[kLines];
       for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
-        contract::Factor leaf[kLines];
+        contract::FactorOf<T> leaf[kLines];
         const std::int64_t end = size < begin + contract::kLeaf ? size : begin + contract::kLeaf;
         for (std::int64_t k = begin; k < end; ++k) {
-          for (std::int64_t j = 0; j < kLines; ++j) leaf[j] = leaf[j] + contract::Factor{from[j][k * inner]};
+          for (std::int64_t j = 0; j < kLines; ++j) leaf[j] = leaf[j] + contract::FactorOf<T>{from[j][k * inner]};
         }
         for (std::int64_t j = 0; j < kLines; ++j) tree[j].add(leaf[j]);
       }
@@ -53,8 +54,9 @@ void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, 
   });
 }
 
-void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x,
-                      float* values, std::int64_t* places) {
+template <class T>
+void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const T* x, T* values,
+                      std::int64_t* places) {
   each_line(outer, size, inner, 4096, [=](std::int64_t, std::int64_t first) {
     std::int64_t best = 0;
     for (std::int64_t k = 0; k < size; ++k) {
@@ -68,9 +70,13 @@ void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::
 }  // namespace
 
 void fill_scan(KernelTable& t) {
-  t.product = product;
+  t.product = product<float>;
   t.running_log_sum = running_log_sum;
-  t.running_extremum = running_extremum;
+  t.running_extremum = running_extremum<float>;
+}
+void fill_scan(HostTable& t) {
+  t.product = product<double>;
+  t.running_extremum = running_extremum<double>;
 }
 
 }  // namespace isobit::kernels::reference

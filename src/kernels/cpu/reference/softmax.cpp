@@ -1,7 +1,9 @@
 // Softmax and log-softmax, row after row, as softmax.h writes it.
 #include <cmath>
+#include <limits>
 
 #include "contract/extrema.h"
+#include "contract/functions_binary64.h"
 #include "contract/functions.h"
 #include "contract/lane_sum.h"
 #include "kernels/dispatch/kernel_table.h"
@@ -20,22 +22,25 @@ void for_each_row(const SoftmaxShape& s, Function function) {
   });
 }
 
-float row_maximum(const SoftmaxShape& s, const float* x) {
-  float m = -INFINITY;
+template <class T>
+T row_maximum(const SoftmaxShape& s, const T* x) {
+  T m = -std::numeric_limits<T>::infinity();
   for (std::int64_t i = 0; i < s.size; ++i) m = contract::maximum(m, x[i * s.inner]);
   return m;
 }
 
-float sum_of_exponentials(const SoftmaxShape& s, const float* x, float m) {
-  contract::LaneSum sum;
+template <class T>
+T sum_of_exponentials(const SoftmaxShape& s, const T* x, T m) {
+  contract::LaneSumOf<T> sum;
   for (std::int64_t i = 0; i < s.size; ++i) sum.add(contract::exp(x[i * s.inner] - m));
   return sum.result();
 }
 
-void softmax(const SoftmaxShape& s, const float* x, float* y) {
+template <class T>
+void softmax(const SoftmaxShape& s, const T* x, T* y) {
   for_each_row(s, [&](std::int64_t first) {
-    const float m = row_maximum(s, x + first);
-    const float sum = sum_of_exponentials(s, x + first, m);
+    const T m = row_maximum(s, x + first);
+    const T sum = sum_of_exponentials(s, x + first, m);
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;
       y[at] = contract::exp(x[at] - m) / sum;
@@ -43,23 +48,25 @@ void softmax(const SoftmaxShape& s, const float* x, float* y) {
   });
 }
 
-void log_softmax(const SoftmaxShape& s, const float* x, float* y) {
+template <class T>
+void log_softmax(const SoftmaxShape& s, const T* x, T* y) {
   for_each_row(s, [&](std::int64_t first) {
-    const float m = row_maximum(s, x + first);
-    const float log_sum = contract::log(sum_of_exponentials(s, x + first, m));
+    const T m = row_maximum(s, x + first);
+    const T log_sum = contract::log(sum_of_exponentials(s, x + first, m));
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;
-      const float t = x[at] - m;
+      const T t = x[at] - m;
       y[at] = t - log_sum;
     }
   });
 }
 
-void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
+template <class T>
+void softmax_backward(const SoftmaxShape& s, const T* dy, const T* y, T* dx) {
   for_each_row(s, [&](std::int64_t first) {
-    contract::LaneSum dot;
+    contract::LaneSumOf<T> dot;
     for (std::int64_t i = 0; i < s.size; ++i) dot.add_product(dy[first + i * s.inner], y[first + i * s.inner]);
-    const float d = dot.result();
+    const T d = dot.result();
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;
       dx[at] = (dy[at] - d) * y[at];
@@ -67,11 +74,12 @@ void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, fl
   });
 }
 
-void log_softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
+template <class T>
+void log_softmax_backward(const SoftmaxShape& s, const T* dy, const T* y, T* dx) {
   for_each_row(s, [&](std::int64_t first) {
-    contract::LaneSum sum;
+    contract::LaneSumOf<T> sum;
     for (std::int64_t i = 0; i < s.size; ++i) sum.add(dy[first + i * s.inner]);
-    const float d = sum.result();
+    const T d = sum.result();
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;
       dx[at] = std::fma(-contract::exp(y[at]), d, dy[at]);
@@ -79,13 +87,17 @@ void log_softmax_backward(const SoftmaxShape& s, const float* dy, const float* y
   });
 }
 
+template <class T, class Table>
+void fill(Table& t) {
+  t.softmax = softmax<T>;
+  t.log_softmax = log_softmax<T>;
+  t.softmax_backward = softmax_backward<T>;
+  t.log_softmax_backward = log_softmax_backward<T>;
+}
+
 }  // namespace
 
-void fill_softmax(KernelTable& t) {
-  t.softmax = softmax;
-  t.log_softmax = log_softmax;
-  t.softmax_backward = softmax_backward;
-  t.log_softmax_backward = log_softmax_backward;
-}
+void fill_softmax(KernelTable& t) { fill<float>(t); }
+void fill_softmax(HostTable& t) { fill<double>(t); }
 
 }  // namespace isobit::kernels::reference

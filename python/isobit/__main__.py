@@ -1,7 +1,7 @@
 """python -m isobit, and the script `isobit`: the program that lies in this package (docs/cli.md), with this Python and its torch.
 
-Records are read without torch, which this imports nowhere. `ops` alone is answered by the Python package: torch registers
-operators of its own where it is imported.
+Records are read without torch, which this imports nowhere. The Python package answers `ops`, since torch registers
+operators of its own where it is imported, and `check`, which runs a script in this process.
 """
 
 import importlib.util
@@ -24,6 +24,9 @@ def main(words: Sequence[str]) -> int:
     if words[:1] == ["ops"] and "--coverage" not in words:
         from isobit import _ops
         return _ops.main(words[1:])
+    if words[:1] == ["check"]:
+        from isobit import _check
+        return _check.main(words[1:])
     environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}
     if (torch := torch_folder()) is not None:
         environment["ISOBIT_TORCH_DIR"] = torch

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from isobit import _library
+from isobit import _check_mode, _library
 from isobit._errors import RefusedError
 
 
@@ -26,13 +26,19 @@ _UNCOMPILED = "run the model uncompiled while isobit is on, or disable isobit"
 
 
 def refusing(function: Callable[..., Any], name: str, remedy: str,
-             applies: Callable[..., bool] = lambda *_arguments, **_keywords: True) -> Callable[..., Any]:
-    """The function, which raises while the switch is on, where that applies to the arguments."""
+             applies: Callable[..., bool] = lambda *_arguments, **_keywords: True,
+             instead: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function, which raises while the switch is on, where that applies to the arguments.
+
+    instead: what stands in within isobit check; the function itself where there is none.
+    """
 
     @functools.wraps(function)
     def refuses(*arguments: Any, **keywords: Any) -> Any:
         if _library.is_on() and applies(*arguments, **keywords):
-            raise RefusedError(f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}")
+            _check_mode.refuse(RefusedError(
+                f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}"))
+            return (instead or function)(*arguments, **keywords)
         return function(*arguments, **keywords)
 
     refuses._isobit = True  # type: ignore[attr-defined]
@@ -44,21 +50,38 @@ def refusing(function: Callable[..., Any], name: str, remedy: str,
 
 def _refuse_compilation() -> None:
     if not hasattr(torch.compile, "_isobit"):
-        torch.compile = refusing(torch.compile, "torch.compile", _UNCOMPILED)
+        torch.compile = refusing(torch.compile, "torch.compile", _UNCOMPILED, instead=_uncompiled)
     if not hasattr(torch.export.export, "_isobit"):
         torch.export.export = refusing(
             torch.export.export, "torch.export",
-            "export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs")
+            "export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs",
+            instead=_exported(torch.export.export))
     # Every other way (torch.compile under another name, torch._dynamo.optimize and run, what was compiled before) sets this
     # callback before it runs; None stands for Python's ordinary execution.
     frames: Any = torch._C._dynamo.eval_frame
     if not hasattr(frames.set_eval_frame, "_isobit"):
-        frames.set_eval_frame = refusing(frames.set_eval_frame, "torch.compile", _UNCOMPILED,
-                                         lambda callback: callback is not None)
+        stock = frames.set_eval_frame
+        frames.set_eval_frame = refusing(stock, "torch.compile", _UNCOMPILED, lambda callback: callback is not None,
+                                         instead=lambda _callback: stock(None))
     dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
     for name in ("set_eval_frame", "_maybe_set_eval_frame"):
         if dynamo is not None and not hasattr(getattr(dynamo, name), "_isobit"):
             setattr(dynamo, name, frames.set_eval_frame)
+
+
+def _uncompiled(model: Any = None, **_options: Any) -> Any:
+    """torch.compile within isobit check: the model as it is, so that its operators are looked at."""
+    return model if model is not None else lambda function: function
+
+
+def _exported(export: Callable[..., Any]) -> Callable[..., Any]:
+    def without_isobit(*arguments: Any, **keywords: Any) -> Any:
+        from isobit import _switch
+
+        with _switch.disabled():
+            return export(*arguments, **keywords)
+
+    return without_isobit
 
 
 # ---- autocast: what it makes of float32 has no formulas in the contract
@@ -69,7 +92,22 @@ def _refuse_autocast() -> None:
         torch.autocast.__enter__ = refusing(  # type: ignore[method-assign]
             torch.autocast.__enter__, "torch.autocast",
             "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet",
-            lambda context: context._enabled)
+            lambda context: context._enabled, instead=_in_float32(torch.autocast.__enter__))
+
+
+def _in_float32(enter: Callable[..., Any]) -> Callable[..., Any]:
+    """Autocast within isobit check: as it is without 16-bit arithmetic, so that nothing is listed only because of it."""
+
+    def within_check(context: Any) -> Any:
+        context._enabled = False
+        return enter(context)
+
+    return within_check
+
+
+def _unscaled(scaler: Any, outputs: Any) -> Any:
+    scaler._enabled = False
+    return outputs
 
 
 def _refuse_scaling() -> None:
@@ -77,7 +115,7 @@ def _refuse_scaling() -> None:
         torch.amp.GradScaler.scale = refusing(  # type: ignore[method-assign]
             torch.amp.GradScaler.scale, "torch.amp.GradScaler",
             "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here",
-            lambda scaler, _outputs: scaler.is_enabled())
+            lambda scaler, _outputs: scaler.is_enabled(), instead=_unscaled)
 
 
 # ---- CUDA graphs: what was captured runs without an operator being called

@@ -18,7 +18,7 @@ from torch.autograd.variable import Variable
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from isobit import _bypasses, _library
+from isobit import _bypasses, _check_mode, _library
 from isobit._errors import RefusedError, carries_refusal
 
 _handles: list[Any] = []
@@ -139,8 +139,10 @@ class _CheckingEngine:
 
     def run_backward(self, roots: Sequence[torch.Tensor], *arguments: Any, **keywords: Any) -> Any:
         if not all(isinstance(root, torch.Tensor) for root in roots):
-            raise RefusedError("isobit: a backward from a GradientEdge is not certified under "
-                               f"{_library.contract_version}\n  do     give the tensor itself: its graph can be checked")
+            _check_mode.refuse(RefusedError(
+                "isobit: a backward from a GradientEdge is not certified under "
+                f"{_library.contract_version}\n  do     give the tensor itself: its graph can be checked"))
+            return self._run_backward(roots, *arguments, **keywords)
         _library.check_graph(roots)
         for watcher in backward_watchers:
             watcher(roots, bool(keywords.get("accumulate_grad")))

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch.distributions.utils import lazy_property
 
-from isobit import _library
+from isobit import _check_mode, _library
 from isobit import math as our_math
 from isobit._errors import RefusedError
 
@@ -73,8 +73,9 @@ def _power_of_others(base: Any, exponent: Any, stock: Callable[[Any, Any], Any])
             return stock(base, exponent)
         if all(isinstance(value, (int, float, numpy.integer)) for value in pair):
             return numpy.float64(our_math.float_power(float(base), float(exponent)))
-        raise RefusedError(f"isobit: a power of NumPy's numbers ({type(base).__name__}, {type(exponent).__name__}) is not "
-                           f"certified under {_library.contract_version}\n  do     give Python's floats")
+        _check_mode.refuse(RefusedError(
+            f"isobit: a power of NumPy's numbers ({type(base).__name__}, {type(exponent).__name__}) is not "
+            f"certified under {_library.contract_version}\n  do     give Python's floats"))
     if all(type(value).__pow__ in (int.__pow__, float.__pow__) for value in pair):  # bool, and classes made of the two
         return power(*(int(value) if isinstance(value, int) else float(value) for value in pair))
     return stock(base, exponent)

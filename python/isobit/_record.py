@@ -3,7 +3,6 @@
 import functools
 import io
 import json
-import numbers
 import os
 import pathlib
 import re
@@ -13,14 +12,14 @@ import threading
 import types
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, SupportsFloat
+from typing import Any, SupportsFloat
 
 import torch
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from isobit import _generators, _hooks, _library, _provenance, _record_files, _resume, _switch
+from isobit import _check_mode, _generators, _hooks, _library, _provenance, _record_files, _record_texts, _resume, _switch
 from isobit._batches import Batches, Progress
 from isobit._errors import RecordError
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
@@ -75,6 +74,9 @@ class record:
     _accumulated: bool
     _depth_before: int  # enable() calls that hold where the block begins
     _off: tuple[int, str, str] | None  # since when, by what and where the switch is off
+    _tracked: dict[str, torch.nn.Module]  # by name, as run.track was told; empty: what the program calls
+    _state: str  # not begun, running, finished, failed
+    _final: str | None  # the fingerprint of the weights that the record ended with
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
                  resume: bool | str | None = None) -> None:
@@ -89,6 +91,8 @@ class record:
         self.epoch, self.steps = 1, 0
         self.id = self.path = None  # type: ignore[assignment]
         self._process = None
+        self._state, self._final = "not begun", None
+        self._tracked = {}
 
     def __enter__(self) -> "record":
         global _current
@@ -102,6 +106,7 @@ class record:
         except BaseException:
             _switch.disable()
             raise
+        self._state = "running"
         self._depth_before, self._off = len(_switch._places), None
         _switch.watchers.append(self._switched)
         _current = self
@@ -118,6 +123,7 @@ class record:
         try:
             self._note_outside_at_end()
             self._process = None
+            self._state = "failed"
             if kind is None or (isinstance(error, SystemExit) and not error.code):
                 self._finish()
             else:
@@ -128,23 +134,51 @@ class record:
             if len(_switch._places) >= self._depth_before:  # else the program has undone it already
                 _switch.disable()
 
-    def log(self, part: Literal["train", "test"] = "train", **values: SupportsFloat | torch.Tensor) -> None:
+    def log(self, part: str = "train", **values: SupportsFloat | torch.Tensor) -> None:
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3).
 
-        ValueError for another part, no numbers, or what is none; RecordError outside of the block.
+        part: what they were measured on, "train", "test", "val" ... Names, of parts and of values (`**{"top-5": 0.99}`), are 1 to
+        100 ASCII letters, digits and _ . - / : @ % + = ( ) [ ] #, with spaces between.
+
+        ValueError for other names, no numbers, or what is none; RecordError outside of the block.
         """
         self._require_open("log")
-        if part not in ("train", "test") or not values:
-            raise ValueError("run.log takes 'train' or 'test', and numbers by name")
+        _record_texts.check_name(part)
+        if not values:
+            raise ValueError("run.log takes numbers by name: run.log('test', accuracy=0.9)")
+        plain = _record_texts.plain_values(values)
         # What precedes the loop that is resumed is done again.
         if self._process != os.getpid() or self._progress.pending is not None:
             return
         self._write_evaluation()
-        plain = {name_: value.item() if isinstance(value, torch.Tensor) else value for name_, value in values.items()}
-        for name_, value in plain.items():
-            if not isinstance(value, numbers.Real) and not hasattr(value, "__float__"):
-                raise ValueError(f"run.log: {name_}={value!r} is not a number")
-        self._folder.metrics(self.steps, int(self.epoch), part, {name_: float(value) for name_, value in plain.items()})
+        self._folder.metrics(self.steps, int(self.epoch), part, plain)
+
+    def track(self, model: torch.nn.Module | None = None, **models: torch.nn.Module) -> None:
+        """Says whose weights the record's fingerprint covers: run.track(model), or run.track(generator=g, critic=c).
+
+        The record then has what isobit.fingerprint(model), or isobit.fingerprint({"generator": g, "critic": c}), gives. Without
+        it, it covers the modules that the program calls: one as it is, several by their numbers in that order ("0", "1"). Before
+        the first step.
+
+        ValueError for no module or what is none, and for names that no record takes; RecordError outside of the block and after
+        a step.
+        """
+        self._require_open("track")
+        tracked: dict[str, torch.nn.Module] = {**({} if model is None else {"": model}), **models}
+        if not tracked or (model is not None and models) or not all(isinstance(one, torch.nn.Module) for one in tracked.values()):
+            raise ValueError("run.track takes one module, or several by name: run.track(generator=g, critic=c)")
+        for name_ in models:
+            _record_texts.check_name(name_)
+        if self.steps and not self._must_load():
+            raise RecordError(f"isobit.record: run.track after step {self.steps}\n  do     call it before the first step")
+        self._tracked = tracked
+
+    def __repr__(self) -> str:
+        return _record_texts.as_text(self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        return _record_texts.as_html(self)
 
     @property
     def epoch(self) -> int:
@@ -263,12 +297,12 @@ class record:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
         self._accumulated, self._expected, self._progress = False, None, Progress(self)
-        before = self._interrupted(script, name) if self._resume else None
+        before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
         if before is not None:
             self._resume_run(before)
         else:
             self._sources_written = files["sources.json"]
-            self._folder = RunFolder(self._runs, name, files)
+            self._folder = _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files)
         self.id, self.path = self._folder.id, self._folder.path
         self._evaluated = []
         self._depth = threading.local()
@@ -310,7 +344,9 @@ class record:
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
-        self._folder.finish(f"{_library.contract_version}:{self._weights()}", self._sha256())
+        weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{_library.contract_version}:{self._weights()}"
+        self._folder.finish(weights, self._sha256())
+        self._state, self._final = ("not recorded" if _check_mode.on else "finished"), weights
 
     # ---- what is watched
 
@@ -368,7 +404,9 @@ class record:
             return
         with self._lock:
             training = torch.is_grad_enabled()
-            if training and not any(module is known for known in self._models):
+            if training and self._tracked:
+                self._models = list(self._tracked.values())
+            elif training and not any(module is known for known in self._models):
                 self._models.append(module)
             tensors = [leaf for leaf in pytree.tree_leaves((arguments, keywords)) if isinstance(leaf, torch.Tensor)]
             fingerprints = [_fingerprint([("", tensor)]) for tensor in tensors]
@@ -409,7 +447,7 @@ class record:
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 
     def _weights(self) -> str:
-        """Of the one model as isobit.fingerprint(model); of several with their numbers before the names."""
+        """Of the one model as isobit.fingerprint(model); of several with their names, or numbers, before the names."""
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
         self._require_all_parts()
@@ -421,9 +459,11 @@ class record:
         return weights_sha256(self._named_weights())
 
     def _named_weights(self) -> list[tuple[str, torch.Tensor]]:
-        if len(self._models) == 1:
-            return list(self._models[0].state_dict().items())
-        return [(f"{number_}.{name}", tensor) for number_, model in enumerate(self._models)
+        models = list(self._tracked.values()) or self._models
+        if len(models) == 1 and not any(self._tracked):
+            return list(models[0].state_dict().items())
+        names = list(self._tracked) or [str(number_) for number_ in range(len(models))]
+        return [(f"{part}.{name}", tensor) for part, model in zip(names, models, strict=True)
                 for name, tensor in model.state_dict().items()]
 
     def _require_all_parts(self) -> None:

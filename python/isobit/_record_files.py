@@ -8,12 +8,13 @@ import ctypes
 import json
 import os
 import pathlib
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from isobit import _library
+from isobit import _check_mode, _library
 from isobit._errors import RecordError
 
 AVAILABLE = hasattr(_library._library, "isobit_record_create")  # not where the library has only the operators
@@ -51,6 +52,10 @@ if AVAILABLE:
 
 
 def require() -> None:
+    """RecordError where this process makes no records."""
+    if _check_mode.CHILD_OF_CHECK in os.environ and not _check_mode.on:
+        raise RecordError("isobit.record: this process was started within isobit check, and makes no record\n"
+                          f"  do     unset {_check_mode.CHILD_OF_CHECK} where that is not so")
     if not AVAILABLE:
         raise RecordError("isobit.record: this build of isobit has only the operators\n"
                           "  do     build it without ISOBIT_EXTENSION_ONLY")
@@ -90,6 +95,8 @@ def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
 
     Tensors of any device, strides and type; those that are no strided tensors have no elements here.
     """
+    if _check_mode.on:
+        return ""
     plain = []
     for _, tensor in named:
         tensor = tensor.detach() if tensor.layout == torch.strided else torch.zeros(0)
@@ -185,3 +192,38 @@ class RunFolder:
     def _close(self) -> None:
         record, self._record = self._record, None
         _close(record)
+
+
+class NoFolder(RunFolder):
+    """In the place of a run's folder within isobit check: nothing is written. Its path is an empty folder that goes with it."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="isobit-check-")
+        self.id, self.path = "not-recorded", pathlib.Path(self._temporary.name)
+
+    def size(self, log: str) -> int:
+        return 0
+
+    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "") -> None:
+        pass
+
+    def metrics(self, step: int, epoch: int, part: str, values: Mapping[str, float]) -> None:
+        pass
+
+    def evaluation(self, step: int, epoch: int, tensors: int, batches: str) -> None:
+        pass
+
+    def outside(self, after: int, until: int, place: str, call: str) -> None:
+        pass
+
+    def save(self, content: bytes, sha256: str) -> None:
+        pass
+
+    def replace(self, name: str, content: bytes) -> None:
+        pass
+
+    def finish(self, weights: str, sha256: str) -> None:
+        self._temporary.cleanup()
+
+    def fail(self, reason: str) -> None:
+        self._temporary.cleanup()

@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import torch
 
-from isobit import _hooks, _host_scalars, _library, _optimizers, _routes, _torchscript, _workers
+from isobit import _check_mode, _hooks, _host_scalars, _library, _optimizers, _routes, _torchscript, _workers
 from isobit._errors import RefusedError
 
 Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16"]
@@ -56,6 +56,7 @@ def enable(isa: Isa = "auto") -> None:
             _routes.install()
             _workers.install(_isa_in_force())
             _tell(True, "enable")
+        _check_mode.script_enabled |= is_on_by_script()
 
 
 def _refuse_within_autocast() -> None:
@@ -73,8 +74,13 @@ def disable() -> None:
         _undo_one("disable")
 
 
+def is_on_by_script() -> bool:
+    """Within isobit check, which turns the switch on itself; else as is_enabled."""
+    return len(_places) > _check_mode.on
+
+
 def _undo_one(call: str) -> None:
-    if not _places:
+    if not _places or (call == "disable" and not is_on_by_script()):
         raise RuntimeError("isobit.disable() without isobit.enable()")
     _places.pop()
     if not _places:

@@ -50,7 +50,7 @@ from math import (
 )
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
-from isobit import _library
+from isobit import _check_mode, _library
 from isobit._errors import RefusedError
 
 _Number: TypeAlias = SupportsFloat | SupportsIndex
@@ -160,7 +160,9 @@ def float_power(base: float, exponent: float) -> float:
     if not base or not exponent or not isfinite(base) or not isfinite(exponent):
         return base**exponent  # type: ignore[no-any-return]  # a special value, or its exception: no arithmetic
     if base < 0 and exponent != floor(exponent):
-        raise _refusal(f"{base!r} ** {exponent!r}, a complex number,", "take the power of a number that is not negative")
+        _check_mode.refuse(_refusal(f"{base!r} ** {exponent!r}, a complex number,",
+                                    "take the power of a number that is not negative"))
+        return base**exponent  # type: ignore[no-any-return]
     result = _power(base, exponent)
     if isinf(result):
         raise OverflowError(errno.ERANGE, os.strerror(errno.ERANGE))
@@ -172,9 +174,11 @@ def _refusal(what: str, remedy: str) -> RefusedError:
 
 
 def _refused(name: str) -> Callable[..., float]:
-    def refuses(*_arguments: Any) -> float:
-        raise _refusal(f"math.{name}", "use a function that isobit.math has, compute it as a tensor, or run this part outside "
-                                       "isobit (with isobit.disabled():)")
+    def refuses(*arguments: Any) -> Any:
+        _check_mode.refuse(_refusal(
+            f"math.{name}", "use a function that isobit.math has, compute it as a tensor, or run this part outside "
+                            "isobit (with isobit.disabled():)"))
+        return getattr(_stock, name)(*arguments)
 
     refuses.__name__ = refuses.__qualname__ = name
     return refuses

@@ -16,6 +16,7 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "aten/check_mode.h"
 #include "aten/module_path.h"
 #include "aten/refusal.h"
 
@@ -112,7 +113,7 @@ class CheckingEngine final : public Engine {
                                          bool create_graph, bool accumulate_grad,
                                          const torch::autograd::edge_list& outputs) override {
     observe();  // looking up the root may have made the node of a view whose base was written to
-    check_edges(roots);
+    check_mode::or_note([&] { check_edges(roots); });
     return torchs_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
@@ -174,7 +175,7 @@ void check(const std::vector<at::Tensor>& roots) {
     if (root.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(root));
   }
   observe();
-  check_edges(edges);
+  check_mode::or_note([&] { check_edges(edges); });
 }
 
 }  // namespace isobit::aten::graph_check

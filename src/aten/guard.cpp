@@ -12,6 +12,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
+#include "aten/check_mode.h"
 #include "aten/classification.h"
 #include "aten/device_composites.h"
 #include "aten/dispatcher_entry.h"
@@ -20,6 +21,7 @@
 #include "aten/guarded_kernels.h"
 #include "aten/library_operators.h"
 #include "aten/refusal.h"
+#include "aten/stand_ins.h"
 #include "aten/subnormals.h"
 
 namespace isobit::aten {
@@ -135,8 +137,6 @@ Plan plan(const OperatorHandle& op, bool known) {
   return {kind, std::move(registrations)};
 }
 
-constexpr const char* kDebug = "isobit guard";
-
 // ---- operators that are defined while the guard lives
 //
 // The dispatcher tells a listener of a new definition while it holds its lock, before any kernel of it can
@@ -157,10 +157,14 @@ class LateDefinitions final : public c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle& op) override {
     if (!armed_) return;
     Plan planned = plan(op, false);
+    const auto put = [&](DispatchKey key, c10::KernelFunction kernel, const char* debug) {
+      const auto position =
+          entry_of(op).registerKernel(Dispatcher::singleton(), key, std::move(kernel), std::nullopt, nullptr, debug);
+      late_.push_back({op, key, position});
+    };
     for (Registration& registration : planned.registrations) {
-      const auto position = entry_of(op).registerKernel(Dispatcher::singleton(), registration.key,
-                                                        std::move(registration.kernel), std::nullopt, nullptr, kDebug);
-      late_.push_back({op, registration.key, position});
+      put(registration.key, std::move(registration.kernel), kGuardsKernel);
+      if (check_mode::on()) put(registration.key, noting_kernel(), kNotingKernel);
     }
   }
 
@@ -198,6 +202,23 @@ class SilentHandler final : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}
 };
+
+// The check: before each kernel of ours, of the guard's and of the switch's, one that notes what it refuses.
+void note_refusals(const OperatorHandle& op, std::vector<c10::RegistrationHandleRAII>& kernels) {
+  static const std::vector<DispatchKey> keys = [] {
+    std::vector<DispatchKey> all = other_backends();
+    all.insert(all.end(), std::begin(kAutogradKeys), std::end(kAutogradKeys));
+    all.insert(all.end(), {DispatchKey::BackendSelect, DispatchKey::CPU, DispatchKey::CUDA});
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }();
+  for (const DispatchKey key : keys) {
+    if (!is_ours_at(op, key)) continue;
+    kernels.push_back(Dispatcher::singleton().registerImpl(op.operator_name(), key, noting_kernel(), std::nullopt,
+                                                           nullptr, kNotingKernel));
+  }
+}
 
 }  // namespace
 
@@ -252,8 +273,9 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
     Plan planned = plan(*op, true);
     for (Registration& registration : planned.registrations) {
       installed_->kernels.push_back(dispatcher.registerImpl(name, registration.key, std::move(registration.kernel),
-                                                            std::nullopt, nullptr, kDebug));
+                                                            std::nullopt, nullptr, kGuardsKernel));
     }
+    if (check_mode::on()) note_refusals(*op, installed_->kernels);
     if (planned.kind != OperatorClass::refused) installed_->watched.emplace_back(*op);
   }
   keep_subnormals();
@@ -274,7 +296,7 @@ void Guard::check_kernels() const {
 }
 
 void check_kernels() {
-  if (const Guard* guard = in_force) guard->check_kernels();
+  if (const Guard* guard = in_force) check_mode::or_note([&] { guard->check_kernels(); });
 }
 
 Guard::~Guard() {

@@ -200,9 +200,20 @@ void refuse_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   op.redispatchBoxed(after | DispatchKeySet(c10::DispatchKey::Meta), stack);
 }
 
+// What to do instead of a layout; keys of functionalities that torch adds later have the last answer.
+const char* remedy_of_layout(c10::DispatchKey key) {
+  const std::string_view name = c10::toString(key);
+  if (name.find("NestedTensor") != name.npos) {
+    return "pad the rows to one length (torch.nn.utils.rnn.pad_sequence) and pass a mask of what is padding";
+  }
+  if (name.find("Sparse") != name.npos) return "use dense tensors: make them dense (Tensor.to_dense) outside isobit";
+  if (name.find("Quantized") != name.npos) return "compute in float32: nothing is certified for quantized numbers";
+  return "use dense CPU tensors, or run this part outside isobit (with isobit.disabled():)";
+}
+
 void refuse_layout(const OperatorHandle& op, DispatchKeySet keys, Stack*) {
-  refuse(full_name(op), std::string("is not certified for ") + c10::toString(keys.highestPriorityTypeId()) + " tensors",
-         "use dense CPU tensors, or run this part outside isobit (with isobit.disabled():)");
+  const c10::DispatchKey key = keys.highestPriorityTypeId();
+  refuse(full_name(op), std::string("is not certified for ") + c10::toString(key) + " tensors", remedy_of_layout(key));
 }
 
 void refuse_device(const OperatorHandle& op, DispatchKeySet, Stack*) {

@@ -78,12 +78,15 @@ void begin_step(std::int64_t step) {
 
 std::string current_place() {
   const auto node = torch::autograd::get_current_node();
-  std::string place = node ? path_of(*node) : path;
-  if (place.empty()) place = "outside any module";
-  place += " (";
-  if (const std::int64_t step = current_step; step >= 0) place += "step " + std::to_string(step) + ", ";
-  place += node ? "backward of " + node->name() : "forward";
-  return place += ")";
+  const std::string module = node ? path_of(*node) : path;
+  const std::int64_t step = current_step;
+  const std::string counted = step >= 0 ? "step " + std::to_string(step) : std::string();
+  if (module.empty()) {
+    if (!node) return counted;
+    return "backward of " + node->name() + (counted.empty() ? "" : " (" + counted + ")");
+  }
+  std::string place = module + " (" + counted + (counted.empty() ? "" : ", ");
+  return place + (node ? "backward of " + node->name() : "forward") + ")";
 }
 
 }  // namespace isobit::aten

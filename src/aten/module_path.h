@@ -34,7 +34,8 @@ class ModuleScope {
 // whenever no step begins.
 void begin_step(std::int64_t step);
 
-// "model.head.activation (step 1, forward)", "model.head (step 1, backward of AddmmBackward0)".
+// "model.head.activation (step 1, forward)", "model.head (step 1, backward of AddmmBackward0)"; outside of any module
+// "step 1", "backward of AddmmBackward0 (step 1)"; empty where there is nothing to say.
 [[nodiscard]] std::string current_place();
 
 }  // namespace isobit::aten

@@ -80,14 +80,17 @@ struct Installed {
 };
 
 std::mutex mutex;
-std::unique_ptr<Installed> installed;
+// Never destroyed: a process may end with the switch on, when torch's own tables are gone already.
+auto& installed = *new std::unique_ptr<Installed>;
 int depth = 0;
 std::atomic<bool> is_on = false;
+std::atomic<bool> ever_on = false;
 
 }  // namespace
 
 OperatorSwitch::OperatorSwitch() {
   const std::lock_guard lock(mutex);
+  ever_on = true;
   if (depth == 0) installed = std::make_unique<Installed>();
   ++depth;
   is_on = true;
@@ -101,5 +104,7 @@ OperatorSwitch::~OperatorSwitch() {
 }
 
 bool OperatorSwitch::on() { return is_on; }
+
+bool OperatorSwitch::was_on() { return ever_on; }
 
 }  // namespace isobit::aten

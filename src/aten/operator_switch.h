@@ -15,6 +15,8 @@ class OperatorSwitch {
   OperatorSwitch& operator=(const OperatorSwitch&) = delete;
 
   [[nodiscard]] static bool on();
+  // Whether it is or ever was on in this process.
+  [[nodiscard]] static bool was_on();
 };
 
 }  // namespace isobit::aten

@@ -1,15 +1,14 @@
 #include "aten/refusal.h"
 
-#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
 
 #include <c10/util/Exception.h>
 
-#include "aten/certified.h"
 #include "aten/module_path.h"
 #include "aten/pytorch_error.h"
+#include "aten/remedies.h"
 #include "contract/platform.h"
 
 namespace isobit::aten {
@@ -40,25 +39,18 @@ std::string& ops_command() {
   return command;
 }
 
-// "aten::special_bessel_j0" -> "special_bessel_j0", "aten::_foo.out" -> "foo".
-std::string_view base_name(std::string_view name) {
-  if (const auto colon = name.rfind("::"); colon != name.npos) name.remove_prefix(colon + 2);
-  name = name.substr(0, name.find('.'));
-  while (!name.empty() && name.front() == '_') name.remove_prefix(1);
-  return name;
-}
+constexpr std::string_view kElsewhere = "run this part outside isobit (with isobit.disabled():)";
 
-// What to search for: as much of the name as some certified operator begins with, else all of it.
-std::string_view search_word(std::string_view op) {
-  constexpr std::size_t kShortest = 3;
-  const std::string_view base = base_name(op);
-  std::size_t best = 0;
-  for (const CertifiedOperator& candidate : certified_operators()) {
-    const std::string_view other = base_name(candidate.name);
-    const auto differ = std::mismatch(base.begin(), base.end(), other.begin(), other.end());
-    best = std::max<std::size_t>(best, differ.first - base.begin());
+// What to do where the caller does not know better.
+std::string usual_remedy(std::string_view op, const Family* family) {
+  if (family != nullptr) return std::string(family->remedy);
+  const std::string_view word = search_word(op);
+  if (word.empty()) {
+    return "no certified operator has a name like it (" + ops_command() +
+           " --class certified lists all): " + std::string(kElsewhere);
   }
-  return best < kShortest ? base : base.substr(0, best);
+  return "use a certified operator (" + ops_command() + " --search " + std::string(word) + "), or " +
+         std::string(kElsewhere);
 }
 
 }  // namespace
@@ -78,14 +70,10 @@ void refuse(std::string_view op, std::string_view reason, std::string_view remed
 void refuse_at(std::string_view place, std::string_view op, std::string_view reason, std::string_view remedy) {
   std::string message(kMark);
   message.append(op).append(" ").append(reason).append(" under ").append(contract::kContractVersion);
-  message.append("\n  in     ").append(place);
-  message.append("\n  do     ");
-  if (remedy.empty()) {
-    message.append("use a certified operator (").append(ops_command()).append(" --search ").append(search_word(op));
-    message.append("), or run this part outside isobit (with isobit.disabled():)");
-  } else {
-    message.append(remedy);
-  }
+  if (!place.empty()) message.append("\n  in     ").append(place);
+  const Family* family = remedy.empty() ? family_of(op) : nullptr;
+  if (family != nullptr && !family->purpose.empty()) message.append("\n  for    ").append(family->purpose);
+  message.append("\n  do     ").append(remedy.empty() ? usual_remedy(op, family) : std::string(remedy));
   if (PyObject* type = python_class) throw PythonRefusal(std::move(message), type);
   throw Refusal(std::move(message));
 }

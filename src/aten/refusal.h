@@ -1,6 +1,7 @@
 // Refusals: what a user sees when something cannot be computed by the contract.
 //
-// One line what, one line where (the module path, where one is known), one line what to do. Thrown as
+// One line what, one line where (the module path, where one is known), one line what the operator serves (where
+// remedies.h says it), one line what to do. Thrown as
 // c10::Error; in a Python process that has named a class for them (set_refusal_type), as torch::PyTorchError
 // (aten/pytorch_error.h), which becomes that class wherever PyTorch hands an exception to Python. Autograd
 // passes both on from its threads. Thread-safe.
@@ -14,9 +15,10 @@ struct _object;  // Python's PyObject
 
 namespace isobit::aten {
 
-// op: "aten::special_bessel_j0"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do.
+// op: "aten::erfinv"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do; without
+// one, what remedies.h advises.
 [[noreturn]] void refuse(std::string_view op, std::string_view reason, std::string_view remedy = {});
-// The same for what is refused before it runs, with the place where it stands.
+// The same for what is refused before it runs, with the place where it stands; empty: not known.
 [[noreturn]] void refuse_at(std::string_view place, std::string_view op, std::string_view reason,
                             std::string_view remedy);
 

@@ -14,6 +14,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include "aten/check_mode.h"
 #include "aten/operator_switch.h"
 #include "aten/refusal.h"
 #include "aten/torchscript_guard.h"
@@ -183,7 +184,7 @@ void refuse_foreign(const Function& function) {
 
 void look_at(Function& function, const std::shared_ptr<CompilationUnit>& unit) {
   Walk walk;
-  if (const auto found = walk.from(function)) refuse(*found);
+  if (const auto found = walk.from(function)) check_mode::or_note([&] { refuse(*found); });
   // Before the first run under the switch: no thread is within these functions unless it came another way.
   if (unit && known().units.emplace(unit.get(), unit).second) forget_unit(*unit);
   for (Function* reached : walk.seen()) {
@@ -206,11 +207,13 @@ std::optional<Forbidden> find_forbidden(const CompilationUnit& unit) {
 
 void check_script(Function& function, const std::shared_ptr<CompilationUnit>& unit) {
   if (!OperatorSwitch::on()) return;
-  if (!function.isGraphFunction()) return refuse_foreign(function);
+  if (!function.isGraphFunction()) return check_mode::or_note([&] { refuse_foreign(function); });
   torch::jit::getProfilingMode() = false;  // whatever was set since
   torch::jit::getExecutorMode() = true;
   if (!torch::jit::IsNewExecutorEnabled()) {
-    aten::refuse("torch.jit by its older executor", "is not certified", "unset TORCH_JIT_DISABLE_NEW_EXECUTOR");
+    check_mode::or_note([] {
+      aten::refuse("torch.jit by its older executor", "is not certified", "unset TORCH_JIT_DISABLE_NEW_EXECUTOR");
+    });
   }
   const std::lock_guard lock(mutex);
   const auto before = known().functions.find(&function);

@@ -13,6 +13,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
+#include "aten/check_mode.h"
 #include "aten/operator_switch.h"
 #include "aten/refusal.h"
 #include "aten/torchscript_operators.h"
@@ -72,7 +73,7 @@ struct Guarded {
 
 Operation with_question(Operation stock, Guarded guarded) {
   return [stock = std::move(stock), guarded = std::move(guarded)](Stack& stack) mutable {
-    guarded.check(stack);
+    check_mode::or_note([&] { guarded.check(stack); });
     stock(stack);
   };
 }

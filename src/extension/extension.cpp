@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "aten/check_mode.h"
 #include "aten/classification.h"
 #include "aten/graph_check.h"
 #include "aten/module_path.h"
@@ -74,6 +75,12 @@ Held& held_by(const void* object, std::int64_t header) {
 void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
   const std::string text = isobit::kernels::to_hex(fingerprint);
   std::memcpy(hex, text.c_str(), text.size() + 1);
+}
+
+void require_certified() {
+  if (isobit::aten::check_mode::on()) {
+    throw std::logic_error("no fingerprint within isobit check: what it computes is not certified");
+  }
 }
 
 struct ScalarFunction {
@@ -142,6 +149,12 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
   });
 }
 
+const char* isobit_begin_check(void (*note)(const char*)) {
+  return reported([note] { isobit::aten::check_mode::begin(note); });
+}
+
+int isobit_is_check() { return isobit::aten::check_mode::on() ? 1 : 0; }
+
 const char* isobit_guard_scripts() {
   return reported([] { isobit::aten::guard_script_operators(); });
 }
@@ -168,11 +181,15 @@ const char* isobit_release_plans() {
 }
 
 const char* isobit_fingerprint(void* tensor, char* hex) {
-  return reported([=] { write_hex(isobit::trace::fingerprint(tensor_of(tensor)), hex); });
+  return reported([=] {
+    require_certified();
+    write_hex(isobit::trace::fingerprint(tensor_of(tensor)), hex);
+  });
 }
 
 const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex) {
   return reported([=] {
+    require_certified();
     std::vector<isobit::trace::NamedTensor> list;
     for (std::int64_t i = 0; i < count; ++i) list.push_back({names[i], tensor_of(tensors[i])});
     write_hex(isobit::trace::fingerprint(std::move(list)), hex);

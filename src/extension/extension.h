@@ -38,6 +38,12 @@ const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();
 const char* isobit_begin_step(std::int64_t step);
 
+// The check (aten/check_mode.h): from now on, and for good, refusals are noted (on the thread that meets them) and
+// computed by stock. Before the first isobit_enable; afterwards no function here gives a fingerprint, and none of
+// records.h does anything.
+const char* isobit_begin_check(void (*note)(const char* message));
+int isobit_is_check();
+
 // TorchScript (aten/torchscript_guard.h). Objects are given as Python's id() of them; header: the size of Python's
 // object header (object.__basicsize__), behind which pybind11 keeps the pointer to what the object holds. That layout
 // is the torch's that this library was built for.

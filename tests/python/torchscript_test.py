@@ -159,6 +159,7 @@ class TorchScript(Case):
         message = self.assert_refused("aten::exp.float", lambda: with_exp(self.x, 0.5))
         line = 1 + pathlib.Path(__file__).read_text().splitlines().index("    return x * math.exp(scale)")
         self.assertRegex(message, rf"\Aisobit: aten::exp.float is not certified under isobit-\S+\n"
+                                  rf"  at     \S*torchscript_test.py:\d+\n"
                                   rf"  in     \S*torchscript_test.py:{line}:16 \(TorchScript, with_exp\)\n"
                                   rf"  do     compute it as a tensor \(.*\), or run this part outside isobit \(with isobit.disabled\(\):\)\Z")
         isobit.disable()

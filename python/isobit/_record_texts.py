@@ -1,0 +1,51 @@
+"""Names in a record's log, and what `record` objects show of themselves."""
+
+import html
+import numbers
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+# Of parts and of values. No quotes, no control characters: names stand in tables and in terminals.
+_NAME = re.compile(r"[A-Za-z0-9_./:@%+=()\[\]#-]([A-Za-z0-9_./:@%+=()\[\]# -]{0,98}[A-Za-z0-9_./:@%+=()\[\]#-])?")
+ALLOWED = "1 to 100 ASCII letters, digits and _ . - / : @ % + = ( ) [ ] #, with spaces between"
+
+
+def check_name(name: object) -> None:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise ValueError(f"run.log: {name!r} cannot be a name in a record\n  do     use {ALLOWED}")
+
+
+def plain_values(values: Mapping[str, Any]) -> dict[str, float]:
+    """ValueError for a name that cannot be one, and for what is no number."""
+    plain = {}
+    for name, value in values.items():
+        check_name(name)
+        number = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+        if isinstance(value, torch.Tensor) and value.numel() != 1:
+            raise ValueError(f"run.log: {name} has shape {list(value.shape)}: give one number, or a name to each")
+        if not isinstance(number, numbers.Real) and not hasattr(number, "__float__"):
+            raise ValueError(f"run.log: {name}={number!r} is not a number")
+        plain[name] = float(number)
+    return plain
+
+
+def facts(run: Any) -> dict[str, str]:
+    """Of a record: what its repr shows, in words."""
+    shown = {"run": run.id or "none yet", "state": run._state, "steps": str(run.steps), "epoch": str(run.epoch)}
+    if run.path is not None:
+        shown["folder"] = str(run.path)
+    if run._final is not None:
+        shown["weights"] = run._final
+    return shown
+
+
+def as_text(run: Any) -> str:
+    return "<isobit.record " + ", ".join(f"{name} {value}" for name, value in facts(run).items()) + ">"
+
+
+def as_html(run: Any) -> str:
+    rows = "".join(f"<tr><th>{name}</th><td><code>{html.escape(value)}</code></td></tr>" for name, value in facts(run).items())
+    return f"<table><caption>isobit.record</caption>{rows}</table>"

@@ -1,0 +1,1 @@
+"""Models and trainers of other libraries under the switch: scripts/models."""

@@ -15,7 +15,7 @@ using Optional = std::optional<Tensor>;
 Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, std::int64_t rows, std::int64_t padding,
                           bool scale_by_frequency) {
   constexpr const char* op = "aten::embedding_dense_backward";
-  require_float(op, grad_output);
+  require_computed(op, grad_output.scalar_type());
   return row_gradients(op, contiguous(grad_output), on_host(indices).flatten(), rows, padding, scale_by_frequency);
 }
 
@@ -29,7 +29,7 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tensor& given_offsets,
                    bool /*scale_by_frequency*/, std::int64_t given_mode, bool sparse, const Optional& factors,
                    bool includes_last, std::int64_t padding) {
-  require_float(kBag, weight);
+  const at::ScalarType type = require_computed(kBag, weight.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
   if (mode == Mode::maximum || sparse)
     refuse(kBag, "is certified for dense sums and means only", "use mode sum or mean");
@@ -60,13 +60,15 @@ Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tens
   Tensor source = contiguous(weight);
   if (weighted) source = contiguous(weight.index_select(0, given_indices).mul(factors->unsqueeze(1)));
   const IndexedPlan plan = plan_of_lists(begin, order);
-  const Tensor y = new_tensor({bags, weight.size(1)});
+  const Tensor y = new_tensor({bags, weight.size(1)}, type);
   y.zero_();
-  kernels::indexed_add(plan.occurrences(), 1, source.size(0), weight.size(1), 1.0f, source.const_data_ptr<float>(),
-                       y.mutable_data_ptr<float>());
+  with_data(y, [&](auto* to_rows) {
+    kernels::indexed_add(plan.occurrences(), 1, source.size(0), weight.size(1), like(to_rows, 1.0),
+                         data_like(to_rows, source), to_rows);
+  });
   const c10::Device device = weight.device();
   const Tensor sizes = size.to(device);
-  if (mode == Mode::mean) y.div_(sizes.clamp_min(1).to(at::kFloat).unsqueeze(1));
+  if (mode == Mode::mean) y.div_(sizes.clamp_min(1).to(type).unsqueeze(1));
   return {y, bag.to(device), sizes, new_tensor({0}, at::kLong)};
 }
 
@@ -74,11 +76,11 @@ Tensor embedding_bag_backward(const Tensor& grad_output, const Tensor& indices, 
                               const Tensor& /*maximum*/, std::int64_t rows, bool scale_by_frequency,
                               std::int64_t given_mode, const Optional& factors, std::int64_t padding) {
   constexpr const char* op = "aten::_embedding_bag_dense_backward";
-  require_float(op, grad_output);
+  require_computed(op, grad_output.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
   if (mode == Mode::maximum) refuse(op, "is certified for sums and means only", "use mode sum or mean");
   Tensor dy = grad_output;
-  if (mode == Mode::mean) dy = dy.div(sizes.clamp_min(1).to(at::kFloat).unsqueeze(1));
+  if (mode == Mode::mean) dy = dy.div(sizes.clamp_min(1).to(dy.scalar_type()).unsqueeze(1));
   dy = dy.index_select(0, bag);
   if (factors && factors->defined()) dy = dy.mul(factors->unsqueeze(1));
   return row_gradients(op, contiguous(dy), on_host(indices).flatten(), rows, padding, scale_by_frequency);

@@ -28,12 +28,13 @@ IndexReduction reduction_of(const char* op, std::string_view name) {
 
 Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& given_index,
                        const Tensor& source, IndexReduction kind, bool include_self) {
-  require_float(op, {&self, &source});
+  require_computed(op, {&self, &source});
   const Tensor result = fresh_copy(self);
   if (given_index.numel() == 0) return result;
   const Scatter scatter = scatter_into(op, result, dim, given_index, source);
-  kernels::indexed_reduce(kind, scatter.plan.occurrences(), include_self, scatter.source.const_data_ptr<float>(),
-                          result.mutable_data_ptr<float>());
+  with_data(result, [&](auto* to) {
+    kernels::indexed_reduce(kind, scatter.plan.occurrences(), include_self, data_like(to, scatter.source), to);
+  });
   return result;
 }
 

@@ -29,7 +29,9 @@
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
 #include "aten/subnormals.h"
+#include "contract/host_functions.h"
 #include "kernels/pointwise.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -60,11 +62,33 @@ constexpr std::string_view name_of(WideBinary op) {
   return "";
 }
 
+// On float64: the correctly rounded function (contract, section 8), where there is one.
+constexpr double (*rounded_function(WideUnary op))(double) {
+  if (op == WideUnary::log2) return contract::log2_rounded;
+  if (op == WideUnary::log10) return contract::log10_rounded;
+  if (op == WideUnary::exp2) return contract::exp2_rounded;
+  if (op == WideUnary::sinh) return contract::sinh_rounded;
+  if (op == WideUnary::cosh) return contract::cosh_rounded;
+  if (op == WideUnary::tan) return contract::tan_rounded;
+  return nullptr;
+}
+template <WideUnary op>
+struct WideKernel {
+  void operator()(const std::array<const float*, 1>& x, float* y, std::int64_t n) const {
+    kernels::wide_unary(op, x[0], y, n);
+  }
+  void operator()(const std::array<const double*, 1>& x, double* y, std::int64_t n) const
+    requires(rounded_function(op) != nullptr)
+  {
+    kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op)(x[0][i]);
+    });
+  }
+};
+
 template <WideUnary op>
 struct One {
-  static constexpr auto kKernel = [](std::array<const float*, 1> x, float* y, std::int64_t n) {
-    kernels::wide_unary(op, x[0], y, n);
-  };
+  static constexpr WideKernel<op> kKernel{};
   static Tensor fresh(const Tensor& x) { return pointwise_new<1>(name_of(op), {x}, kKernel); }
   static Tensor& out(const Tensor& x, Tensor& y) { return pointwise_out<1>(name_of(op), y, {x}, kKernel); }
   static Tensor& in_place(Tensor& x) { return pointwise_in_place<1>(name_of(op), x, {x}, kKernel); }

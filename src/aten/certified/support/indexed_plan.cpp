@@ -118,15 +118,16 @@ Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std:
                      bool scale_by_frequency) {
   check_index(op, index, rows);
   const std::int64_t width = index.numel() == 0 ? dy.size(-1) : dy.numel() / index.numel();
-  const Tensor dweight = new_tensor({rows, width});
+  const Tensor dweight = new_tensor({rows, width}, dy.scalar_type());
   dweight.zero_();
   const Tensor met = padding < 0 ? index : index.masked_fill(index.eq(padding), -1);
   const IndexedPlan plan = plan_of(met, rows);
-  kernels::indexed_add(plan.occurrences(), 1, index.numel(), width, 1.0f, dy.const_data_ptr<float>(),
-                       dweight.mutable_data_ptr<float>());
+  with_data(dweight, [&](auto* to) {
+    kernels::indexed_add(plan.occurrences(), 1, index.numel(), width, like(to, 1.0), data_like(to, dy), to);
+  });
   if (!scale_by_frequency) return dweight;
   const Tensor counts = plan.begin.narrow(0, 1, rows).sub(plan.begin.narrow(0, 0, rows)).clamp_min(1);
-  return dweight.div_(counts.to(at::kFloat).unsqueeze(1));
+  return dweight.div_(counts.to(dy.scalar_type()).unsqueeze(1));
 }
 
 at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {

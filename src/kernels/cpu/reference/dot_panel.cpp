@@ -2,57 +2,92 @@
 
 #include <cmath>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace isobit::kernels::reference {
 namespace {
 
 template <class T>
-inline __attribute__((always_inline)) void outer_product(T* __restrict chain, const T* __restrict row,
-                                                         std::int64_t rows, const T* __restrict column) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T factor = row[r];
-    for (std::int64_t c = 0; c < kPanelColumns; ++c) {
-      T& t = chain[r * kPanelColumns + c];
-      t = std::fma(factor, column[c], t);
+void plain_products(T* chain, const T* row, std::int64_t rows, const T* column, std::int64_t terms) {
+  for (std::int64_t k = 0; k < terms; ++k) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < kPanelColumns; ++c) {
+        T& t = chain[r * kPanelColumns + c];
+        t = std::fma(row[k * kPanelRows + r], column[k * kPanelColumns + c], t);
+      }
     }
   }
 }
 
-template <class T>
-void outer_product_baseline(T* chain, const T* row, std::int64_t rows, const T* column) {
-  outer_product(chain, row, rows, column);
-}
-
 #if defined(__x86_64__)
-// Baseline x86-64 has no fma instruction and libm's function costs a call per term: the same loop again, for
-// machines that have one. A pointer of our own and no target_clones: those need ifuncs, which run before a
-// sanitizer is ready.
+// Baseline x86-64 has no fma instruction and libm's function costs a call per term: the same chains again, for machines
+// that have one, some of them in registers. A pointer of our own and no target_clones: those need ifuncs, which run
+// before a sanitizer is ready.
+#define ISOBIT_WITH_FMA __attribute__((target("avx2,fma"), always_inline)) inline
+ISOBIT_WITH_FMA __m256 load(const float* p) { return _mm256_loadu_ps(p); }
+ISOBIT_WITH_FMA __m256d load(const double* p) { return _mm256_loadu_pd(p); }
+ISOBIT_WITH_FMA void store(float* p, __m256 v) { _mm256_storeu_ps(p, v); }
+ISOBIT_WITH_FMA void store(double* p, __m256d v) { _mm256_storeu_pd(p, v); }
+ISOBIT_WITH_FMA __m256 step(float a, __m256 b, __m256 t) { return _mm256_fmadd_ps(_mm256_set1_ps(a), b, t); }
+ISOBIT_WITH_FMA __m256d step(double a, __m256d b, __m256d t) { return _mm256_fmadd_pd(_mm256_set1_pd(a), b, t); }
+
+// `kRows` rows and two registers of columns.
+template <int kRows, class T>
+ISOBIT_WITH_FMA void tile(T* chain, const T* row, const T* column, std::int64_t terms) {
+  constexpr std::int64_t kLanes = 32 / sizeof(T);
+  decltype(load(column)) t[kRows][2];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) t[r][j] = load(chain + r * kPanelColumns + j * kLanes);
+  }
+  for (std::int64_t k = 0; k < terms; ++k) {
+    const auto first = load(column + k * kPanelColumns), second = load(column + k * kPanelColumns + kLanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      t[r][0] = step(row[k * kPanelRows + r], first, t[r][0]);
+      t[r][1] = step(row[k * kPanelRows + r], second, t[r][1]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) store(chain + r * kPanelColumns + j * kLanes, t[r][j]);
+  }
+}
 template <class T>
-__attribute__((target("avx2,fma"))) void outer_product_with_fma(T* chain, const T* row, std::int64_t rows,
-                                                                const T* column) {
-  outer_product(chain, row, rows, column);
+__attribute__((target("avx2,fma"))) void products_with_fma(T* chain, const T* row, std::int64_t rows, const T* column,
+                                                           std::int64_t terms) {
+  constexpr std::int64_t kWidth = 2 * 32 / sizeof(T);
+  for (std::int64_t c = 0; c < kPanelColumns; c += kWidth) {
+    std::int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) tile<4>(chain + r * kPanelColumns + c, row + r, column + c, terms);
+    for (; r < rows; ++r) tile<1>(chain + r * kPanelColumns + c, row + r, column + c, terms);
+  }
 }
 
 template <class T>
 auto* choose() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? outer_product_with_fma<T>
-                                                                         : outer_product_baseline<T>;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? products_with_fma<T> : plain_products<T>;
 }
 #else
 template <class T>
 auto* choose() {
-  return outer_product_baseline<T>;
+  return plain_products<T>;
 }
 #endif
 
 }  // namespace
 
-void add_outer_product(float* chain, const float* row, std::int64_t rows, const float* column) {
+void add_outer_products(float* chain, const float* row, std::int64_t rows, const float* column, std::int64_t terms) {
   static const auto function = choose<float>();
-  function(chain, row, rows, column);
+  function(chain, row, rows, column, terms);
 }
-void add_outer_product(double* chain, const double* row, std::int64_t rows, const double* column) {
+void add_outer_products(double* chain, const double* row, std::int64_t rows, const double* column, std::int64_t terms) {
   static const auto function = choose<double>();
-  function(chain, row, rows, column);
+  function(chain, row, rows, column, terms);
 }
 
 template <class T>

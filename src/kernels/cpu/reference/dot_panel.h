@@ -18,10 +18,13 @@ namespace isobit::kernels::reference {
 inline constexpr std::int64_t kPanelRows = 64;
 inline constexpr std::int64_t kPanelColumns = 64;
 
-// chain[r * kPanelColumns + c] = fma(row[r], column[c], chain[...]) for r < rows and all kPanelColumns
-// columns. Uses the machine's fma instruction where it has one, else libm's (the same bits, slowly).
-void add_outer_product(float* chain, const float* row, std::int64_t rows, const float* column);
-void add_outer_product(double* chain, const double* row, std::int64_t rows, const double* column);
+inline constexpr std::int64_t kPanelTerms = 64;  // of each side that are gathered at once
+
+// chain[r * kPanelColumns + c] = fma(row[k * kPanelRows + r], column[k * kPanelColumns + c], chain[...]) for k = 0, 1,
+// ... terms - 1, for r < rows and all kPanelColumns columns. Uses the machine's fma instruction where it has one, else
+// libm's (the same bits, slowly).
+void add_outer_products(float* chain, const float* row, std::int64_t rows, const float* column, std::int64_t terms);
+void add_outer_products(double* chain, const double* row, std::int64_t rows, const double* column, std::int64_t terms);
 
 // The tree over whole panels of leaves, which arrive left to right: see contract::PairwiseTree.
 template <class T>
@@ -44,15 +47,18 @@ void dot_panel(std::int64_t rows, std::int64_t columns, std::int64_t terms, Fill
                FillColumns fill_columns, Store store) {
   const std::int64_t size = rows * kPanelColumns;
   std::vector<T> chain(static_cast<std::size_t>(size));
-  T row[kPanelRows], column[kPanelColumns] = {};
+  std::vector<T> row(kPanelRows * kPanelTerms), column(kPanelColumns * kPanelTerms);
   PanelTree<T> tree(size);
   for (std::int64_t begin = 0; begin < terms; begin += contract::kLeaf) {
     const std::int64_t end = std::min(terms, begin + contract::kLeaf);
     std::fill(chain.begin(), chain.end(), T(0));
-    for (std::int64_t k = begin; k < end; ++k) {
-      fill_rows(k, row);
-      fill_columns(k, column);
-      add_outer_product(chain.data(), row, rows, column);
+    for (std::int64_t first = begin; first < end; first += kPanelTerms) {
+      const std::int64_t count = std::min(kPanelTerms, end - first);
+      for (std::int64_t k = 0; k < count; ++k) {
+        fill_rows(first + k, row.data() + k * kPanelRows);
+        fill_columns(first + k, column.data() + k * kPanelColumns);
+      }
+      add_outer_products(chain.data(), row.data(), rows, column.data(), count);
     }
     tree.add(chain.data());
   }

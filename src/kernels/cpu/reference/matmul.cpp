@@ -37,8 +37,22 @@ void block(const MatmulProblemOf<T>& p, std::int64_t batch, std::int64_t i0, std
       });
 }
 
+// The transposed problem: fma(a, b, t) is fma(b, a, t).
 template <class T>
-void multiply(const MatmulProblemOf<T>& p) {
+MatmulProblemOf<T> turned(const MatmulProblemOf<T>& p) {
+  const auto turn = [](const MatmulOperandOf<T>& o) {
+    return MatmulOperandOf<T>{o.data, o.batch_stride, o.column_stride, o.row_stride};
+  };
+  MatmulProblemOf<T> t = p;
+  t.m = p.n, t.n = p.m;
+  t.a = turn(p.b), t.b = turn(p.a), t.addend = turn(p.addend);
+  t.c_row_stride = p.c_column_stride, t.c_column_stride = p.c_row_stride;
+  return t;
+}
+
+template <class T>
+void multiply(const MatmulProblemOf<T>& given) {
+  const MatmulProblemOf<T> p = given.n < given.m ? turned(given) : given;  // a panel has all its columns, needed or not
   const std::int64_t row_blocks = (p.m + kPanelRows - 1) / kPanelRows;
   const std::int64_t column_blocks = (p.n + kPanelColumns - 1) / kPanelColumns;
   const std::int64_t blocks = row_blocks * column_blocks;

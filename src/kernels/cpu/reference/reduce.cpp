@@ -24,13 +24,16 @@ std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* size, c
 template <class T, class Out, class Value>
 void for_each_output(const ReduceShape& s, const T* x, Out* out, Value value) {
   const std::int64_t count = s.reduced_count();
-  parallel_for(0, s.kept_count(), 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, s.kept_count(), 1024 / (count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
       const T* const first = x + offset_of(o, s.kept_rank, s.kept_size, s.kept_stride);
-      const auto element = [&](std::int64_t i) {
-        return first[offset_of(i, s.reduced_rank, s.reduced_size, s.reduced_stride)];
-      };
-      out[o] = value(element, count);
+      if (s.reduced_rank == 1) {  // without a division for each element
+        const std::int64_t stride = s.reduced_stride[0];
+        out[o] = value([=](std::int64_t i) { return first[i * stride]; }, count);
+        continue;
+      }
+      out[o] = value(
+          [&](std::int64_t i) { return first[offset_of(i, s.reduced_rank, s.reduced_size, s.reduced_stride)]; }, count);
     }
   });
 }

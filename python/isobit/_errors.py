@@ -58,7 +58,7 @@ class RefusedError(RuntimeError):
 
     @property
     def operator(self) -> str:
-        """What was refused: "aten::erfinv", "torch.compile", in backward a node's name; "" where it has no name."""
+        """What was refused: "aten::linalg_eigh", "torch.compile", in backward a node's name; "" where it has no name."""
         found = list(_OPERATOR.finditer(super().__str__()))
         return (found[-1]["node"] or found[-1]["name"]) if found else ""
 

@@ -15,7 +15,7 @@ struct _object;  // Python's PyObject
 
 namespace isobit::aten {
 
-// op: "aten::erfinv"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do; without
+// op: "aten::linalg_eigh"; reason: "is not certified", "takes float32 here, got double"; remedy: what to do; without
 // one, what remedies.h advises.
 [[noreturn]] void refuse(std::string_view op, std::string_view reason, std::string_view remedy = {});
 // The same for what is refused before it runs, with the place where it stands; empty: not known.

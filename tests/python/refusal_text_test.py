@@ -43,9 +43,9 @@ class Texts(Case):
 
     def test_the_line_and_what_stands_there(self):
         x = torch.ones(4, 4)
-        self.assert_at(refusal_of(lambda: torch.erfinv(x)), "lambda: torch.erfinv(x)), ", "torch.erfinv")
-        self.assert_at(refusal_of(lambda: x.digamma_()), "x.digamma_", "Tensor.digamma_")
-        self.assert_at(refusal_of(lambda: torch.special.ndtri(x)), "special.ndtri(x)", "torch.special.ndtri")
+        self.assert_at(refusal_of(lambda: torch.special.bessel_j0(x)), "lambda: torch.special.bessel_j0(x)), ", "torch.special.bessel_j0")
+        self.assert_at(refusal_of(lambda: x.round_(decimals=1)), "x.round_", "Tensor.round_")
+        self.assert_at(refusal_of(lambda: torch.special.bessel_j1(x)), "special.bessel_j1(x)", "torch.special.bessel_j1")
         self.assert_at(refusal_of(lambda: torch.stft(x, 4, return_complex=True)), "torch.stft(x", "torch.stft")
         self.assert_at(refusal_of(lambda: F.embedding(torch.zeros(1, dtype=torch.long), x, max_norm=1.0)), "max_norm=1.0)), ",
                        "torch.nn.functional.embedding")
@@ -58,7 +58,7 @@ class Texts(Case):
 
             @staticmethod
             def backward(_context, gradient):
-                return torch.ops.aten.erfinv(gradient)  # refused here
+                return torch.ops.aten.special_bessel_j0(gradient)  # refused here
 
         loss = Refused.apply(torch.ones(2, requires_grad=True)).sum()
         error = refusal_of(lambda: loss.backward())
@@ -66,13 +66,13 @@ class Texts(Case):
         self.assertIn("\n  in     backward of RefusedBackward\n", str(error))
 
     def test_no_module_no_line_about_it(self):
-        text = str(refusal_of(lambda: torch.erfinv(torch.ones(2))))
+        text = str(refusal_of(lambda: torch.special.bessel_j0(torch.ones(2))))
         self.assertNotIn("\n  in ", text)
         self.assertNotIn("outside any module", text)
 
     def test_texts_are_made_once(self):
         """A copy, a pickle, and an exception made of the text say the same."""
-        error = refusal_of(lambda: torch.erfinv(torch.ones(2)))
+        error = refusal_of(lambda: torch.special.bessel_j0(torch.ones(2)))
         text = str(error)
         self.assertEqual(str(pickle.loads(pickle.dumps(error))), text)
         self.assertEqual(str(isobit.RefusedError(text)), text)
@@ -81,12 +81,12 @@ class Texts(Case):
         self.assertEqual(str(isobit.RefusedError("unrelated")), "unrelated")
 
     def test_windows_and_their_replacement(self):
-        text = str(refusal_of(lambda: torch.hann_window(8)))
+        text = str(refusal_of(lambda: torch.kaiser_window(8)))
         self.assertIn("\n  for    windows of spectra\n  do     take torch.signal.windows", text)
         isobit.disable()
-        stock = torch.hann_window(8, dtype=torch.float64)
+        stock = torch.kaiser_window(8, dtype=torch.float64)
         isobit.enable()
-        self.assertTrue(torch.allclose(torch.signal.windows.hann(8, sym=False).to(torch.float64), stock, atol=1e-6))
+        self.assertTrue(torch.allclose(torch.signal.windows.kaiser(8, beta=12.0, sym=False).to(torch.float64), stock, atol=1e-6))
 
     def test_nested_tensors_are_told_to_pad(self):
         isobit.disable()
@@ -105,7 +105,7 @@ class Texts(Case):
         entries = _library.operators()
         may_run = [f"{name}.{overload}" if overload else name for kind, name, overload, _ in entries if kind != "refused"]
         texts = {}
-        for name in ("erfinv", "digamma", "logdet", "hann_window", "histogram", "i0", "signbit", "frexp"):
+        for name in ("matrix_exp", "kaiser_window", "histogram", "angle", "geqrf", "logit_", "pinverse", "cholesky_inverse", "lobpcg", "svd", "float_power"):
             function = getattr(torch, name)
             try:
                 function(8) if "window" in name else function(torch.eye(3))
@@ -137,14 +137,14 @@ class Scripts(unittest.TestCase):
         done = self.run_script("""
             import torch, isobit
             isobit.enable()
-            window = torch.hann_window(16)
+            window = torch.kaiser_window(16)
         """)
         self.assertEqual(done.returncode, 1)
         self.assertTrue(done.stderr.endswith(
-            f"isobit.RefusedError: isobit: aten::hann_window is not certified under {isobit.contract_version}\n"
-            "  at     train.py:4, torch.hann_window\n"
+            f"isobit.RefusedError: isobit: aten::kaiser_window is not certified under {isobit.contract_version}\n"
+            "  at     train.py:4, torch.kaiser_window\n"
             "  for    windows of spectra\n"
-            "  do     take torch.signal.windows (hann, hamming, blackman, bartlett, kaiser; sym=False for a periodic one)\n"), done.stderr)
+            "  do     take torch.signal.windows.kaiser (sym=False for a periodic one)\n"), done.stderr)
 
     def test_an_all_reduce_names_distributed_training(self):
         if not torch.distributed.is_available():

@@ -149,7 +149,7 @@ class Refusal(Case):
                 self.assertIsInstance(error, RuntimeError)
         self.assert_refused("aten::matrix_exp", x.matrix_exp)
         self.assert_refused("isobit_refusal_test::custom", lambda: custom(x))
-        self.assert_refused("aten::special_bessel_j0_", x.erfinv_)
+        self.assert_refused("aten::_add_relu_.Tensor", lambda: torch.ops.aten._add_relu_(x, x))
         self.assert_refused("aten::special_bessel_j0.out", lambda: torch.special.bessel_j0(x, out=torch.empty(4)))
         self.assert_refused("aten::special_bessel_j0.out", lambda: torch.ops.aten.special_bessel_j0.out(x, out=torch.empty(4)))
 
@@ -211,7 +211,7 @@ class Refusal(Case):
         with self.assertRaises(torch.jit.Error):  # its own errors stay
             torch.jit.script(_raises)(x)
         isobit.disable()
-        self.assertTrue(torch.isinf(scripted(x)).all())
+        self.assertTrue(torch.equal(scripted(x), torch.special.bessel_j0(x)))
 
     def test_in_a_loader_s_worker(self):
         for context in ("fork", "spawn"):

@@ -92,7 +92,7 @@ aten::special_zeta.other_scalar_out aten::special_multigammaln aten::special_mul
 aten::linalg_cholesky aten::linalg_cholesky.out aten::cholesky_solve aten::linalg_lu_factor aten::linalg_lu_factor.out
 aten::_lu_with_info aten::lu_solve aten::lu_solve.out aten::linalg_solve_ex aten::linalg_solve_ex.out
 aten::linalg_solve aten::linalg_solve.out aten::linalg_inv aten::linalg_inv.out aten::inverse aten::inverse.out
-aten::linalg_det aten::linalg_det.out aten::det aten::linalg_slogdet aten::linalg_slogdet.out aten::slogdet
+aten::linalg_det.out aten::det aten::linalg_slogdet.out aten::slogdet
 aten::slogdet.out aten::logdet aten::_linalg_check_errors
 aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 )";

@@ -62,7 +62,7 @@ void expect_all_refused() {
   }
   EXPECT_GT(count[OperatorClass::exact], 300);
   EXPECT_GT(count[OperatorClass::composite], 300);
-  EXPECT_GT(count[OperatorClass::refused], 1800);
+  EXPECT_GT(count[OperatorClass::refused], 1500);
   for (const auto& [kind, n] : count) {
     ::testing::Test::RecordProperty(std::string(to_string(kind)), n);
   }
@@ -85,7 +85,7 @@ TEST(Guard, NamesOperatorPlaceAndRemedy) {
     const std::string what = error.what();
     EXPECT_EQ(what.rfind("isobit: aten::special_bessel_j0 is not certified under isobit-0.1\n"
                          "  in     model.head.activation (step 1, forward)\n"
-                         "  do     use a certified operator (isobit ops --search erf",
+                         "  do     use a certified operator (isobit ops --search special_",
                          0),
               0u)
         << what;
@@ -211,7 +211,8 @@ TEST(Guard, PassesWhatTypesAndArgumentsMakeExact) {
   EXPECT_EQ(refusal_of([&] { at::abs(floats.to(at::kHalf)); }), "");
   EXPECT_NE(refusal_of([&] { at::abs(floats.to(at::kComplexFloat)); }), "");
   EXPECT_EQ(refusal_of([&] { floats.view(at::kInt); }), "");
-  EXPECT_NE(refusal_of([&] { at::poisson(floats); }), "");
+  EXPECT_EQ(refusal_of([&] { at::poisson(floats.abs()); }), "");
+  EXPECT_NE(refusal_of([&] { at::poisson(floats.to(at::kDouble)); }), "");
 }
 
 TEST(Guard, SortsStably) {

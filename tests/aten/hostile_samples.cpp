@@ -173,6 +173,11 @@ const Table& special_arguments() {
        {{"batch_sizes", integers({4, 3, 1, 1})}, {"input_size", Sizes{4, 4, 5}}, {"batch_first", true}}},
       {"aten::_pad_packed_sequence",
        {{"batch_sizes", integers({4, 3, 1, 1})}, {"padding_value", 0}, {"total_length", 6}}},
+      {"aten::linalg_cholesky", {{"self", at::eye(3)}}},
+      {"aten::lu_solve",
+       {{"self", at::ones({3, 2})}, {"LU_data", at::eye(3)}, {"LU_pivots", integers({1, 2, 3}).to(at::kInt)}}},
+      {"aten::_linalg_check_errors",
+       {{"info", integers({0, 0}).to(at::kInt)}, {"api_name", "linalg.inv"}, {"is_matrix", false}}},
   };
   return table;
 }

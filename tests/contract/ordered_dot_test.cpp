@@ -55,7 +55,7 @@ TEST(OrderedDot, NeverReturnsMinusZero) {
   const float tiny = 0x1p-100f;
   const float minus_tiny = -tiny;
   EXPECT_EQ(bits(ordered_dot(&tiny, 1, &minus_tiny, 1, 1)), bits(0.0f));  // underflows to -0 inside
-  EXPECT_EQ(bits(ordered_dot(nullptr, 1, nullptr, 1, 0)), bits(0.0f));
+  EXPECT_EQ(bits(ordered_dot<float>(nullptr, 1, nullptr, 1, 0)), bits(0.0f));
 }
 
 TEST(OrderedDot, ZeroTermsChangeNothing) {

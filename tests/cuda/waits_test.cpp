@@ -106,7 +106,8 @@ Results reductions() {
   };
   for (const ReduceShape& s : shapes) {
     const Floats x = wide_floats(s.kept_count() * s.reduced_count(), 3);
-    for (const auto kernel : {&sum, &mean, &norm2, &maximum, &minimum}) {
+    using Reduction = void (*)(const ReduceShape&, const float*, float*);
+    for (const Reduction kernel : {Reduction(&sum), Reduction(&mean), Reduction(&norm2), Reduction(&maximum), Reduction(&minimum)}) {
       Floats out(static_cast<std::size_t>(s.kept_count()), -7.0f);
       kernel(s, x.data(), out.data());
       r.add(out);

@@ -158,7 +158,7 @@ class Distributions(Case):
     @each
     def test_samples_move_with_their_parameters(self, name):
         """The mean of the samples' gradients is the gradient of the mean."""
-        if not made(name)[0].has_rsample or name in HEAVY:
+        if not made(name)[0].has_rsample or name in HEAVY or name == "Wishart":  # stock cannot differentiate Wishart.rsample
             return
         results = []
         for isa in ("auto", "reference"):

@@ -212,7 +212,7 @@ class Refusal(Case):
         with self.assertRaises(torch.jit.Error):  # its own errors stay
             torch.jit.script(_raises)(x)
         isobit.disable()
-        self.assertTrue(torch.isinf(scripted(x)).all())
+        self.assertTrue(torch.equal(scripted(x), torch.special.bessel_j0(x)))
 
     def test_in_a_loader_s_worker(self):
         for context in ("fork", "spawn"):

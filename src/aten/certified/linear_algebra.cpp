@@ -2,6 +2,8 @@
 // results rounded once. On devices by CPU fallback.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/_linalg_check_errors.h>
+#include <ATen/ops/_linalg_det.h>
+#include <ATen/ops/_linalg_slogdet.h>
 #include <ATen/ops/arange.h>
 
 #include <algorithm>
@@ -315,10 +317,12 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
   return {inverse, info};
 }
 
+// Of the transposed matrix's factors. PyTorch's gradient expects them where a is contiguous, and a's own elsewhere.
 struct Determinants {
-  Tensor product, sign, logarithm;
-  Determinants(const Tensor& a, const LuFactors& f)
+  Tensor product, sign, logarithm, lu, pivots;
+  Determinants(const char* op, const Tensor& a)
       : product(new_tensor(batch_of(a))), sign(new_tensor(batch_of(a))), logarithm(new_tensor(batch_of(a))) {
+    const LuFactors f(op, a.mT());
     const std::int64_t n = a.size(-1);
     const auto* exchanged = f.pivots.const_data_ptr<std::int32_t>();
     for (std::int64_t b = 0; b < product.numel(); ++b) {
@@ -327,12 +331,20 @@ struct Determinants {
       sign.mutable_data_ptr<float>()[b] = contract::rounded(d.sign);
       logarithm.mutable_data_ptr<float>()[b] = contract::rounded(d.logarithm);
     }
+    const LuFactors given = a.is_contiguous() ? f : LuFactors(op, a);
+    lu = given.lu, pivots = given.pivots;
   }
 };
+// Before autograd: a contiguous matrix, so that no gradient depends on strides.
+Tensor determinant_layer(const Tensor& a) { return std::get<0>(at::_linalg_det(a.contiguous())); }
+std::tuple<Tensor, Tensor> log_determinant_layer(const Tensor& a) {
+  const auto [sign, logarithm, lu, pivots] = at::_linalg_slogdet(a.contiguous());
+  return {sign, logarithm};
+}
 std::tuple<Tensor, Tensor, Tensor> determinant(const Tensor& a) {
   require_square("linalg.det", a);
-  const LuFactors f("aten::_linalg_det", a);
-  return {Determinants(a, f).product, f.lu, f.pivots};
+  const Determinants d("aten::_linalg_det", a);
+  return {d.product, d.lu, d.pivots};
 }
 std::tuple<Tensor&, Tensor&, Tensor&> det_out(const Tensor& a, Tensor& result, Tensor& lu, Tensor& pivots) {
   const auto [new_result, new_lu, new_pivots] = determinant(a);
@@ -342,9 +354,8 @@ std::tuple<Tensor&, Tensor&, Tensor&> det_out(const Tensor& a, Tensor& result, T
 }
 std::tuple<Tensor, Tensor, Tensor, Tensor> log_determinant(const Tensor& a) {
   require_square("linalg.slogdet", a);
-  const LuFactors f("aten::_linalg_slogdet", a);
-  const Determinants d(a, f);
-  return {d.sign, d.logarithm, f.lu, f.pivots};
+  const Determinants d("aten::_linalg_slogdet", a);
+  return {d.sign, d.logarithm, d.lu, d.pivots};
 }
 std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> slogdet_out(const Tensor& a, Tensor& sign, Tensor& logarithm, Tensor& lu,
                                                            Tensor& pivots) {
@@ -379,6 +390,8 @@ std::vector<Entry> linear_algebra_operators() {
       certify_by_host<lu_solve_out>("aten::linalg_lu_solve", "out", substitution),
       certify_by_host<inv_ex>("aten::linalg_inv_ex", "", lu_rule),
       certify_by_host<inv_ex_out>("aten::linalg_inv_ex", "inverse", lu_rule),
+      certify_layer<determinant_layer>("aten::linalg_det", "", lu_rule),
+      certify_layer<log_determinant_layer>("aten::linalg_slogdet", "", lu_rule),
       certify_by_host<determinant>("aten::_linalg_det", "", lu_rule),
       certify_by_host<det_out>("aten::_linalg_det", "result", lu_rule),
       certify_by_host<log_determinant>("aten::_linalg_slogdet", "", lu_rule),

@@ -16,7 +16,9 @@ from isobit._built import __version__, contract_version, torch_version
 from isobit._errors import RecordError, RefusedError
 
 if TYPE_CHECKING:
+    from isobit import lightning as lightning
     from isobit import math as math
+    from isobit import transformers as transformers
     from isobit._fingerprint import fingerprint
     from isobit._record import record
     from isobit._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
            "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed"]
 
-_MODULES = {"fingerprint": "_fingerprint", "math": "math", "record": "_record",
+_SUBMODULES = ("lightning", "math", "transformers")
+_MODULES = {"fingerprint": "_fingerprint", "record": "_record", **{name: name for name in _SUBMODULES},
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switch")}
 
@@ -40,7 +43,7 @@ def _load(name: str) -> object:
             raise
         raise ImportError(f"isobit.{name} needs PyTorch, which is not installed (pip install torch=={torch_version})",
                           name="torch") from None
-    globals()[name] = value = module if name == "math" else getattr(module, name)
+    globals()[name] = value = module if name in _SUBMODULES else getattr(module, name)
     return value
 
 

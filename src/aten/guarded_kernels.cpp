@@ -62,6 +62,19 @@ class Arguments {
     return true;
   }
 
+  // Calls visit(tensor) for every tensor, also those in lists; stops where it says false.
+  template <typename Visit>
+  bool every_tensor(Visit&& visit) const {
+    for (std::size_t i = 0; i < schema_.arguments().size(); ++i) {
+      if (values_[i].isTensor() && values_[i].toTensor().defined() && !visit(values_[i].toTensor())) return false;
+      if (!values_[i].isList()) continue;
+      for (const IValue& element : values_[i].toListRef()) {
+        if (element.isTensor() && element.toTensor().defined() && !visit(element.toTensor())) return false;
+      }
+    }
+    return true;
+  }
+
   // A dtype argument is an int to the interpreter: known by its name.
   [[nodiscard]] bool asks_for_float() const {
     const IValue* dtype = find("dtype");
@@ -183,7 +196,13 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
 }
 
-// Whether tensors take part and all are on the device "meta", or one is to be made there: shapes without values.
+// Whether every tensor of another device is a number that PyTorch made a tensor of: it takes the others' device.
+bool only_numbers_elsewhere(const Arguments& arguments) {
+  return arguments.every_tensor([](const at::Tensor& tensor) { return tensor.is_meta() || tensor.dim() == 0; });
+}
+
+// Whether tensors take part and all are on the device "meta" (but for numbers beside them), or one is to be made there:
+// shapes without values. The dispatcher takes the kernel of "meta" then, which is behind all others.
 bool has_no_values(const Arguments& arguments, DispatchKeySet keys) {
   if (const IValue* device = arguments.find("device"); device != nullptr && !device->isNone()) {
     return device->isDevice() && device->toDevice().is_meta();
@@ -191,7 +210,9 @@ bool has_no_values(const Arguments& arguments, DispatchKeySet keys) {
   constexpr auto kMeta = static_cast<std::uint8_t>(c10::BackendComponent::MetaBit);
   constexpr auto kAll = static_cast<std::uint8_t>(c10::BackendComponent::EndOfBackendKeys);
   constexpr std::uint64_t kBackends = (std::uint64_t{1} << kAll) - 1;
-  return (keys.raw_repr() & kBackends) == std::uint64_t{1} << (kMeta - 1);
+  constexpr std::uint64_t kMetaBit = std::uint64_t{1} << (kMeta - 1);
+  const std::uint64_t backends = keys.raw_repr() & kBackends;
+  return backends == kMetaBit || ((backends & kMetaBit) != 0 && only_numbers_elsewhere(arguments));
 }
 
 void refuse_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {

@@ -196,7 +196,7 @@ class Check(unittest.TestCase):
                     optimizer.step()
                     run.log("test", accuracy=1.0)
                     run.save({"model": model.state_dict()})
-        """)
+        """, "--lr", "3")
         self.assertIn("not-recorded None none-within-isobit-check\n", done.stdout)
         self.assertEqual([entry.name for entry in self.folder.iterdir()], ["train.py"])
 

@@ -63,8 +63,13 @@ class RecordErrors(Case):
     def test_other_kinds(self):
         with self.assertRaises(ValueError):
             isobit.record(every=0)
-        with isobit.record(self.runs) as run, self.assertRaises(ValueError):
-            run.log("validation", loss=1.0)
+        with isobit.record(self.runs) as run:
+            for part, values in (("validation\n", {"loss": 1.0}), ("", {"loss": 1.0}), (3, {"loss": 1.0}), ("test", {}),
+                                 ("test", {"\x1b[2J": 1.0}), ("test", {" a": 1.0}), ("test", {"a" * 101: 1.0}), ("test", {"é": 1.0}),
+                                 ("test", {"x": torch.ones(2)}), ("test", {"x": "1"}), ("test", {"x": None})):
+                with self.subTest(part=part, values=values), self.assertRaises(ValueError):
+                    run.log(part, **values)
+            self.assertEqual((run.path / "metrics.jsonl").read_text(), "")
         (self.runs / "file").write_text("")
         with self.assertRaises(NotADirectoryError):
             isobit.record(self.runs / "file" / "runs").__enter__()

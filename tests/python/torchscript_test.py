@@ -239,7 +239,7 @@ class TorchScript(Case):
     def test_by_name(self):
         for call in (lambda: torch.ops.aten.exp(0.5), lambda: torch.ops.aten.exp.float(0.5),
                      lambda: torch._C._jit_get_operation("aten::exp")[0](0.5)):
-            self.assert_refused("aten::exp.float", call, "in ")
+            self.assert_refused("aten::exp.float", call, "at ")
         isobit.disable()
         self.assertEqual(torch.ops.aten.exp.float(0.5), math.exp(0.5))
 
@@ -360,7 +360,7 @@ def whole(x: float) -> int:
   return (%none)""")
         function = torch._C._create_function_from_graph("enables", graph)
         isobit.enable()
-        self.assert_refused("prim::CallMethod", profile.enable, "in ")
+        self.assert_refused("prim::CallMethod", profile.enable, "at ")
         self.assert_refused("prim::CallMethod", lambda: function(profile), "TorchScript, enables")
 
     def test_the_switch_turned_within_a_script(self):

@@ -107,7 +107,8 @@ Results reductions() {
   for (const ReduceShape& s : shapes) {
     const Floats x = wide_floats(s.kept_count() * s.reduced_count(), 3);
     using Reduction = void (*)(const ReduceShape&, const float*, float*);
-    for (const Reduction kernel : {Reduction(&sum), Reduction(&mean), Reduction(&norm2), Reduction(&maximum), Reduction(&minimum)}) {
+    for (const Reduction kernel :
+         {Reduction(&sum), Reduction(&mean), Reduction(&norm2), Reduction(&maximum), Reduction(&minimum)}) {
       Floats out(static_cast<std::size_t>(s.kept_count()), -7.0f);
       kernel(s, x.data(), out.data());
       r.add(out);

@@ -130,7 +130,8 @@ TEST(SortRows, AnUnstableOrderIsSeen) {
 #ifdef ISOBIT_EMULATED_CUDA
 TEST(SortRows, RowsBeyondTheKeysAreRefused) {
   const emulated::EmulatedScope scope(emulated::ThreadOrder::ascending);
-  EXPECT_THROW(sort_rows(false, 1, std::int64_t{1} << 32, static_cast<const float*>(nullptr), nullptr, nullptr), std::length_error);
+  EXPECT_THROW(sort_rows(false, 1, std::int64_t{1} << 32, static_cast<const float*>(nullptr), nullptr, nullptr),
+               std::length_error);
 }
 #endif
 

@@ -62,6 +62,8 @@ using Sizes = std::vector<std::int64_t>;
 
 Tensor integers(const Sizes& values) { return at::tensor(at::IntArrayRef(values)); }
 
+Tensor identity() { return integers({1, 0, 0, 0, 1, 0, 0, 0, 1}).reshape({3, 3}).to(at::kFloat); }
+
 // Arguments that the general rules below get wrong, by operator without or with its overload.
 using Table = std::map<std::string, std::map<std::string, IValue>>;
 const Table& special_arguments() {
@@ -173,9 +175,9 @@ const Table& special_arguments() {
        {{"batch_sizes", integers({4, 3, 1, 1})}, {"input_size", Sizes{4, 4, 5}}, {"batch_first", true}}},
       {"aten::_pad_packed_sequence",
        {{"batch_sizes", integers({4, 3, 1, 1})}, {"padding_value", 0}, {"total_length", 6}}},
-      {"aten::linalg_cholesky", {{"self", at::eye(3)}}},
+      {"aten::linalg_cholesky", {{"self", identity()}}},
       {"aten::lu_solve",
-       {{"self", at::ones({3, 2})}, {"LU_data", at::eye(3)}, {"LU_pivots", integers({1, 2, 3}).to(at::kInt)}}},
+       {{"self", identity()}, {"LU_data", identity()}, {"LU_pivots", integers({1, 2, 3}).to(at::kInt)}}},
       {"aten::_linalg_check_errors",
        {{"info", integers({0, 0}).to(at::kInt)}, {"api_name", "linalg.inv"}, {"is_matrix", false}}},
   };

@@ -69,9 +69,11 @@ class Results:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.rows = {}
-        if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(json.JSONDecodeError):  # the line that a killed run was writing
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        self.whole = not text or text.endswith("\n")  # else a killed run was writing its last line
+        if text:
+            for line in text.splitlines():
+                with contextlib.suppress(json.JSONDecodeError):
                     row = json.loads(line)
                     self.rows[f"{row['library']}/{row['name']}"] = row
 
@@ -79,7 +81,8 @@ class Results:
         self.rows[f"{row['library']}/{row['name']}"] = row
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(("" if self.whole else "\n") + json.dumps(row) + "\n")
+        self.whole = True
 
 
 def parse(arguments):
@@ -109,6 +112,7 @@ def parse(arguments):
     )
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
     parser.add_argument("--page", action="store_true", help="write docs/models.json and docs/models.md from the results")
+    parser.add_argument("--partial", action="store_true", help="with --page: also where results are missing or of another build")
     parser.add_argument(
         "--check", action="store_true", help="whether docs/models.md is what docs/models.json gives; exit 1 if not"
     )
@@ -203,7 +207,7 @@ def main(arguments=None):
     if options.page:
         import isobit
 
-        return page.write(ROOT, results, trainers.rows(ROOT), int(SECONDS), isobit.contract_version)
+        return page.write(ROOT, results, trainers.rows(ROOT), int(SECONDS), isobit.contract_version, options.partial)
     try:
         rows = run(options, results)
     except LookupError as error:

@@ -30,8 +30,9 @@ making to its last weights ([scripts/model_runs](../scripts/model_runs)). Each e
 
 The **gradients** of the first step are compared with stock's in float64 on the same weights: the number is the relative
 distance of the vector of all gradients; `scripts/model_runs/gradients.py` states the bound. `~` marks models that draw random
-numbers of their own, so there is nothing to compare. `s` marks those that were compared with batch normalisation by running
-statistics, since the few values of a small batch leave stock's float32 without correct digits, too.
+numbers of their own, so there is nothing to compare. `s` marks those that were compared again with running statistics and on
+other inputs: batch normalisation over the few values of a small batch leaves stock's float32 without correct digits, too, and a
+ReLU's input that rounds to the other side of zero moves a gradient by more than rounding.
 
 The **time** is a training step's, divided by stock's: processor time of one thread. The models are so small that it shows what
 isobit adds to a call rather than its kernels' speed ([performance](performance.md)).
@@ -59,8 +60,17 @@ def render(stored):
     text = HEAD.format(
         contract=stored["contract"], torch=stored["torch"], processor=stored["processor"], pair=pair, seconds=stored["seconds"]
     )
-    text += _counts(stored) + _refused(models) + _odd(models) + TRAINERS + _trainers(stored["trainers"])
+    text += _partial(stored) + _counts(stored) + _refused(models) + _odd(models) + TRAINERS + _trainers(stored["trainers"])
     return text + _lists(models)
+
+
+def _partial(stored):
+    text = ""
+    if stored["builds"] > 1:
+        text += f"The results are of {stored['builds']} builds of isobit, as its operators grew. "
+    if stored["missing"]:
+        text += f"{len(stored['missing'])} models of the lists have not run yet."
+    return text.strip() + "\n\n" if text else ""
 
 
 def _counts(stored):
@@ -163,7 +173,7 @@ def _gradient(row):
         return ""
     if "error" not in found or isinstance(found["error"], str):
         return "~"
-    return f"{found['error']:.0e}" + (" s" if found.get("statistics") else "")
+    return f"{found['error']:.0e}" + (" s" if "order" in found else "")
 
 
 # ---- from the results
@@ -177,9 +187,12 @@ def _processor():
 
 
 def collected(results, entries, trainers, seconds, contract):
-    """What the page is made of; KeyError for a model without a row."""
+    """What the page is made of, and the models without a row."""
     models, versions, builds, pair = {}, {}, set(), []
+    missing = [key for key in entries if key not in results.rows]
     for key in entries:
+        if key in missing:
+            continue
         row = results.rows[key]
         kept = {name: row[name] for name in KEPT if name in row}
         if "stock_seconds" in row:
@@ -195,6 +208,7 @@ def collected(results, entries, trainers, seconds, contract):
         "processor": _processor(),
         "seconds": seconds,
         "executions": pair,
+        "missing": missing,
         "builds": len(builds),
         "versions": versions,
         "trainers": trainers,
@@ -225,19 +239,15 @@ def put(path, text):
     os.replace(part, path)
 
 
-def write(root, results, trainers, seconds, contract):
-    """The exit code. Every model of the lists must have a row, and all of one build of isobit."""
+def write(root, results, trainers, seconds, contract, partial=False):
+    """The exit code. Every model must have a row, and all of one build of isobit; else the page is partial, and says so."""
     from model_runs import entries
 
-    try:
-        stored = collected(results, entries.all_entries(), trainers, seconds, contract)
-    except KeyError as missing:
-        print(f"models: {missing} has no result: run scripts/models first", file=sys.stderr)
-        return 2
-    if stored["builds"] > 1:
+    stored = collected(results, entries.all_entries(), trainers, seconds, contract)
+    if (stored["missing"] or stored["builds"] > 1) and not partial:
         print(
-            f"models: the results are of {stored['builds']} builds of isobit: run scripts/models, which runs again those that are "
-            "not of this one",
+            f"models: {len(stored['missing'])} have no result, and the results are of {stored['builds']} builds of isobit: "
+            "run scripts/models, which runs what is not of this build (or --page --partial: the page then says so)",
             file=sys.stderr,
         )
         return 2

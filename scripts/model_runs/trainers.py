@@ -119,7 +119,8 @@ def main(root, options):
         if options.model and not any(fnmatch.fnmatchcase(name, pattern) for pattern in options.model):
             continue
         found[name] = row = examine(root, name, root / "build" / "models" / "trainers" / TRAINERS[name][0])
-        print(f"{name}: recorded {row['recorded']}, verified {row.get('verified')}, resumed {row.get('resumed')}", file=sys.stderr)
+        told = ", ".join(f"{kind} {row.get(kind)}" for kind in ("recorded", "verified", "resumed"))
+        print(f"{name}: {told}", file=sys.stderr)
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps([found[name] for name in TRAINERS if name in found], indent=1), encoding="utf-8")
     if options.json:

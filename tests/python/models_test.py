@@ -1,0 +1,145 @@
+"""scripts/models: its page is current, the models that need no other library train to the same bits, and it finds what it is for."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from cases import Case
+
+import isobit
+
+ROOT = pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"])
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from model_runs import command, entries, gradients, judge, page, probe  # noqa: E402
+
+
+class Page(Case):
+    def test_page_is_current(self):
+        self.assertEqual(page.check(ROOT), 0)
+
+    def test_no_promise_is_broken(self):
+        stored = json.loads((ROOT / "docs" / "models.json").read_text(encoding="utf-8"))
+        self.assertEqual([key for key, row in stored["models"].items() if row["outcome"] in judge.BAD], [])
+        self.assertGreaterEqual(sum(row["outcome"] == "equal" for row in stored["models"].values()), 150)
+        self.assertEqual([row["name"] for row in stored["trainers"] if row["verified"] != "identical" or row["resumed"] != "the same bits"], [])
+
+    def test_another_row_is_another_page(self):
+        stored = json.loads((ROOT / "docs" / "models.json").read_text(encoding="utf-8"))
+        before = page.render(stored)
+        next(iter(stored["models"].values()))["outcome"] = "other bits"
+        self.assertNotEqual(page.render(stored), before)
+
+
+class Models(Case):
+    def test_a_dozen_without_another_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-W", "ignore", ROOT / "scripts" / "models", "--here", "--library", "torch.nn", "--json",
+                                   "--results", f"{folder}/rows.jsonl"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+        self.assertGreaterEqual(len(rows), 12)
+        for row in rows:
+            self.assertEqual(row["outcome"], "equal", row)
+            self.assertEqual(len(row["executions"]), 4)
+            self.assertIn("reference, 1 thread", row["executions"])
+            self.assertTrue(row["gradients"].get("within") or row["gradients"].get("draws"), row)
+
+
+class Judging(Case):
+    """What is wrong on purpose is told apart from what is right."""
+
+    def examine(self, **answers):
+        def ask(work, isa, threads, timed):
+            found = answers.get(f"{isa}_{threads}") or answers.get(isa or work) or answers["other"]
+            return {"seconds": 1.0, "parameters": 1, "loss": 0.5, **found} if "fingerprint" in found else found
+
+        return judge.examine("torchvision/alexnet", ask, ["avx2"])
+
+    def test_outcomes(self):
+        good = {"fingerprint": "a"}
+        row = self.examine(other=good, gradients={"within": True})
+        self.assertEqual((row["outcome"], judge.is_bad(row)), ("equal", False))
+        self.assertTrue(judge.is_bad(self.examine(other=good, gradients={"within": False})))
+        row = self.examine(other=good, avx2_2={"fingerprint": "b"})
+        self.assertEqual((row["outcome"], judge.is_bad(row)), ("other bits", True))
+        row = self.examine(stock=good, other={"error": "ValueError: x"})
+        self.assertEqual((row["outcome"], judge.is_bad(row)), ("fails", True))
+        self.assertEqual(self.examine(stock={"error": "ValueError: x"}, other=good)["outcome"], "stock fails too")
+        self.assertEqual(self.examine(stock=good, other={"slow": 9})["outcome"], "too slow")
+        row = self.examine(stock=good, avx2={"refused": "aten::a", "message": "m"}, probe={"refusals": [{"operator": "aten::b"}]})
+        self.assertEqual((row["outcome"], row["refusals"]), ("refused", [{"operator": "aten::b"}]))
+
+    def test_gradients(self):
+        exact = torch.arange(1, 9, dtype=torch.float64)
+        stock = exact * (1 + 2**-24)
+        self.assertTrue(gradients.judge(exact * (1 - 2**-24), stock, exact)["within"])
+        self.assertFalse(gradients.judge(exact * (1 + 2**-14), stock, exact)["within"])
+        self.assertFalse(gradients.judge(exact * float("nan"), stock, exact)["within"])
+        self.assertFalse(gradients.judge(exact * 2, stock, None)["within"])
+        self.assertTrue(gradients.judge(exact * (1 + 2**-14), stock, None)["within"])
+
+    def test_an_altered_model_is_not_equal(self):
+        model = torch.nn.Linear(3, 2)
+        from model_runs.execute import fingerprint
+
+        before = fingerprint(model, [torch.tensor(1.0)])
+        self.assertEqual(fingerprint(model, [torch.tensor(1.0)]), before)
+        self.assertNotEqual(fingerprint(model, [torch.tensor(1.0 + 2**-23)]), before)
+        with torch.no_grad():
+            model.bias[1] = torch.nextafter(model.bias[1], torch.tensor(9.0))
+        self.assertNotEqual(fingerprint(model, [torch.tensor(1.0)]), before)
+
+    def test_probe_names_every_refusal(self):
+        class Transformed(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(8))
+
+            def forward(self, x):
+                return torch.fft.rfft(x * self.weight).real + torch.linalg.svdvals(x.T @ x)[:5]
+
+        entry = entries.Entry("tests", "transformed", lambda: entries.Case(Transformed(), (entries.uniform(8, 8),)))
+        check_graph = isobit._library.check_graph
+        try:
+            names = [refusal["operator"] for refusal in probe.probe(entry)["refusals"]]
+        finally:
+            isobit._library.check_graph = check_graph
+        self.assertFalse(isobit.is_enabled())
+        self.assertTrue(any("fft" in name for name in names), names)
+        self.assertTrue(any("svd" in name for name in names), names)
+
+
+class Kept(Case):
+    def test_a_killed_run_resumes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "rows.jsonl"
+            results = command.Results(file)
+            results.add({"library": "a", "name": "x", "outcome": "equal"})
+            results.add({"library": "a", "name": "y", "outcome": "refused"})
+            file.write_text(file.read_text() + '{"library": "a", "na', encoding="utf-8")  # it was writing this line
+            self.assertEqual(list(command.Results(file).rows), ["a/x", "a/y"])
+            command.Results(file).add({"library": "a", "name": "z", "outcome": "equal"})
+            self.assertEqual(list(command.Results(file).rows), ["a/x", "a/y", "a/z"])
+
+    def test_page_needs_every_model(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as told:
+            results = command.Results(pathlib.Path(folder) / "rows.jsonl")
+            self.assertEqual(page.write(pathlib.Path(folder), results, [], 1, ""), 2)
+        self.assertIn("has no result", told.getvalue())
+
+    def test_names_are_unique(self):
+        first = next(iter(entries.all_entries().values()))
+        with self.assertRaises(ValueError):
+            entries.add(first.library, first.name, first.make)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -247,7 +247,7 @@ def write(root, results, trainers, seconds, contract, partial=False):
     stored = collected(results, entries.all_entries(), trainers, seconds, contract)
     if (stored["missing"] or stored["builds"] > 1) and not partial:
         print(
-            f"models: {len(stored['missing'])} models have no result, and the results are of {stored['builds']} builds of isobit: "
+            f"models: {len(stored['missing'])} models have no result, and the results are of {stored['builds']} builds: "
             "run scripts/models, which runs what is not of this build (or --page --partial: the page then says so)",
             file=sys.stderr,
         )

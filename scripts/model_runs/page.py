@@ -19,7 +19,8 @@ HEAD = """\
 {contract}, torch {torch}, on {processor}.
 
 A model is made small by its configuration, with random weights, and takes two steps of AdamW with the switch on from its
-making to its last weights ([scripts/model_runs](../scripts/model_runs)). Each execution is a process of its own.
+making to its last weights ([scripts/model_runs](../scripts/model_runs)). Each execution is a process of its own. CI runs the
+models of torch.nn, which need no other library; the versions of the others are pinned in `scripts/models.txt`.
 
 - **equal**: all weights, buffers and losses have the same bits in every execution: {pair}; for those
   marked * also the reference kernels and three threads.
@@ -204,7 +205,7 @@ def collected(results, entries, trainers, seconds, contract):
         builds.add(row["build"])
     return {
         "contract": contract,
-        "torch": versions["torch.nn"],
+        "torch": versions.get("torch.nn", ""),
         "processor": _processor(),
         "seconds": seconds,
         "executions": pair,
@@ -246,7 +247,7 @@ def write(root, results, trainers, seconds, contract, partial=False):
     stored = collected(results, entries.all_entries(), trainers, seconds, contract)
     if (stored["missing"] or stored["builds"] > 1) and not partial:
         print(
-            f"models: {len(stored['missing'])} have no result, and the results are of {stored['builds']} builds of isobit: "
+            f"models: {len(stored['missing'])} models have no result, and the results are of {stored['builds']} builds: "
             "run scripts/models, which runs what is not of this build (or --page --partial: the page then says so)",
             file=sys.stderr,
         )

@@ -133,7 +133,7 @@ class Kept(Case):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as told:
             results = command.Results(pathlib.Path(folder) / "rows.jsonl")
             self.assertEqual(page.write(pathlib.Path(folder), results, [], 1, ""), 2)
-        self.assertIn("has no result", told.getvalue())
+        self.assertIn("have no result", told.getvalue())
 
     def test_names_are_unique(self):
         first = next(iter(entries.all_entries().values()))

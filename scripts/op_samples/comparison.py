@@ -34,7 +34,7 @@ def plain(value):
         value = torch.view_as_real(value)
     if value.dtype == torch.bfloat16:
         value = value.float()
-    return value.numpy()
+    return value.numpy(force=True)
 
 
 def bits_differ(ours, other):

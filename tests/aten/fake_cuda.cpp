@@ -174,6 +174,10 @@ Tensor to_device(const Tensor& tensor) {
   if (!tensor.defined() || tensor.is_cuda()) return tensor;
   const Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   const Tensor copy = new_on_device(dense.sizes(), dense.strides(), dense.scalar_type());
+  if (dense._is_zerotensor()) {  // which has no memory
+    std::memset(copy.data_ptr(), 0, copy.nbytes());
+    return copy;
+  }
   if (dense.nbytes() > 0) std::memcpy(copy.data_ptr(), dense.const_data_ptr(), dense.nbytes());
   return copy;
 }

@@ -1,6 +1,7 @@
 // Reductions made of other certified operators: nansum, trace, std_mean, renorm, weight norm, cross (contract, sections
 // 4 and 10).
 #include <ATen/WrapDimUtils.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/std.h>
@@ -11,6 +12,7 @@
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/refusal.h"
 
 namespace isobit::aten {
 namespace {
@@ -41,6 +43,11 @@ Pair std_mean(const Tensor& x, at::OptionalIntArrayRef dims, const std::optional
 // x scaled by RN(maxnorm / RN(norm + 1e-7)) where its norm is above maxnorm.
 Tensor renorm(const Tensor& x, const Scalar& p, std::int64_t dim, const Scalar& most) {
   const at::ScalarType type = require_computed("aten::renorm", x.scalar_type());
+  if (x.is_cuda() && x.requires_grad() && at::GradMode::is_enabled()) {
+    refuse("aten::renorm",
+           "has no gradient on a GPU: PyTorch's formula takes norms there in float32, on the CPU in float64",
+           "compute this part on the CPU");
+  }
   dim = at::maybe_wrap_dim(dim, x.dim());
   at::DimVector others;
   for (std::int64_t d = 0; d < x.dim(); ++d) {

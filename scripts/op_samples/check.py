@@ -26,6 +26,8 @@ UNCHECKED = {"lu_unpack", "native_batch_norm", "_native_batch_norm_legit", "_bat
 
 # Of float64 samples stock's value is no measure: its gradient multiplies by a binary32 sixth.
 ROUGH_IN_FLOAT64 = {"nn.functional.hardsigmoid"}
+# A gradient that is exactly zero (a correlation with itself is 1): what rounding leaves of its terms, of size 1, has no measure in it.
+CANCELS = {"corrcoef"}
 
 
 @dataclasses.dataclass
@@ -229,6 +231,8 @@ def _gradients(case, exact, notes):
             if _all_zero(a) and _all_zero(b):
                 continue
             return f"gradient {place}: only one of isobit and stock has it"
+        if getattr(case.sample.operator, "name", "") in CANCELS and _all_zero(v) and float(a.abs().max()) < 2.0**-20:
+            continue
         different = comparison.beyond_bound(a, b, v if v is not None else b, _elementwise(case))
         if different:
             return f"gradient {place}: {different}"

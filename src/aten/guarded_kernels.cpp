@@ -144,8 +144,7 @@ void check_real(const OperatorHandle& op, const Arguments& arguments) {
 
 void check_summed(const OperatorHandle& op, const Arguments& arguments) {
   if (only_integers(arguments) || copies_only(*arguments.find("process_group"), *arguments.find("reduce_op"))) return;
-  refuse(full_name(op), "is certified for integers, or for a group of one rank",
-         "train in one process: DistributedDataParallel over several adds their gradients in an order of its own");
+  refuse(full_name(op), "is certified for integers, or for a group of one rank");
 }
 
 void check_rounded(const OperatorHandle& op, const Arguments& arguments) {

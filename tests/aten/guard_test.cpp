@@ -85,7 +85,7 @@ TEST(Guard, NamesOperatorPlaceAndRemedy) {
     const std::string what = error.what();
     EXPECT_EQ(what.rfind("isobit: aten::special_bessel_j0 is not certified under isobit-0.1\n"
                          "  in     model.head.activation (step 1, forward)\n"
-                         "  do     use a certified operator (isobit ops --search special_",
+                         "  do     no certified operator has a name like it (isobit ops --class certified lists all): ",
                          0),
               0u)
         << what;
@@ -212,7 +212,6 @@ TEST(Guard, PassesWhatTypesAndArgumentsMakeExact) {
   EXPECT_NE(refusal_of([&] { at::abs(floats.to(at::kComplexFloat)); }), "");
   EXPECT_EQ(refusal_of([&] { floats.view(at::kInt); }), "");
   EXPECT_EQ(refusal_of([&] { at::poisson(floats.abs()); }), "");
-  EXPECT_NE(refusal_of([&] { at::poisson(floats.to(at::kDouble)); }), "");
 }
 
 TEST(Guard, SortsStably) {

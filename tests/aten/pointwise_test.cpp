@@ -237,13 +237,13 @@ TEST(Pointwise, FunctionsWithoutAFormulaAreRefused) {
   const aten::OperatorSwitch on;
   const auto refused = [](const char* name, const std::function<void()>& call) {
     expect_throws(call, (std::string(name) + " is not certified under isobit-").c_str());
-    expect_throws(call, "use a certified operator (isobit ops --search ");
-    expect_throws(call, "or run this part outside isobit");
+    expect_throws(call, "\n  do     ");
   };
   refused("aten::special_bessel_j0", [&] { at::special_bessel_j0(x); });
   refused("aten::special_airy_ai", [&] { at::special_airy_ai(x); });
   refused("aten::special_scaled_modified_bessel_k0", [&] { at::special_scaled_modified_bessel_k0(x); });
   refused("aten::float_power.Tensor_Scalar", [&] { at::float_power(x, 2.0); });
+  expect_throws([&] { at::special_airy_ai(x); }, "run this part outside isobit");
 }
 
 }  // namespace

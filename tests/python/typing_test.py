@@ -46,7 +46,7 @@ def train(folder: pathlib.Path) -> str:
 @isobit.enabled(isa="reference")
 def forward(x: torch.Tensor) -> torch.Tensor:
     try:
-        return torch.special.bessel_j0(x)
+        return torch.round(x, decimals=1)
     except isobit.RefusedError as refused:
         name: str = refused.operator
         raise ValueError(name) from refused

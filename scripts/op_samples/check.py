@@ -26,7 +26,7 @@ UNCHECKED = {"lu_unpack", "native_batch_norm", "_native_batch_norm_legit", "_bat
 
 # Of float64 samples stock's value is no measure: its gradient multiplies by a binary32 sixth.
 ROUGH_IN_FLOAT64 = {"nn.functional.hardsigmoid"}
-# A gradient that is exactly zero (a correlation with itself is 1): what rounding leaves of its terms, of size 1, has no measure in it.
+# A gradient that is exactly zero (a correlation with itself is 1): what rounding leaves of its terms has no measure in it.
 CANCELS = {"corrcoef"}
 
 

@@ -22,7 +22,8 @@ SAMPLES = """
 ## PyTorch's own samples
 
 `scripts/op-samples` calls the operators of PyTorch's operator database (`torch.testing`) on its float32 samples, with the
-reference, AVX2 and AVX-512 kernels on 1, 2 and 3 threads. A sample passes if all results and gradients have the same bits
+reference kernels and those of every instruction set that the machine has (of this count: AVX2), on 1, 2 and 3 threads.
+A sample passes if all results and gradients have the same bits
 in all of them, with other strides, and (where stock computes sample by sample) in two parts of a batch; and if values and
 gradients are within the bound from stock in float64 that `scripts/op_samples/comparison.py` states. Any outcome other than
 a pass or a refusal by isobit is a failure.
@@ -38,7 +39,8 @@ TRAINING = """
 
 Each module of `torch.nn` and each optimizer of `torch.optim` ran in float32 under the switch: forward, backward and a step,
 in every case of PyTorch's module and optimizer databases (or in one of ours if they have none). It works if the reference,
-AVX2 and AVX-512 kernels give the same bits on 1, 2 and 3 threads. The single-tensor, foreach and fused forms of an optimizer
+AVX2 (and AVX-512, where the machine has it) kernels give the same bits on 1, 2 and 3 threads.
+The single-tensor, foreach and fused forms of an optimizer
 gave the same bits.
 
 """

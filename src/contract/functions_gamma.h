@@ -28,20 +28,7 @@ struct SplitNumber {
   return kPi * rest * sine_part(rest);
 }
 
-// Gamma'/Gamma of y >= 8 by its asymptotic series.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline double digamma_tail(double y) {
-  const double w = 1.0 / (y * y);
-  double p = -3617.0 / 8160.0;
-  p = 1.0 / 12.0 + w * p;
-  p = -691.0 / 32760.0 + w * p;
-  p = 1.0 / 132.0 + w * p;
-  p = -1.0 / 240.0 + w * p;
-  p = 1.0 / 252.0 + w * p;
-  p = -1.0 / 120.0 + w * p;
-  p = 1.0 / 12.0 + w * p;
-  return (log_of(y) - 0.5 / y) - w * p;
-}
-// Its derivative.
+// The derivative of digamma_tail.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double trigamma_tail(double y) {
   const double v = 1.0 / y, w = v * v;
   double p = -3617.0 / 510.0;

@@ -46,19 +46,6 @@ ISOBIT_CONTRACT_BEGIN
   for (int k = 25; k >= 2; --k) p = kZeta[k - 2] / static_cast<double>(k) - a * p;
   return (a * 0x1.b0ee6072093cep-2 + (a * a) * p) - log1p_of(a);
 }
-// ln of Gamma(y) / (sqrt(2 pi / y) (y / e)^y), y >= 8.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline double stirling_rest(double y) {
-  const double w = 1.0 / (y * y);
-  double p = -3617.0 / 122400.0;
-  p = 1.0 / 156.0 + w * p;
-  p = -691.0 / 360360.0 + w * p;
-  p = 1.0 / 1188.0 + w * p;
-  p = -1.0 / 1680.0 + w * p;
-  p = 1.0 / 1260.0 + w * p;
-  p = -1.0 / 360.0 + w * p;
-  p = 1.0 / 12.0 + w * p;
-  return p / y;
-}
 // ln(x^a e^-x / Gamma(a)), a > 0, x > 0: from 10 on by x - a, so that nothing large cancels.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double log_gamma_density(double a, double x) {
   constexpr double kHalfLogTwoPi = 0x1.d67f1c864beb5p-1;

@@ -179,9 +179,8 @@ inline constexpr double kInfinityWide = __builtin_inf();
   return rounded(small(d) ? 2.0 * artanh_of(d) : log_of(t / (1.0 - t)));
 }
 
-// Stirling's series from 8 on.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline double stirling_log_gamma(double y) {
-  constexpr double kHalfLogTwoPi = 0x1.d67f1c864beb5p-1;
+// ln of Gamma(y) / (sqrt(2 pi / y) (y / e)^y), y >= 8: Stirling's series.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double stirling_rest(double y) {
   const double w = 1.0 / (y * y);
   double p = -3617.0 / 122400.0;
   p = 1.0 / 156.0 + w * p;
@@ -191,7 +190,11 @@ inline constexpr double kInfinityWide = __builtin_inf();
   p = 1.0 / 1260.0 + w * p;
   p = -1.0 / 360.0 + w * p;
   p = 1.0 / 12.0 + w * p;
-  return ((y - 0.5) * log_of(y) - y) + (kHalfLogTwoPi + p / y);
+  return p / y;
+}
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double stirling_log_gamma(double y) {
+  constexpr double kHalfLogTwoPi = 0x1.d67f1c864beb5p-1;
+  return ((y - 0.5) * log_of(y) - y) + (kHalfLogTwoPi + stirling_rest(y));
 }
 // ln Gamma(x), x > 0: below 8 by Gamma(x + 8) / (x (x + 1) ... (x + 7)).
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double log_gamma_of(double x) {
@@ -200,12 +203,9 @@ inline constexpr double kInfinityWide = __builtin_inf();
   for (int k = 1; k < 8; ++k) p = p * (x + static_cast<double>(k));
   return stirling_log_gamma(x + 8.0) - log_of(p);
 }
-// Gamma'/Gamma at -n + d, abs(d) < 1/2: terms 1 / (d + k) up to 8, then the asymptotic series. n and d apart, as next
-// to a pole the sum would lose d's digits.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline double digamma_of(std::int32_t n, double d) {
-  double sum = 0.0;
-  for (std::int32_t k = -n; k < 8; ++k) sum = sum + 1.0 / (d + static_cast<double>(k));
-  const double y = d + 8.0, w = 1.0 / (y * y);
+// Gamma'/Gamma of y >= 8 by its asymptotic series.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double digamma_tail(double y) {
+  const double w = 1.0 / (y * y);
   double p = -3617.0 / 8160.0;
   p = 1.0 / 12.0 + w * p;
   p = -691.0 / 32760.0 + w * p;
@@ -214,7 +214,14 @@ inline constexpr double kInfinityWide = __builtin_inf();
   p = 1.0 / 252.0 + w * p;
   p = -1.0 / 120.0 + w * p;
   p = 1.0 / 12.0 + w * p;
-  return ((log_of(y) - 0.5 / y) - w * p) - sum;
+  return (log_of(y) - 0.5 / y) - w * p;
+}
+// The same at -n + d, abs(d) < 1/2: terms 1 / (d + k) up to 8, then the series. n and d apart, as next to a pole the
+// sum would lose d's digits.
+[[nodiscard]] ISOBIT_HOST_DEVICE inline double digamma_of(std::int32_t n, double d) {
+  double sum = 0.0;
+  for (std::int32_t k = -n; k < 8; ++k) sum = sum + 1.0 / (d + static_cast<double>(k));
+  return digamma_tail(d + 8.0) - sum;
 }
 // Next to a zero -n + (high + low) of ln|Gamma|, where the way above cancels: the integral of digamma from there, by
 // Gauss's five points. Zeros at 100 digits by mpmath; beyond -8.1 no binary32 number lies that near to one.

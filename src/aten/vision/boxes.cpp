@@ -51,7 +51,9 @@ Tensor nms(const Tensor& given, const Tensor& given_scores, double threshold) {
               ": one score a box expected, got ", given_scores.sizes(), " for boxes ", given.sizes());
   const Tensor boxes = on_host(kNms, given), scores = on_host(kNms, given_scores);
   const Tensor order = std::get<1>(scores.sort(std::optional<bool>(true), 0, /*descending=*/true));
-  const auto* const all = reinterpret_cast<const Box*>(boxes.const_data_ptr<float>());
+  const auto box = [numbers = boxes.const_data_ptr<float>()](std::int64_t i) {
+    return Box{numbers[4 * i], numbers[4 * i + 1], numbers[4 * i + 2], numbers[4 * i + 3]};
+  };
   const std::int64_t* const by_score = order.const_data_ptr<std::int64_t>();
   const auto n = static_cast<std::size_t>(boxes.size(0));
   std::vector<bool> suppressed(n);
@@ -61,7 +63,7 @@ Tensor nms(const Tensor& given, const Tensor& given_scores, double threshold) {
     if (suppressed[i]) continue;
     kept.push_back(by_score[i]);
     for (std::size_t j = i + 1; j < n; ++j) {
-      if (static_cast<double>(overlap(all[by_score[i]], all[by_score[j]])) > threshold) suppressed[j] = true;
+      if (static_cast<double>(overlap(box(by_score[i]), box(by_score[j]))) > threshold) suppressed[j] = true;
     }
   }
   return at::tensor(kept, at::kLong).to(given.device());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <fstream>
 #include <map>
 
@@ -188,6 +189,76 @@ void apply_override(Experiment& experiment, const std::string& text, Places& pla
   set_key(experiment, *key, *table.get("value"), place, places);
 }
 
+using Fail = std::function<void(std::string_view key, const std::string& what, const std::string& remedy)>;
+
+void check_data(const Experiment& e, const Fail& fail) {
+  if (!e.split.of_files() && e.split.fold >= e.split.folds) {
+    fail("split.fold", fmt::format("'split.fold' is {}, but there are {} folds", e.split.fold, e.split.folds),
+         fmt::format("choose 0 to {}", e.split.folds - 1));
+  }
+  if (e.data.target == "silhouette" && e.data.format != "idx") {
+    fail("data.target", fmt::format("silhouettes are made of idx files, not of {}", e.data.format),
+         "choose another data.target, or data.format = \"idx\"");
+  }
+  if ((e.data.format == "text") != (e.data.target == "next")) {
+    fail("data.target",
+         fmt::format("data.format = \"{}\" has no target \"{}\"", e.data.format, e.data.target),
+         e.data.format == "text" ? "set data.target = \"next\"" : "choose data.format = \"text\", or another target");
+  }
+}
+
+// Which losses learn what.
+void check_task(const Experiment& e, const Fail& fail) {
+  const std::string &target = e.data.target, &loss = e.loss.name;
+  const bool values = target == "value", labels = target == "labels";
+  const bool fits = values   ? loss == "mse" || loss == "l1" || loss == "huber"
+                    : labels ? loss == "binary_cross_entropy"
+                             : loss == "cross_entropy" || (loss == "dice" && e.data.per_pixel());
+  if (!fits) {
+    fail("loss.name", fmt::format("the loss {} does not fit data.target = \"{}\"", loss, target),
+         values   ? "set loss.name = \"mse\", \"l1\" or \"huber\""
+         : labels ? "set loss.name = \"binary_cross_entropy\""
+                  : "set loss.name = \"cross_entropy\"");
+  }
+  if (loss == "dice" && e.grain_size() != e.batch) {
+    fail("grain", "the loss dice couples the samples of a step, so a step cannot be computed in several grains",
+         "remove the key, or set loss.name = \"cross_entropy\"");
+  }
+  if (!values && !labels && e.model.classes < 2)
+    fail("model.classes", "'model.classes' is 1, but there are at least two classes", "set it to 2 or more");
+  if (e.model.name == "unet" && !e.data.per_pixel()) {
+    fail("model.name", "unet gives a class per pixel, but data.target has one per image",
+         "set data.target to \"mask\" or \"silhouette\"");
+  }
+  if (e.data.per_pixel() && e.model.name != "unet" && e.model.name != "torchscript") {
+    fail("data.target",
+         fmt::format("{} gives a class per image, but data.target = \"{}\" has one per pixel", e.model.name, target),
+         "choose model.name = \"unet\", or data.target = \"class\"");
+  }
+  const bool positions = target == "next" || target == "sequence";
+  if (positions != (e.model.name == "gpt2") && e.model.name != "torchscript") {
+    fail("model.name",
+         positions ? fmt::format("{} gives no class per position, as data.target = \"{}\" needs", e.model.name, target)
+                   : fmt::format("gpt2 gives a class per position, but data.target is \"{}\"", target),
+         positions ? "choose model.name = \"gpt2\" or \"torchscript\"" : "set data.target to \"next\" or \"sequence\"");
+  }
+  if (e.data.format == "text" && e.model.classes != 256)
+    fail("model.classes", fmt::format("'model.classes' is {}, but bytes are 256", e.model.classes), "set it to 256");
+}
+
+// "'model.patch' does not apply to model 'mlp'"
+std::string ignored_text(const Experiment& e, std::string_view key, const std::string& section) {
+  const std::string& choice = section == "model"       ? e.model.name
+                              : section == "optimizer" ? e.optimizer.name
+                              : section == "data"      ? e.data.format
+                              : section == "split"     ? e.split.rule
+                              : section == "loss"      ? e.loss.name
+                              : section == "augment"   ? e.name
+                                                       : e.schedule.name;
+  if (section == "augment") return fmt::format("'{}' does not apply without a crop and a flip", key);
+  return fmt::format("'{}' does not apply to {} '{}'", key, section, choice);
+}
+
 // What no single key can tell.
 void check_together(const Experiment& e, const std::string& origin, const Places& places) {
   const auto fail = [&](std::string_view key, const std::string& what, const std::string& remedy) {
@@ -204,20 +275,8 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   if (e.model.name == "torchscript" && e.model.torchscript.empty()) {
     fail("model.name", "'model.torchscript' is missing", "name the network's file: model.torchscript = \"net.pt\"");
   }
-  if (e.model.name == "torchscript" && e.grain_size() != e.batch) {
-    fail("grain", "a TorchScript network is trained in one grain",
-         "remove the key: only isobit's own networks combine running statistics of several grains");
-  }
-  if (e.model.name == "unet" && !e.data.per_pixel()) {
-    fail("model.name", "unet gives a class per pixel, but data.target has one per image",
-         "set data.target to \"mask\" or \"silhouette\"");
-  }
-  if (e.data.per_pixel() && e.model.name != "unet" && e.model.name != "torchscript") {
-    fail("data.target",
-         fmt::format("{} gives a class per image, but data.target = \"{}\" has one per pixel", e.model.name,
-                     e.data.target),
-         "choose model.name = \"unet\", or data.target = \"class\"");
-  }
+  check_data(e, fail);
+  check_task(e, fail);
   const OptimizerSettings& o = e.optimizer;
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
     fail("optimizer.nesterov", "Nesterov momentum needs momentum above 0 and no dampening",
@@ -228,9 +287,7 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   for (const Key& key : experiment_keys()) {
     if (key.used(e) || toml_value(key.field(given)) == toml_value(key.field(defaults))) continue;
     const std::string section(key.name.substr(0, key.name.find('.')));
-    const std::string& name = section == "model" ? e.model.name : section == "optimizer" ? o.name : e.schedule.name;
-    fail(key.name, fmt::format("'{}' does not apply to {} '{}'", key.name, section, name),
-         "remove the key, or choose another name");
+    fail(key.name, ignored_text(e, key.name, section), "remove the key, or choose another name");
   }
 }
 

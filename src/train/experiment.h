@@ -17,11 +17,24 @@ struct DataSettings {
   std::string train_images = "train-images-idx3-ubyte.gz", train_labels = "train-labels-idx1-ubyte.gz";
   std::string test_images = "t10k-images-idx3-ubyte.gz", test_labels = "t10k-labels-idx1-ubyte.gz";
   std::int64_t train_limit = 0, test_limit = 0;
+  std::string train = "train", test = "test";  // every format but idx
+  std::string train_table, test_table;         // images
+  std::vector<std::string> inputs, targets;    // fields or columns
+  std::string weight, count;                   // columns
+  std::int64_t window = 64;                    // text
   double mean = 0, deviation = 1;
+  std::vector<double> channel_mean, channel_deviation;
   std::string target = "class";
 
   // One target per pixel, not per image.
-  [[nodiscard]] bool per_pixel() const { return target != "class"; }
+  [[nodiscard]] bool per_pixel() const { return target == "mask" || target == "silhouette"; }
+};
+
+struct SplitSection {
+  std::string rule = "files", group;
+  std::int64_t folds = 5, fold = 0;
+
+  [[nodiscard]] bool of_files() const { return rule == "files"; }
 };
 
 struct ModelSettings {
@@ -59,6 +72,7 @@ struct ScheduleSettings {
 struct AugmentSettings {
   std::int64_t crop = 0;
   bool flip = false;
+  std::vector<std::string> fields;  // empty: every image, and masks
 };
 
 struct EvaluateSettings {
@@ -77,6 +91,7 @@ struct Experiment {
   std::string name = "experiment";
   std::int64_t seed = 0, steps = 0, epochs = 1, batch = 64, grain = 0;
   DataSettings data;
+  SplitSection split;
   ModelSettings model;
   LossSettings loss;
   OptimizerSettings optimizer;

@@ -26,7 +26,10 @@ bool is_count(std::int64_t n) { return n >= 0 && n <= 1'000'000'000'000; }
 bool finite_from_zero(double x) { return std::isfinite(x) && x >= 0; }
 bool fraction(double x) { return x >= 0 && x < 1; }
 
-bool has_heads(const E& e) { return one_of(e.model.name, {"transformer", "vit_tiny"}); }
+bool is_idx(const E& e) { return e.data.format == "idx"; }
+bool has_test(const E& e) { return e.split.of_files(); }
+bool takes_names(const E& e) { return one_of(e.data.format, {"images", "npy", "csv"}); }
+bool has_heads(const E& e) { return one_of(e.model.name, {"transformer", "vit_tiny", "gpt2"}); }
 bool has_width(const E& e) { return has_heads(e) || one_of(e.model.name, {"unet", "cnn_lstm"}); }
 bool is_sha256(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -52,46 +55,90 @@ std::vector<Key> make_keys() {
   KEY(grain, "samples", "0 to `batch`", e.grain >= 0,
       "Samples computed together; 0: the batch. Part of the result, not of the machine.");
 
-  KEY(data.format, "", "\"idx\"", one_of(e.data.format, {"idx"}), "Format of the data files.");
+  KEY(data.format, "", "\"idx\", \"images\", \"npy\", \"csv\" or \"text\"",
+      one_of(e.data.format, {"idx", "images", "npy", "csv", "text"}), "Format of the data (docs/data.md).");
   KEY(data.path, "", "a folder", !e.data.path.empty(),
       "Folder of the data files, absolute or from the working directory.");
-  KEY(data.train_images, "", "a file name", !e.data.train_images.empty(), "Training images, plain or gzip.");
-  KEY(data.train_labels, "", "a file name", !e.data.train_labels.empty(), "Training labels.");
-  KEY(data.test_images, "", "a file name", !e.data.test_images.empty(), "Test images.");
-  KEY(data.test_labels, "", "a file name", !e.data.test_labels.empty(), "Test labels.");
+  KEY_WHERE(is_idx(e), data.train_images, "", "a file name", !e.data.train_images.empty(),
+            "Training images, plain or gzip (idx).");
+  KEY_WHERE(is_idx(e), data.train_labels, "", "a file name", !e.data.train_labels.empty(), "Training labels (idx).");
+  KEY_WHERE(is_idx(e) && has_test(e), data.test_images, "", "a file name", !e.data.test_images.empty(),
+            "Test images (idx).");
+  KEY_WHERE(is_idx(e) && has_test(e), data.test_labels, "", "a file name", !e.data.test_labels.empty(),
+            "Test labels (idx).");
+  KEY_WHERE(!is_idx(e), data.train, "", "a file or folder", !e.data.train.empty(),
+            "In data.path: the training data; with a split, all data.");
+  KEY_WHERE(!is_idx(e) && has_test(e), data.test, "", "a file or folder", !e.data.test.empty(),
+            "In data.path: the test data.");
+  KEY_WHERE(e.data.format == "images", data.train_table, "", "a file name, or nothing", true,
+            "Table (CSV) of the training images, their labels, groups and weights; none: a folder per class (images).");
+  KEY_WHERE(e.data.format == "images" && has_test(e), data.test_table, "", "a file name, or nothing", true,
+            "Table of the test images (images).");
+  KEY_WHERE(takes_names(e), data.inputs, "", "names", true,
+            "What the network is given: arrays (npy) or columns (csv); none: x, or every other column.");
+  KEY_WHERE(takes_names(e), data.targets, "", "names", true,
+            "What it learns: arrays (npy) or columns (csv, a table of images); none: y, or target, label or y.");
+  KEY_WHERE(takes_names(e), data.weight, "", "a name, or nothing", true,
+            "Array or column of each sample's weight in the loss; none: 1.");
+  KEY_WHERE(e.data.format == "npy", data.count, "", "a name, or nothing", true,
+            "Array of how many targets of a sample count, from its first; the others are -100 (npy).");
+  KEY_WHERE(e.data.format == "text", data.window, "bytes", "1 to 65536", e.data.window >= 1 && e.data.window <= 65536,
+            "Bytes of a sample; the bytes one further on are what it learns (text).");
   KEY(data.train_limit, "samples", kCount, is_count(e.data.train_limit),
       "Training samples to use, counted from the first; 0: all.");
   KEY(data.test_limit, "samples", kCount, is_count(e.data.test_limit),
       "Test samples to use, counted from the first; 0: all.");
-  KEY(data.mean, "", "a finite number", std::isfinite(e.data.mean), "Subtracted from pixel / 255.");
+  KEY(data.mean, "", "a finite number", std::isfinite(e.data.mean),
+      "Subtracted from pixel / 255, or from the input as it is if it is no image of bytes.");
   KEY(data.deviation, "", "a finite number above 0", std::isfinite(e.data.deviation) && e.data.deviation > 0,
       "The difference is divided by it.");
+  KEY_WHERE(!e.data.channel_mean.empty(), data.channel_mean, "", "finite numbers, one per channel",
+            std::all_of(e.data.channel_mean.begin(), e.data.channel_mean.end(), [](double x) { return std::isfinite(x); }),
+            "The same for each channel of an image, or for each column; none: data.mean for all.");
+  KEY_WHERE(!e.data.channel_deviation.empty(), data.channel_deviation, "", "finite numbers above 0, one per channel",
+            std::all_of(e.data.channel_deviation.begin(), e.data.channel_deviation.end(),
+                        [](double x) { return std::isfinite(x) && x > 0; }),
+            "The same for each channel or column; none: data.deviation for all.");
 
-  KEY(data.target, "", "\"class\", \"mask\" or \"silhouette\"", one_of(e.data.target, {"class", "mask", "silhouette"}),
-      "What the network learns: class, the image's label; mask, a class per pixel, from label files shaped like the "
-      "images; silhouette, made of both, label + 1 where a pixel is above 0, else 0.");
+  KEY(data.target, "",
+      "\"class\", \"mask\", \"silhouette\", \"labels\", \"value\", \"sequence\" or \"next\"",
+      one_of(e.data.target, {"class", "mask", "silhouette", "labels", "value", "sequence", "next"}),
+      "What the network learns: class, the sample's class; mask, a class per pixel; silhouette, a mask made of image and "
+      "label, label + 1 where a pixel is above 0, else 0 (idx); labels, yes or no for each of several; value, numbers; "
+      "sequence, a class per position; next, the next token.");
+
+  KEY_WHERE(!e.split.of_files(), split.rule, "", "\"files\", \"random\", \"stratified\" or \"blocks\"",
+            one_of(e.split.rule, {"files", "random", "stratified", "blocks"}),
+            "How training and test parts are made: files, they are files of their own; else folds of the training data.");
+  KEY_WHERE(!e.split.of_files(), split.folds, "folds", "2 to 1000000", e.split.folds >= 2 && e.split.folds <= 1'000'000,
+            "Parts that the data is cut into.");
+  KEY_WHERE(!e.split.of_files(), split.fold, "", "0 or more, below `split.folds`", e.split.fold >= 0,
+            "The part that is tested, not trained on.");
+  KEY_WHERE(!e.split.of_files(), split.group, "", "a name, or nothing", true,
+            "Array or column of the samples' groups (patients, subjects), which stay in one part.");
 
   KEY(model.name, "",
-      "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\" or \"torchscript\"",
-      one_of(e.model.name, {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "torchscript"}),
+      "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\", \"gpt2\" or \"torchscript\"",
+      one_of(e.model.name,
+             {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "gpt2", "torchscript"}),
       "The network.");
   KEY_WHERE(
       e.model.name == "mlp", model.hidden, "units", "1 or more each",
       std::all_of(e.model.hidden.begin(), e.model.hidden.end(), [](std::int64_t n) { return n >= 1 && n <= 1 << 20; }),
       "Widths of the hidden layers (mlp).");
-  KEY(model.classes, "classes", "2 to 100000", e.model.classes >= 2 && e.model.classes <= 100'000,
-      "Outputs of the network.");
+  KEY(model.classes, "classes", "1 to 100000", e.model.classes >= 1 && e.model.classes <= 100'000,
+      "Outputs of the network: classes (2 or more), labels, numbers, or 256 for bytes.");
   KEY_WHERE(e.model.name == "resnet18", model.stem, "", "\"small\" or \"imagenet\"",
             one_of(e.model.stem, {"small", "imagenet"}),
             "First layers (resnet18): a 3x3 convolution, or 7x7 with stride 2 and pooling.");
   KEY_WHERE(has_width(e), model.width, "units", "0 to 65536", e.model.width >= 0 && e.model.width <= 1 << 16,
             "Channels of the first level (unet), of the state (cnn_lstm) or of a token; 0: the network's own (32, 128, "
-            "transformer 128, vit_tiny 192).");
+            "transformer and gpt2 128, vit_tiny 192).");
   KEY_WHERE(has_width(e), model.depth, "layers", "0 to 64", e.model.depth >= 0 && e.model.depth <= 64,
-            "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer 4, "
-            "vit_tiny 12).");
+            "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer and "
+            "gpt2 4, vit_tiny 12).");
   KEY_WHERE(has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12,
-            "Heads of the attention (transformer, vit_tiny), a divisor of the width; 0: one per 64 of the width.");
+            "Heads of the attention (transformer, vit_tiny, gpt2), a divisor of the width; 0: one per 64 of the width.");
   KEY_WHERE(e.model.name == "vit_tiny", model.patch, "pixels", "1 to 1024", e.model.patch >= 1 && e.model.patch <= 1024,
             "Side of the square patches that become tokens (vit_tiny).");
   KEY_WHERE(e.model.name == "torchscript", model.torchscript, "", "a file", true,
@@ -99,13 +146,15 @@ std::vector<Key> make_keys() {
   KEY_WHERE(e.model.name == "torchscript", model.sha256, "", "64 hex digits, or nothing",
             e.model.sha256.empty() || is_sha256(e.model.sha256),
             "SHA-256 that the TorchScript file must have; written into the record (torchscript).");
-  KEY_WHERE(e.model.name != "torchscript", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout),
+  KEY_WHERE(e.model.name != "torchscript" && e.model.name != "gpt2", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout),
             "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
 
-  KEY(loss.name, "", "\"cross_entropy\"", one_of(e.loss.name, {"cross_entropy"}),
-      "The loss, averaged over the step's samples.");
-  KEY(loss.label_smoothing, "", "0 or more, below 1", fraction(e.loss.label_smoothing),
-      "Share of the target spread evenly over all classes.");
+  KEY(loss.name, "", "\"cross_entropy\", \"binary_cross_entropy\", \"mse\", \"l1\", \"huber\" or \"dice\"",
+      one_of(e.loss.name, {"cross_entropy", "binary_cross_entropy", "mse", "l1", "huber", "dice"}),
+      "The loss, averaged over the step's targets: cross_entropy of classes (binary_cross_entropy, of logits: of labels), "
+      "mse, l1 and huber of values; dice, of masks, couples the samples of a step and takes no grains.");
+  KEY_WHERE(e.loss.name == "cross_entropy", loss.label_smoothing, "", "0 or more, below 1",
+            fraction(e.loss.label_smoothing), "Share of the target spread evenly over all classes.");
 
   KEY(optimizer.name, "", "\"sgd\", \"adam\" or \"adamw\"", one_of(e.optimizer.name, {"sgd", "adam", "adamw"}),
       "The optimizer, as in torch.optim.");
@@ -137,6 +186,8 @@ std::vector<Key> make_keys() {
   KEY(augment.crop, "pixels", "0 to 1024", e.augment.crop >= 0 && e.augment.crop <= 1024,
       "Zeros added on every side before a random crop to the original size.");
   KEY(augment.flip, "", "true or false", true, "Mirror each image left to right with probability 1/2.");
+  KEY_WHERE(e.augment.crop > 0 || e.augment.flip, augment.fields, "", "names", true,
+            "Fields that are cropped and mirrored, together; none: every image, and masks.");
 
   KEY(evaluate.every, "epochs", kCount, is_count(e.evaluate.every),
       "Epochs between evaluations on the test set; there is always one at the end. 0: only at the end.");
@@ -198,7 +249,8 @@ const std::vector<Key>& experiment_keys() {
 
 std::string_view type_name(const Field& field) {
   constexpr std::string_view names[] = {"an integer", "a number",           "true or false",
-                                        "a string",   "a list of integers", "a list of numbers"};
+                                        "a string",   "a list of integers", "a list of numbers",
+                                        "a list of strings"};
   return names[field.index()];
 }
 
@@ -212,6 +264,7 @@ std::string toml_value(const Field& field) {
                           return list(*v, [](std::int64_t x) { return fmt::format("{}", x); });
                         },
                         [](const std::vector<double>* v) { return list(*v, number); },
+                        [](const std::vector<std::string>* v) { return list(*v, quoted); },
                     },
                     field);
 }

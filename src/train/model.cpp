@@ -1,6 +1,7 @@
 #include "train/model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,29 +38,20 @@ template <class Net>
 class TorchModel : public Model {
  public:
   TorchModel(std::shared_ptr<Net> net, std::uint64_t seed, c10::Device device) : net_(std::move(net)) {
-    for (const auto& module : net_->modules()) {
-      if (auto* norm = module->template as<nn::BatchNorm2d>())
-        norms_.push_back({norm, norm->options.momentum().value()});
-    }
     set_initial_weights(seed);
     net_->to(device);
   }
 
-  at::Tensor forward(const at::Tensor& x) override {
+  at::Tensor forward(const std::vector<at::Tensor>& inputs) override {
     const ModuleScope scope("model");
-    return net_->forward(x);
+    if (inputs.size() == 1) return net_->forward(inputs[0]);
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor& input : inputs) rows.push_back(input.flatten(1));
+    return net_->forward(at::cat(rows, 1));
   }
   void set_training(bool training) override { net_->train(training); }
   std::vector<NamedTensor> parameters() const override { return sorted(net_->named_parameters()); }
   std::vector<NamedTensor> buffers() const override { return sorted(net_->named_buffers()); }
-  std::vector<BatchStatistics> batch_statistics() const override {
-    std::vector<BatchStatistics> all;
-    for (const auto& [norm, momentum] : norms_) all.push_back({norm->running_mean, norm->running_var, momentum});
-    return all;
-  }
-  void store_batch_statistics(bool raw) override {
-    for (auto& [norm, momentum] : norms_) norm->options.momentum(raw ? 1.0 : momentum);
-  }
 
  private:
   void set_initial_weights(std::uint64_t seed) {
@@ -81,12 +73,7 @@ class TorchModel : public Model {
     }
   }
 
-  struct Norm {
-    nn::BatchNorm2dImpl* module;
-    double momentum;
-  };
   std::shared_ptr<Net> net_;
-  std::vector<Norm> norms_;
 };
 
 template <class Net>
@@ -104,9 +91,14 @@ std::vector<NamedTensor> Model::state() const {
 
 namespace {
 
-[[noreturn]] void fail_size(const ModelSettings& settings, std::int64_t height, std::int64_t width,
-                            const std::string& remedy) {
-  throw UserError("model.name", fmt::format("{} does not fit images of {}x{} pixels", settings.name, height, width),
+// What an image network is given.
+struct ImageShape {
+  std::int64_t channels = 1, height = 0, width = 0;
+};
+
+[[noreturn]] void fail_size(const ModelSettings& settings, const ImageShape& image, const std::string& remedy) {
+  throw UserError("model.name",
+                  fmt::format("{} does not fit images of {}x{} pixels", settings.name, image.height, image.width),
                   remedy);
 }
 
@@ -117,48 +109,100 @@ void expect_heads(const ModelSettings& settings, std::int64_t width) {
                   "choose a divisor, or another model.width");
 }
 
-std::unique_ptr<Model> make_unet(const ModelSettings& settings, std::int64_t height, std::int64_t width,
-                                 std::uint64_t seed, c10::Device device) {
+std::unique_ptr<Model> make_unet(const ModelSettings& settings, const ImageShape& image, std::uint64_t seed,
+                                 c10::Device device) {
   const std::int64_t depth = networks::UNet::depth_of(settings), side = std::int64_t{1} << depth;
   if (depth > 6) throw UserError("model.depth", fmt::format("unet cannot have {} levels", depth), "choose 6 at most");
-  if (height % side != 0 || width % side != 0) {
-    fail_size(settings, height, width,
+  if (image.height % side != 0 || image.width % side != 0) {
+    fail_size(settings, image,
               fmt::format("with model.depth = {}, use images whose sides are multiples of {}", depth, side));
   }
-  return wrap(std::make_shared<networks::UNet>(settings), seed, device);
+  return wrap(std::make_shared<networks::UNet>(settings, image.channels), seed, device);
 }
 
-std::unique_ptr<Model> make_vit(const ModelSettings& settings, std::int64_t height, std::int64_t width,
-                                std::uint64_t seed, c10::Device device) {
-  if (height % settings.patch != 0 || width % settings.patch != 0) {
-    fail_size(settings, height, width,
+std::unique_ptr<Model> make_vit(const ModelSettings& settings, const ImageShape& image, std::uint64_t seed,
+                                c10::Device device) {
+  if (image.height % settings.patch != 0 || image.width % settings.patch != 0) {
+    fail_size(settings, image,
               fmt::format("with model.patch = {}, use images whose sides are multiples of it", settings.patch));
   }
   expect_heads(settings, networks::VitTiny::width_of(settings));
-  return wrap(std::make_shared<networks::VitTiny>(settings, height, width), seed, device);
+  return wrap(std::make_shared<networks::VitTiny>(settings, image.channels, image.height, image.width), seed, device);
+}
+
+std::unique_ptr<Model> make_image_network(const ModelSettings& settings, const ImageShape& image, std::uint64_t seed,
+                                          c10::Device device) {
+  const auto [channels, height, width] = image;
+  if (settings.name == "resnet18")
+    return wrap(std::make_shared<networks::ResNet18>(settings, channels), seed, device);
+  if (settings.name == "unet") return make_unet(settings, image, seed, device);
+  if (settings.name == "vit_tiny") return make_vit(settings, image, seed, device);
+  if (settings.name == "cnn_lstm") {
+    if (height < 4 || width < 4) fail_size(settings, image, "use images of 4x4 or more");
+    return wrap(std::make_shared<networks::CnnLstm>(settings, channels, height), seed, device);
+  }
+  if (settings.name == "transformer") {
+    expect_heads(settings, networks::Transformer::width_of(settings));
+    return wrap(std::make_shared<networks::Transformer>(settings, height, channels * width), seed, device);
+  }
+  if (height < 12 || width < 12) fail_size(settings, image, "use images of 12x12 or more, or model.name = \"mlp\"");
+  return wrap(std::make_shared<networks::LeNet5>(settings, channels, height, width), seed, device);
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+[[noreturn]] void fail_input(const ModelSettings& settings, const samples::Field& field, const char* expected,
+                             const char* remedy) {
+  throw UserError("model.name",
+                  fmt::format("{} takes {}, but the field '{}' has the shape {}", settings.name, expected, field.name,
+                              shape_text(field.shape)),
+                  remedy);
+}
+
+void expect_one_input(const ModelSettings& settings, const std::vector<samples::Field>& inputs) {
+  if (inputs.size() == 1) return;
+  std::vector<std::string> names;
+  for (const samples::Field& field : inputs) names.push_back(field.name + " " + shape_text(field.shape));
+  throw UserError("model.name",
+                  fmt::format("{} takes one input, but the data has {}: {}", settings.name, inputs.size(),
+                              fmt::join(names, ", ")),
+                  "name one in data.inputs, or choose model.name = \"mlp\" or \"torchscript\"");
 }
 
 }  // namespace
 
+std::unique_ptr<Model> make_model(const ModelSettings& settings, const std::vector<samples::Field>& inputs,
+                                  std::uint64_t seed, c10::Device device) {
+  if (settings.name == "torchscript") return make_torchscript_model(settings, inputs, device);
+  const bool tokens = settings.name == "gpt2";
+  for (const samples::Field& field : inputs) {
+    if (tokens == (field.element == samples::Element::int64)) continue;
+    if (tokens) fail_input(settings, field, "tokens (integers) [window]", "choose data.format = \"text\"");
+    fail_input(settings, field, "numbers, no integers", "choose model.name = \"gpt2\" for tokens, or convert the data");
+  }
+  if (settings.name == "mlp") {
+    std::int64_t elements = 0;
+    for (const samples::Field& field : inputs) elements += field.elements();
+    return wrap(std::make_shared<networks::Mlp>(settings, elements), seed, device);
+  }
+  expect_one_input(settings, inputs);
+  const samples::Field& input = inputs[0];
+  if (tokens) {
+    if (input.shape.size() != 1) fail_input(settings, input, "tokens [window]", "choose data.format = \"text\"");
+    expect_heads(settings, networks::Gpt2::width_of(settings));
+    return wrap(std::make_shared<networks::Gpt2>(settings, input.shape[0]), seed, device);
+  }
+  if (input.shape.size() != 3)
+    fail_input(settings, input, "images [channels, height, width]", "choose model.name = \"mlp\", or reshape the data");
+  return make_image_network(settings, {input.shape[0], input.shape[1], input.shape[2]}, seed, device);
+}
+
 std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width,
                                   std::uint64_t seed, c10::Device device) {
-  if (settings.name == "torchscript") return make_torchscript_model(settings, device);
-  if (settings.name == "mlp") return wrap(std::make_shared<networks::Mlp>(settings, height * width), seed, device);
-  if (settings.name == "resnet18") return wrap(std::make_shared<networks::ResNet18>(settings), seed, device);
-  if (settings.name == "unet") return make_unet(settings, height, width, seed, device);
-  if (settings.name == "vit_tiny") return make_vit(settings, height, width, seed, device);
-  if (settings.name == "gpt2") return wrap(std::make_shared<networks::Gpt2>(settings), seed, device);
-  if (settings.name == "cnn_lstm") {
-    if (height < 4 || width < 4) fail_size(settings, height, width, "use images of 4x4 or more");
-    return wrap(std::make_shared<networks::CnnLstm>(settings, height), seed, device);
-  }
-  if (settings.name == "transformer") {
-    expect_heads(settings, networks::Transformer::width_of(settings));
-    return wrap(std::make_shared<networks::Transformer>(settings, height, width), seed, device);
-  }
-  if (height < 12 || width < 12)
-    fail_size(settings, height, width, "use images of 12x12 or more, or model.name = \"mlp\"");
-  return wrap(std::make_shared<networks::LeNet5>(settings, height, width), seed, device);
+  if (settings.name == "gpt2")
+    return make_model(settings, {{"tokens", samples::Element::int64, {1024}, samples::Role::input}}, seed, device);
+  return make_model(settings, {{"images", samples::Element::uint8, {1, height, width}, samples::Role::input}}, seed,
+                    device);
 }
 
 }  // namespace isobit::train

@@ -6,7 +6,7 @@
 //   resnet18  He, Zhang, Ren, Sun, 2015; names as torchvision's; stem "imagenet": 7x7 stride 2 and max pool,
 //             "small": 3x3 stride 1, no pool
 //   unet, cnn_lstm, transformer, vit_tiny: networks/*.h say whose they are and how they differ
-//   gpt2      tokens [n, t] to logits [n, t, classes]; for benchmarks and tests
+//   gpt2      tokens [n, t] to logits [n, t, classes]
 //   torchscript  a file (torchscript_model.h)
 //
 // Initial weights (contract, section 5): parameter i in sorted order of names has key derive_key(seed,
@@ -22,6 +22,7 @@
 #include <memory>
 #include <vector>
 
+#include "samples/samples.h"
 #include "trace/tensor_fingerprint.h"
 #include "train/experiment.h"
 
@@ -29,33 +30,30 @@ namespace isobit::train {
 
 using trace::NamedTensor;
 
-// Running statistics of one batch norm, in the order of its module name.
-struct BatchStatistics {
-  at::Tensor mean, variance;
-  double momentum = 0.1;
-};
-
 class Model {
  public:
   virtual ~Model() = default;
 
-  // x: [n, 1, height, width]; logits [n, classes], or per pixel [n, classes, height, width].
-  [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x) = 0;
+  // Of the inputs' fields, [n, shape...] each, in their order. Gives [n, classes], per pixel [n, classes, height, width],
+  // per token [n, tokens, classes].
+  [[nodiscard]] virtual at::Tensor forward(const std::vector<at::Tensor>& inputs) = 0;
+  [[nodiscard]] at::Tensor forward(const at::Tensor& x) { return forward(std::vector<at::Tensor>{x}); }
   virtual void set_training(bool training) = 0;
 
   // Sorted by name; the tensors share memory with the model.
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
   [[nodiscard]] virtual std::vector<NamedTensor> buffers() const = 0;
-  [[nodiscard]] virtual std::vector<BatchStatistics> batch_statistics() const = 0;
-  // While true, every batch norm stores the batch's own statistics instead of the running average.
-  virtual void store_batch_statistics(bool raw) = 0;
-
   // Parameters and buffers.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 };
 
-// On `device`, with the same initial weights everywhere. Throws archive::UserError where the network does not fit the
-// images.
+// On `device`, with the same initial weights everywhere. `inputs`: the fields that it will be given; only a mlp (which
+// joins them) and TorchScript (which takes them by the names of its arguments) take several. Throws archive::UserError
+// where the network does not fit them, naming both shapes.
+[[nodiscard]] std::unique_ptr<Model> make_model(const ModelSettings& settings,
+                                                const std::vector<samples::Field>& inputs, std::uint64_t seed,
+                                                c10::Device device = c10::kCPU);
+// For images of one channel.
 [[nodiscard]] std::unique_ptr<Model> make_model(const ModelSettings& settings, std::int64_t height, std::int64_t width,
                                                 std::uint64_t seed, c10::Device device = c10::kCPU);
 

@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/runtime/print_handler.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "archive/printable.h"
@@ -30,23 +31,24 @@ std::vector<NamedTensor> named(const List& list) {
 
 class TorchScriptModel : public Model {
  public:
-  TorchScriptModel(torch::jit::Module module, std::string path, std::int64_t classes)
-      : module_(std::move(module)), path_(std::move(path)), classes_(classes) {}
+  TorchScriptModel(torch::jit::Module module, std::string path, std::vector<std::string> names, std::int64_t classes)
+      : module_(std::move(module)), path_(std::move(path)), names_(std::move(names)), classes_(classes) {}
 
-  at::Tensor forward(const at::Tensor& x) override {
+  at::Tensor forward(const std::vector<at::Tensor>& inputs) override {
     const aten::ModuleScope scope("model");
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
     const c10::AutoGradMode restored(c10::GradMode::is_enabled());  // a script may set it
-    const c10::IValue result = run(x);
+    const c10::IValue result = run(inputs);
     if (!result.isTensor()) throw UserError(path_, "its forward returns no tensor", "return only the logits");
     at::Tensor logits = result.toTensor();
-    const bool fits = logits.dim() >= 2 && logits.size(0) == x.size(0) && logits.size(1) == classes_;
+    const std::int64_t n = inputs[0].size(0);
+    const bool fits = logits.dim() >= 2 && logits.size(0) == n && (logits.size(1) == classes_ || by_token(logits));
     if (fits) return logits;
     throw UserError(
         path_,
         fmt::format(
             "its forward returns {} values for {} samples, expected [samples, {}] or [samples, {}, height, width]",
-            fmt::join(logits.sizes(), " x "), x.size(0), classes_, classes_),
+            fmt::join(logits.sizes(), " x "), n, classes_, classes_),
         "set model.classes to the network's number of outputs");
   }
   void set_training(bool training) override { module_.train(training); }
@@ -57,14 +59,16 @@ class TorchScriptModel : public Model {
     all.insert(all.end(), frozen.begin(), frozen.end());
     return trace::sorted_by_name(std::move(all));
   }
-  // The file's batch norms keep their momentum to themselves: the experiment must have one grain.
-  std::vector<BatchStatistics> batch_statistics() const override { return {}; }
-  void store_batch_statistics(bool) override {}
 
  private:
   // The interpreter makes a text of what an operator throws, with its own traceback before: a refusal stands alone
   // again.
-  c10::IValue run(const at::Tensor& x) try { return module_.forward({x}); } catch (const std::runtime_error& error) {
+  c10::IValue run(const std::vector<at::Tensor>& inputs) try {
+    if (names_.empty()) return module_.forward({inputs[0]});
+    torch::jit::Kwargs named;
+    for (std::size_t i = 0; i < inputs.size(); ++i) named[names_[i]] = inputs[i];
+    return module_.forward({}, named);
+  } catch (const std::runtime_error& error) {
     std::string_view text = error.what();
     const std::size_t refusal = text.rfind("isobit: ");
     if (refusal == text.npos) throw;
@@ -78,8 +82,11 @@ class TorchScriptModel : public Model {
     return trace::sorted_by_name(std::move(found));
   }
 
+  [[nodiscard]] bool by_token(const at::Tensor& logits) const { return logits.dim() == 3 && logits.size(2) == classes_; }
+
   torch::jit::Module module_;
   std::string path_;
+  std::vector<std::string> names_;  // of the inputs; none where there is one
   std::int64_t classes_;
 };
 
@@ -107,9 +114,33 @@ torch::jit::Module load(const std::string& path, c10::Device device, const char*
   return module;
 }
 
+// By which names forward takes the inputs.
+std::vector<std::string> argument_names(const torch::jit::Module& module, const std::vector<samples::Field>& inputs,
+                                        const std::string& path) {
+  std::vector<std::string> arguments, wanted, fields;
+  for (const c10::Argument& argument : module.get_method("forward").function().getSchema().arguments()) {
+    if (argument.name() == "self") continue;
+    arguments.push_back(argument.name());
+    if (!argument.default_value()) wanted.push_back(argument.name());
+  }
+  if (inputs.size() == 1 && wanted.size() <= 1 && !arguments.empty()) return {};
+  for (const samples::Field& field : inputs) fields.push_back(field.name);
+  const auto within = [](const std::vector<std::string>& some, const std::vector<std::string>& all) {
+    return std::all_of(some.begin(), some.end(),
+                       [&](const std::string& name) { return std::find(all.begin(), all.end(), name) != all.end(); });
+  };
+  if (within(fields, arguments) && within(wanted, fields)) return fields;
+  throw UserError(path,
+                  fmt::format("its forward takes ({}), but the data has the inputs ({})",
+                              archive::printable(fmt::format("{}", fmt::join(arguments, ", "))),
+                              fmt::join(fields, ", ")),
+                  "name the fields in data.inputs as the arguments");
+}
+
 }  // namespace
 
-std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10::Device device) {
+std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, const std::vector<samples::Field>& inputs,
+                                              c10::Device device) {
   const std::string& path = settings.torchscript;
   constexpr const char* kRemedy = "save one with torch.jit.script(net).save(\"net.pt\")";
   if (!std::filesystem::is_regular_file(path)) throw UserError(path, "no such file (model.torchscript)", kRemedy);
@@ -130,7 +161,8 @@ std::unique_ptr<Model> make_torchscript_model(const ModelSettings& settings, c10
                     "convert the network: net.float()");
   }
   if (count == 0) throw UserError(path, "has no parameter that takes a gradient", kRemedy);
-  return std::make_unique<TorchScriptModel>(std::move(module), path, settings.classes);
+  std::vector<std::string> names = argument_names(module, inputs, path);
+  return std::make_unique<TorchScriptModel>(std::move(module), path, std::move(names), settings.classes);
 }
 
 }  // namespace isobit::train

@@ -9,8 +9,8 @@
 namespace isobit::train::networks {
 
 struct CnnLstm : Network {
-  CnnLstm(const ModelSettings& settings, std::int64_t height)
-      : conv1(register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 16, 3).padding(1)))),
+  CnnLstm(const ModelSettings& settings, std::int64_t channels, std::int64_t height)
+      : conv1(register_module("conv1", nn::Conv2d(nn::Conv2dOptions(channels, 16, 3).padding(1)))),
         conv2(register_module("conv2", nn::Conv2d(nn::Conv2dOptions(16, 32, 3).padding(1)))),
         lstm(register_module(
             "lstm", nn::LSTM(nn::LSTMOptions(32 * (height / 4), width_of(settings)).num_layers(depth_of(settings))))),

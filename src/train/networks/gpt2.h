@@ -1,5 +1,5 @@
 // Radford et al., "Language models are unsupervised multitask learners", 2019: GPT-2 with tied embeddings, no dropout.
-// Tokens [n, t] to logits [n, t, vocabulary]; names as the published weights'. For benchmarks and tests.
+// Tokens [n, t] to logits [n, t, vocabulary]; names as the published weights'.
 #pragma once
 
 #include <ATen/ops/embedding.h>
@@ -27,17 +27,18 @@ struct Gpt2Block : nn::Module {
 struct Gpt2 : Network {
   // width 768, depth 12, heads 12 and classes 50257 are GPT-2's 124 million parameters.
   explicit Gpt2(const ModelSettings& settings, std::int64_t positions = 1024) {
-    const std::int64_t width = settings.width;
+    const std::int64_t width = width_of(settings), depth = settings.depth > 0 ? settings.depth : 4;
     wte = register_parameter("wte", at::zeros({settings.classes, width}));
     wpe = register_parameter("wpe", at::zeros({positions, width}));
     const auto list = register_module("h", std::make_shared<nn::Module>());
-    for (std::int64_t i = 0; i < settings.depth; ++i) {
+    for (std::int64_t i = 0; i < depth; ++i) {
       blocks.push_back(
           {fmt::format("h.{}", i),
            list->register_module(std::to_string(i), std::make_shared<Gpt2Block>(width, heads_of(settings, width)))});
     }
     ln_f = register_module("ln_f", nn::LayerNorm(nn::LayerNormOptions({width})));
   }
+  static std::int64_t width_of(const ModelSettings& settings) { return settings.width > 0 ? settings.width : 128; }
   static Start start(const nn::Module& module, const std::string& leaf, const at::Tensor& tensor) {
     if (tensor.dim() == 2) return {Start::normal, 0.02};
     if (module.as<nn::Linear>() != nullptr) return {Start::constant, 0.0};

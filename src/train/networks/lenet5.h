@@ -7,8 +7,8 @@
 namespace isobit::train::networks {
 
 struct LeNet5 : Network {
-  LeNet5(const ModelSettings& settings, std::int64_t height, std::int64_t width)
-      : conv1(register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 6, 5).padding(2)))),
+  LeNet5(const ModelSettings& settings, std::int64_t channels, std::int64_t height, std::int64_t width)
+      : conv1(register_module("conv1", nn::Conv2d(nn::Conv2dOptions(channels, 6, 5).padding(2)))),
         conv2(register_module("conv2", nn::Conv2d(nn::Conv2dOptions(6, 16, 5)))),
         fc1(register_module("fc1", nn::Linear(16 * ((height / 2 - 4) / 2) * ((width / 2 - 4) / 2), 120))),
         fc2(register_module("fc2", nn::Linear(120, 84))),

@@ -41,9 +41,9 @@ struct ResNet18 : Network {
     return {Start::normal, std::sqrt(2.0 / static_cast<double>(tensor.numel() / tensor.size(1)))};
   }
 
-  explicit ResNet18(const ModelSettings& settings)
+  ResNet18(const ModelSettings& settings, std::int64_t channels)
       : small(settings.stem == "small"),
-        conv1(register_module("conv1", small ? plain_conv(1, 64, 3, 1) : plain_conv(1, 64, 7, 2))),
+        conv1(register_module("conv1", small ? plain_conv(channels, 64, 3, 1) : plain_conv(channels, 64, 7, 2))),
         bn1(register_module("bn1", nn::BatchNorm2d(64))),
         fc(register_module("fc", nn::Linear(512, settings.classes))),
         dropout(settings.dropout) {

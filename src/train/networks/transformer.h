@@ -44,6 +44,7 @@ struct EncoderLayer : nn::Module {
 };
 
 struct Transformer : Network {
+  // `pixels`: of a row, all channels together.
   Transformer(const ModelSettings& settings, std::int64_t height, std::int64_t pixels) : dropout(settings.dropout) {
     const std::int64_t width = width_of(settings), depth = settings.depth > 0 ? settings.depth : 4;
     embed = register_module("embed", nn::Linear(pixels, width));
@@ -65,7 +66,8 @@ struct Transformer : Network {
   }
 
   at::Tensor forward(at::Tensor x) {
-    x = call("embed", embed, x.squeeze(1)) + position;
+    x = x.size(1) == 1 ? x.squeeze(1) : x.transpose(1, 2).flatten(2);  // [n, rows, channels * columns]
+    x = call("embed", embed, x) + position;
     for (auto& [name, layer] : layers) x = call(name.c_str(), layer, x);
     x = x.mean(1);
     if (dropout > 0) x = at::dropout(x, dropout, is_training());

@@ -25,10 +25,10 @@ struct DoubleConv : nn::Module {
 
 struct UNet : Network {
   // Level 0 is the image's; each level below has half the pixels and twice the channels.
-  explicit UNet(const ModelSettings& settings) : dropout(settings.dropout) {
+  UNet(const ModelSettings& settings, std::int64_t channels) : dropout(settings.dropout) {
     const std::int64_t width = width_of(settings), depth = depth_of(settings);
     for (std::int64_t level = 0; level <= depth; ++level) {
-      const std::int64_t in = level == 0 ? 1 : width << (level - 1);
+      const std::int64_t in = level == 0 ? channels : width << (level - 1);
       add(down, fmt::format("down{}", level), std::make_shared<DoubleConv>(in, width << level));
     }
     for (std::int64_t level = depth; level-- > 0;) {

@@ -1,0 +1,95 @@
+// What the grains of a step leave behind, and the step that they make together (contract, section 7).
+//
+// Each worker adds the grains that it computed to a GrainSums of its own; merged in any order they are the same, and
+// finish() gives the step once every grain is there exactly once. Of a step of one grain the gradients and the loss are
+// kept as they are; of several the gradients' and losses' digits are summed, and the rest is kept by grain.
+// A caller with CUDA tensors needs nothing around the calls: the accumulators' device is asked for within. One thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "aten/batch_statistics.h"
+#include "grains/gradient_accumulator.h"
+#include "kernels/fingerprint.h"
+#include "trace/tensor_fingerprint.h"
+
+namespace isobit::grains {
+
+// A gradient or loss became infinite or NaN.
+class NotFinite : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What a task counts besides the loss; binary64 sums are added in grain order.
+struct Counts {
+  std::int64_t correct = 0, targets = 0;
+  double error = 0;
+
+  void add(const Counts& other) {
+    correct += other.correct, targets += other.targets, error += other.error;
+  }
+};
+
+struct GrainResult {
+  std::int64_t grain = 0;
+  float loss = 0;  // mean if the step has one grain and its task takes means, else sum
+  Counts counts;
+  std::vector<at::Tensor> gradients;               // in the order of the parameters
+  aten::RunningUpdates statistics;                 // of the running tensors to be updated
+  std::map<std::string, std::int64_t> increments;  // of buffers that count
+  std::vector<kernels::Fingerprint> digest;        // of the batch's fields: element sums at the grain's place in the step
+};
+
+struct FinishedStep {
+  float loss_sum = 0;  // rounded once; of one grain, its own loss
+  Counts counts;
+  std::vector<at::Tensor> gradients;
+  std::vector<aten::RunningUpdates> statistics;  // by grain
+  std::map<std::string, std::int64_t> increments;
+  std::vector<kernels::Fingerprint> digest;
+};
+
+class GrainSums {
+ public:
+  // `parameters` name and size what is summed; the digits lie on `device`.
+  GrainSums(const std::vector<trace::NamedTensor>& parameters, c10::Device device, std::int64_t step,
+            std::int64_t grains);
+
+  // Throws NotFinite naming parameter, step and grain; the object is then of no use.
+  void add(GrainResult&& result);
+  // Another worker's, of the same step. std::logic_error where both have the same grain.
+  void merge(GrainSums&& other);
+  // Precondition: every grain is there (std::logic_error).
+  [[nodiscard]] FinishedStep finish();
+
+  [[nodiscard]] std::int64_t grains_present() const { return static_cast<std::int64_t>(by_grain_.size()); }
+
+ private:
+  struct OfGrain {
+    Counts counts;
+    aten::RunningUpdates statistics;
+  };
+  void expect_finite(const GrainResult& result) const;
+
+  std::vector<std::string> names_;
+  std::vector<std::vector<std::int64_t>> sizes_;
+  c10::Device device_;
+  std::int64_t step_, grains_;
+  std::vector<at::Tensor> gradients_;               // of one grain
+  std::vector<GradientAccumulator> accumulators_;   // of several
+  kernels::ExactAccumulator loss_{1};
+  float only_loss_ = 0;
+  std::map<std::int64_t, OfGrain> by_grain_;
+  std::map<std::string, std::int64_t> increments_;
+  std::vector<kernels::Fingerprint> digest_;
+};
+
+}  // namespace isobit::grains

@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "aten/batch_statistics.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
 #include "kernels/batch_norm.h"
@@ -57,8 +58,13 @@ Results forward(const char* op, const Tensor& input, const Optional& weight, con
               ": running statistics are needed outside training");
   const Tensor x = contiguous(input), w = channel_values(op, x, weight, shape), b = channel_values(op, x, bias, shape);
   // Contiguous copies where the buffers are not; copied back below.
-  const Tensor mean = channel_values(op, x, running_mean, shape);
-  const Tensor variance = channel_values(op, x, running_variance, shape);
+  Tensor mean = channel_values(op, x, running_mean, shape);
+  Tensor variance = channel_values(op, x, running_variance, shape);
+  const bool collected = training && (mean.defined() || variance.defined()) && BatchStatisticsScope::active();
+  if (collected) {  // what momentum 1 gives from running values of +0
+    if (mean.defined()) mean = new_tensor({shape.c}, x.scalar_type()).zero_();
+    if (variance.defined()) variance = new_tensor({shape.c}, x.scalar_type()).zero_();
+  }
   const at::DimVector saved_sizes = training ? at::DimVector{shape.c} : at::DimVector{0};
   const at::ScalarType type = x.scalar_type();
   const Results results{new_tensor(x.sizes(), type), new_tensor(saved_sizes, type), new_tensor(saved_sizes, type)};
@@ -70,10 +76,16 @@ Results forward(const char* op, const Tensor& input, const Optional& weight, con
     problem.y = write<T>(results.y);
     problem.saved_mean = training ? write<T>(results.saved_mean) : nullptr;
     problem.saved_invstd = training ? write<T>(results.saved_invstd) : nullptr;
-    problem.momentum = momentum, problem.eps = eps;
+    problem.momentum = collected ? 1.0 : momentum, problem.eps = eps;
     training ? kernels::batch_norm_training(problem) : kernels::batch_norm_inference(problem);
   };
   is_wide(x) ? run(double{}) : run(float{});
+  if (collected) {
+    if (shape.per_channel() == 0) return results;
+    BatchStatisticsScope::add(
+        {running_mean.value_or(Tensor()), running_variance.value_or(Tensor()), momentum, mean, variance});
+    return results;
+  }
   if (training && mean.defined() && !mean.is_same(*running_mean)) running_mean->copy_(mean);
   if (training && variance.defined() && !variance.is_same(*running_variance)) running_variance->copy_(variance);
   return results;

@@ -17,6 +17,7 @@
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/random_key.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/generator_scope.h"
 #include "aten/refusal.h"
 
 namespace isobit::aten {
@@ -26,7 +27,8 @@ std::uint64_t take_key(const char* op, const std::optional<at::Generator>& gener
     refuse(op, "needs a CPU generator on every device, got one on " + generator->device().str(),
            "pass a CPU generator, or none");
   }
-  auto* source = at::get_generator_or_default<at::CPUGeneratorImpl>(generator, at::detail::getDefaultCPUGenerator());
+  const at::Generator drawn_from = generator && generator->defined() ? *generator : default_generator();
+  auto* source = at::check_generator<at::CPUGeneratorImpl>(drawn_from);
   const std::lock_guard lock(source->mutex_);
   return source->random64();
 }

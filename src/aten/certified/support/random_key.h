@@ -8,7 +8,8 @@
 
 namespace isobit::aten {
 
-// One 64-bit number of the generator, or of the default CPU generator on every device, so that all draw the same.
+// One 64-bit number of the generator, or of the default CPU generator (aten/generator_scope.h) on every device, so that
+// all draw the same.
 // Refuses generators of devices.
 [[nodiscard]] std::uint64_t take_key(const char* op, const std::optional<at::Generator>& generator);
 

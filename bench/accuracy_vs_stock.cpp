@@ -29,7 +29,7 @@ double accuracy_of(const isobit::train::Experiment& experiment, const isobit::tr
   Trainer trainer(experiment, data);
   const std::int64_t steps = trainer.timetable().steps();
   while (trainer.steps_done() < steps) trainer.step();
-  return trainer.evaluate().accuracy;
+  return trainer.evaluate().score;
 }
 
 // 97.5 % points of Student's t, by degrees of freedom from 1.

@@ -9,6 +9,7 @@
 #include "cli/bench.h"
 #include "cli/bench_workload.h"
 #include "contract/philox.h"
+#include "samples/memory_samples.h"
 #include "train/recording.h"
 
 namespace isobit::cli {
@@ -37,15 +38,19 @@ class ScratchRuns {
 };
 
 train::DataSets random_images(const Workload& work) {
-  train::Dataset data{work.batch * 16, work.size, work.size, {}, {}};
-  for (std::int64_t i = 0; i < data.count; ++i) data.labels.push_back(static_cast<std::uint8_t>(i % 10));
-  const std::int64_t pixels = data.count * work.size * work.size;
-  for (std::int64_t i = 0; i < pixels; ++i) {
-    data.pixels.push_back(static_cast<std::uint8_t>(contract::random_word(1, static_cast<std::uint64_t>(i))));
-  }
-  train::Dataset test = data;
-  test.count = 1;  // evaluated once per epoch at the most; never within the rounds
-  return {std::move(data), std::move(test)};
+  const std::int64_t count = work.batch * 16, pixels = work.size * work.size;
+  const std::vector<samples::Field> fields = {
+      {"images", samples::Element::uint8, {1, work.size, work.size}, samples::Role::input},
+      {"labels", samples::Element::int64, {}, samples::Role::target}};
+  const auto made = [&](std::int64_t n) {
+    std::vector<std::vector<std::byte>> values(2);
+    for (std::int64_t i = 0; i < n * pixels; ++i)
+      values[0].push_back(static_cast<std::byte>(contract::random_word(1, static_cast<std::uint64_t>(i))));
+    values[1].resize(static_cast<std::size_t>(n) * 8);
+    for (std::int64_t i = 0; i < n; ++i) values[1][static_cast<std::size_t>(i) * 8] = static_cast<std::byte>(i % 10);
+    return std::make_shared<samples::MemorySamples>(fields, std::move(values), n, "random images");
+  };
+  return {made(count), made(1), ""};  // evaluated once per epoch at the most; never within the rounds
 }
 
 train::Experiment experiment_of(const Workload& work, bool recorded) {
@@ -55,7 +60,8 @@ train::Experiment experiment_of(const Workload& work, bool recorded) {
   experiment.model = work.model;
   experiment.optimizer.lr = 1e-4;
   experiment.optimizer.momentum = 0.9;
-  experiment.augment = {2, true};
+  experiment.augment.crop = 2;
+  experiment.augment.flip = true;
   experiment.evaluate.every = 0;
   experiment.checkpoint.every = 1 << 30;
   experiment.fingerprint.every = recorded ? kFingerprintEvery : 0;

@@ -48,10 +48,11 @@ Session begin(const RunOptions& options) {
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment),
-                                  environment(options.execution), train::describe_data(session.experiment.data)};
+                                  environment(options.execution), train::describe_data(session.experiment, samples::Digests::cached)};
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());
+  if (!session.data.split.empty()) fmt::print(stderr, "{}\n", session.data.split);
   return session;
 }
 
@@ -73,7 +74,7 @@ Session resume(const RunOptions& options) {
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
   session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
-  train::expect_data(session.writer->data(), session.experiment.data);
+  train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());

@@ -47,10 +47,12 @@ void TrainingProgress::step(const train::StepReport& report) {
 
 void TrainingProgress::metrics(const train::MetricsReport& report) {
   clear_line();
-  fmt::print(stderr, "epoch {}: train loss {:.4f}, accuracy {:.2f} %", report.epoch, report.train_loss,
-             100 * report.train_accuracy);
-  if (report.test)
-    fmt::print(stderr, "; test loss {:.4f}, accuracy {:.2f} %", report.test->loss, 100 * report.test->accuracy);
+  const auto text = [](const train::Metrics& metrics) {
+    if (metrics.name == "accuracy") return fmt::format("loss {:.4f}, accuracy {:.2f} %", metrics.loss, 100 * metrics.score);
+    return fmt::format("loss {:.4g}, {} {:.4g}", metrics.loss, metrics.name, metrics.score);
+  };
+  fmt::print(stderr, "epoch {}: train {}", report.epoch, text(report.train));
+  if (report.test) fmt::print(stderr, "; test {}", text(*report.test));
   fmt::print(stderr, "\n");
 }
 

@@ -88,12 +88,11 @@ fs::path network_of(const RunRecord& record, const train::ModelSettings& model) 
   return named;
 }
 
-// The files alone, whose digests are the recorded ones: not the folder that a record names.
-std::vector<fs::path> data_of(const RunRecord& record, train::DataSettings& data) {
-  data.path = fs::absolute(data.path).lexically_normal().string();
-  train::expect_data(record.data(), data);
-  const auto files = train::data_files(data);
-  return {files.begin(), files.end()};
+// The files (folders of images) alone, whose digests are the recorded ones: not the folder that a record names.
+std::vector<fs::path> data_of(const RunRecord& record, train::Experiment& experiment) {
+  experiment.data.path = fs::absolute(experiment.data.path).lexically_normal().string();
+  train::expect_data(record.data(), experiment);
+  return train::data_paths(experiment);
 }
 
 void expect_possible(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
@@ -138,7 +137,7 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   train::require_same_run(record, experiment, record.summary().steps);  // the steps that it makes are compared
   if (!options.data.empty()) experiment.data.path = options.data;
   SandboxRequest request;
-  request.readable = data_of(record, experiment.data);
+  request.readable = data_of(record, experiment);
   const fs::path network = network_of(record, experiment.model);
   require_sandbox();
 

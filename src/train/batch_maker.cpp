@@ -15,19 +15,18 @@ namespace {
 
 using archive::UserError;
 using samples::Element;
-using samples::Field;
 
-bool is_image(const Field& field) {
+bool is_image(const samples::Field& field) {
   return field.role == samples::Role::input ? field.shape.size() == 3 && field.element != Element::int64
                                             : field.shape.size() == 2;
 }
 
 // How many values of mean and deviation a field can have, and how many elements share one.
-std::int64_t channels_of(const Field& field) {
+std::int64_t channels_of(const samples::Field& field) {
   return field.shape.size() == 3 || field.shape.size() == 1 ? field.shape[0] : 1;
 }
 
-std::vector<float> per_channel(const std::vector<double>& given, double otherwise, const Field& field,
+std::vector<float> per_channel(const std::vector<double>& given, double otherwise, const samples::Field& field,
                                const char* key) {
   if (given.empty()) return {static_cast<float>(otherwise)};
   if (static_cast<std::int64_t>(given.size()) != channels_of(field)) {
@@ -41,7 +40,7 @@ std::vector<float> per_channel(const std::vector<double>& given, double otherwis
 
 }  // namespace
 
-BatchMaker::Plan BatchMaker::plan_of(const Experiment& experiment, const Field& field) const {
+BatchMaker::Plan BatchMaker::plan_of(const Experiment& experiment, const samples::Field& field) const {
   Plan plan{field, false, {}, {}, {}};
   const std::vector<std::string>& chosen = experiment.augment.fields;
   const bool named = std::find(chosen.begin(), chosen.end(), field.name) != chosen.end();
@@ -73,7 +72,7 @@ BatchMaker::BatchMaker(const Experiment& experiment, const samples::Samples& dat
       crop_(experiment.augment.crop),
       flip_(experiment.augment.flip),
       weighted_(!experiment.data.weight.empty()) {
-  for (const Field& field : data.fields()) {
+  for (const samples::Field& field : data.fields()) {
     if (field.name == "samples" || field.name == "weights") {
       throw UserError("data", fmt::format("a field is named '{}', which a batch's digest uses otherwise", field.name),
                       "give the field another name");
@@ -88,7 +87,7 @@ BatchMaker::BatchMaker(const Experiment& experiment, const samples::Samples& dat
   const Plan* image = nullptr;
   for (const Plan& plan : plans_) {
     if (!plan.augmented) continue;
-    const auto sides = [](const Field& f) { return std::pair(f.shape.end()[-2], f.shape.end()[-1]); };
+    const auto sides = [](const samples::Field& f) { return std::pair(f.shape.end()[-2], f.shape.end()[-1]); };
     if (image != nullptr && sides(image->field) != sides(plan.field)) {
       throw UserError("augment.fields",
                       fmt::format("the fields '{}' and '{}' have images of different sizes", image->field.name,
@@ -100,7 +99,7 @@ BatchMaker::BatchMaker(const Experiment& experiment, const samples::Samples& dat
 }
 
 at::Tensor BatchMaker::memory_for(std::size_t i, std::int64_t count) const {
-  const Field& field = plans_[i].field;
+  const samples::Field& field = plans_[i].field;
   std::vector<std::int64_t> shape{count};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
   const bool whole =
@@ -118,7 +117,7 @@ BatchMaker::Window BatchMaker::window(std::int64_t sample, std::int64_t epoch) c
 }
 
 // Of each pixel of a channel, its place in the sample; -1 outside of it.
-std::vector<std::int64_t> BatchMaker::sources(const Window& window, const Field& field) const {
+std::vector<std::int64_t> BatchMaker::sources(const Window& window, const samples::Field& field) const {
   const std::int64_t height = field.shape.end()[-2], width = field.shape.end()[-1];
   std::vector<std::int64_t> from;
   from.reserve(static_cast<std::size_t>(height * width));
@@ -224,7 +223,7 @@ kernels::Fingerprint BatchMaker::close(const std::vector<kernels::Fingerprint>& 
   };
   std::vector<Entry> entries;
   for (std::size_t i = 0; i < plans_.size(); ++i) {
-    const Field& field = plans_[i].field;
+    const samples::Field& field = plans_[i].field;
     std::vector<std::int64_t> shape{count};
     shape.insert(shape.end(), field.shape.begin(), field.shape.end());
     const bool whole = field.element == Element::int64 || (field.role == samples::Role::target &&

@@ -59,8 +59,13 @@ std::string checkpoint_text(const TrainingState& state, const Timetable& timetab
   json["epoch"] = next.epoch;
   json["position"] = next.first;
   json["epoch_loss_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.loss));
-  json["epoch_correct"] = state.sums.correct;
+  json["epoch_correct"] = state.sums.counts.correct;
   json["epoch_samples"] = state.sums.samples;
+  if (!state.sums.derivable) {
+    json["epoch_weight_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.weight));
+    json["epoch_targets"] = state.sums.counts.targets;
+    json["epoch_error_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.counts.error));
+  }
   return json.dump();
 }
 
@@ -69,9 +74,18 @@ TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
   try {
     const auto json = archive::parse_json(checkpoint.state());
     state.steps_done = json.at("steps_done");
-    state.sums.loss = std::bit_cast<double>(std::stoull(json.at("epoch_loss_bits").get<std::string>(), nullptr, 16));
-    state.sums.correct = json.at("epoch_correct");
+    const auto binary64 = [&](const char* key) {
+      return std::bit_cast<double>(std::stoull(json.at(key).template get<std::string>(), nullptr, 16));
+    };
+    state.sums.loss = binary64("epoch_loss_bits");
+    state.sums.counts.correct = json.at("epoch_correct");
     state.sums.samples = json.at("epoch_samples");
+    state.sums.derivable = !json.contains("epoch_targets");
+    if (!state.sums.derivable) {
+      state.sums.weight = binary64("epoch_weight_bits");
+      state.sums.counts.targets = json.at("epoch_targets");
+      state.sums.counts.error = binary64("epoch_error_bits");
+    }
   } catch (const std::exception& error) {
     throw archive::UserError("checkpoint", fmt::format("its state cannot be read: {}", error.what()),
                              "resume from another checkpoint");

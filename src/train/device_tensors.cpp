@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <map>
@@ -51,12 +50,5 @@ std::int64_t bytes_of(const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
   return bytes;
 }
-
-TensorDigits::TensorDigits(std::int64_t n, c10::Device device)
-    : sums_(at::zeros({n}, at::TensorOptions(device).dtype(at::kLong))) {}
-
-void TensorDigits::clear() { sums_.zero_(); }
-
-void TensorDigits::add(const TensorDigits& other) { sums_.add_(other.sums_); }
 
 }  // namespace isobit::train

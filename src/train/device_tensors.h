@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/exact_accumulator.h"
 #include "trace/tensor_fingerprint.h"
 
 namespace isobit::train {
@@ -24,20 +23,5 @@ using trace::NamedTensor;
 // Values by name, over devices; std::invalid_argument where names, types or shapes are not the same.
 void copy_values(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to);
 [[nodiscard]] std::int64_t bytes_of(const std::vector<NamedTensor>& tensors);
-
-// An accumulator's memory on a device (kernels/exact_accumulator.h).
-class TensorDigits {
- public:
-  TensorDigits(std::int64_t n, c10::Device device);
-  [[nodiscard]] std::int64_t* data() { return sums_.mutable_data_ptr<std::int64_t>(); }
-  [[nodiscard]] const std::int64_t* data() const { return sums_.const_data_ptr<std::int64_t>(); }
-  void clear();
-  void add(const TensorDigits& other);
-
- private:
-  at::Tensor sums_;
-};
-
-using GradientAccumulator = kernels::ExactAccumulatorOf<TensorDigits>;
 
 }  // namespace isobit::train

@@ -10,13 +10,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 MetricsReport metrics_of(Trainer& trainer, const StepPlace& place) {
-  const EpochSums& sums = trainer.epoch_sums();
   MetricsReport report;
   report.epoch = place.epoch;
   report.step = place.step;
-  report.train_loss = sums.loss / static_cast<double>(sums.samples);
-  report.train_accuracy =
-      static_cast<double>(sums.correct) / static_cast<double>(sums.samples * trainer.targets_per_sample());
+  report.train = trainer.epoch_metrics();
   if (trainer.timetable().evaluate_after(place.step)) report.test = trainer.evaluate();
   return report;
 }

@@ -23,8 +23,8 @@ struct StepReport {
 
 struct MetricsReport {
   std::int64_t epoch = 0, step = 0;
-  double train_loss = 0, train_accuracy = 0;  // means over the epoch's samples so far, as seen in training
-  std::optional<Evaluation> test;             // where the experiment asks for it
+  Metrics train;                   // over the epoch's samples so far, as seen in training
+  std::optional<Evaluation> test;  // where the experiment asks for it
 };
 
 class Listener {

@@ -10,6 +10,7 @@
 #include "archive/user_error.h"
 #include "aten/generator_scope.h"
 #include "aten/module_path.h"
+#include "aten/operator_switch.h"
 #include "contract/philox.h"
 #include "train/device_tensors.h"
 #include "train/purposes.h"
@@ -47,6 +48,7 @@ struct GrainWorker::BufferState {
 };
 
 void GrainWorker::put_back(const std::vector<BufferState>& before, grains::GrainResult& result) {
+  if (!aten::OperatorSwitch::on()) return;  // an ordinary loop
   const at::NoGradGuard no_grad;
   const auto is_running = [&](const at::Tensor& tensor) {
     return std::any_of(result.statistics.begin(), result.statistics.end(), [&](const aten::RunningUpdate& update) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "archive/json_text.h"
@@ -10,6 +11,7 @@
 #include "archive/weights_digest.h"
 #include "contract/platform.h"
 #include "train/checkpoint_state.h"
+#include "train/dataset.h"
 
 namespace isobit::train {
 
@@ -27,12 +29,8 @@ archive::StepLine step_line(const StepReport& report) {
 
 std::vector<archive::MetricsLine> metrics_lines(const MetricsReport& report) {
   std::vector<archive::MetricsLine> lines;
-  lines.push_back(
-      {report.step, report.epoch, "train", {{"loss", report.train_loss}, {"accuracy", report.train_accuracy}}});
-  if (report.test) {
-    lines.push_back(
-        {report.step, report.epoch, "test", {{"loss", report.test->loss}, {"accuracy", report.test->accuracy}}});
-  }
+  lines.push_back({report.step, report.epoch, "train", report.train.values()});
+  if (report.test) lines.push_back({report.step, report.epoch, "test", report.test->values()});
   return lines;
 }
 
@@ -45,36 +43,32 @@ std::string weights_sha256(const Trainer& trainer) {
   return archive::weights_sha256(weight_tensors(state));
 }
 
-std::string describe_data(const DataSettings& settings) {
-  const std::string* names[] = {&settings.train_images, &settings.train_labels, &settings.test_images,
-                                &settings.test_labels};
-  const auto paths = data_files(settings);
+std::string describe_data(const Experiment& experiment, samples::Digests digests) {
   nlohmann::ordered_json json;
-  json["format"] = settings.format;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const archive::FileDigest digest = archive::digest_file(paths[i]);
-    json["files"].push_back({{"name", *names[i]}, {"size", digest.size}, {"sha256", digest.sha256}});
+  json["format"] = experiment.data.format;
+  for (const samples::Source& source : data_sources(experiment)) {
+    if (const std::string decoder = samples::decoder(source); !decoder.empty()) json["decoder"] = decoder;
+    for (const samples::Identity& file : samples::identify(source, digests))
+      json["files"].push_back({{"name", file.name}, {"size", file.size}, {"sha256", file.sha256}});
   }
   return json.dump(2);
 }
 
-void expect_data(const std::string& description, const DataSettings& settings) {
-  const std::string now = describe_data(settings);
-  if (now == description) return;
-  const auto paths = data_files(settings);
-  const auto recorded = archive::parse_json(description), found = archive::parse_json(now);
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    try {
-      if (recorded.at("files").at(i) == found.at("files").at(i)) continue;
+void expect_data(const std::string& description, const Experiment& experiment) {
+  const auto found = archive::parse_json(describe_data(experiment));
+  try {
+    const auto recorded = archive::parse_json(description);
+    const auto &now = found.at("files"), &then = recorded.at("files");
+    if (recorded.at("format") == found.at("format") && now == then) return;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (then.at(i) == now[i]) continue;
       throw archive::UserError(
-          paths[i],
+          (std::filesystem::path(experiment.data.path) / now[i]["name"].get<std::string>()).string(),
           fmt::format("is not the file that was recorded (its SHA-256 is {:.12}..., the record says {:.12}...)",
-                      found["files"][i]["sha256"].get<std::string>(),
-                      recorded.at("files").at(i).at("sha256").get<std::string>()),
+                      now[i]["sha256"].get<std::string>(), then.at(i).at("sha256").get<std::string>()),
           "name the folder of the recorded files with --data");
-    } catch (const nlohmann::json::exception&) {
-      break;
     }
+  } catch (const nlohmann::json::exception&) {  // below
   }
   throw archive::UserError("data.json", "does not describe the experiment's files",
                            "another program wrote the record: use that one");

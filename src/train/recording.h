@@ -9,6 +9,7 @@
 
 #include "archive/record_types.h"
 #include "archive/run_writer.h"
+#include "samples/source.h"
 #include "train/execution.h"
 
 namespace isobit::train {
@@ -22,10 +23,12 @@ namespace isobit::train {
 // Of the trainer's weights, by the names of its state: archive::weights_sha256.
 [[nodiscard]] std::string weights_sha256(const Trainer& trainer);
 
-// JSON: format, and name, size and SHA-256 of the four files. Reads them whole. UserError where one is missing.
-[[nodiscard]] std::string describe_data(const DataSettings& settings);
-// Nothing if the files of `settings` are those described, else UserError naming the first that is not.
-void expect_data(const std::string& description, const DataSettings& settings);
+// JSON: format, the decoder where one matters, and name, size and SHA-256 of the files (samples/source.h). UserError where
+// one is missing.
+[[nodiscard]] std::string describe_data(const Experiment& experiment,
+                                        samples::Digests digests = samples::Digests::fresh);
+// Nothing if the files are those described, else UserError naming the first that is not. Reads them whole.
+void expect_data(const std::string& description, const Experiment& experiment);
 
 class Recorder : public Listener {
  public:

@@ -20,7 +20,6 @@ namespace isobit::train {
 namespace {
 
 using archive::UserError;
-using samples::Field;
 using samples::Samples;
 
 constexpr std::int64_t kIgnored = -100;
@@ -38,7 +37,7 @@ std::size_t target_field(const Samples& samples) {
                   "name one field, or columns of one table");
 }
 
-[[noreturn]] void fail_shape(const Experiment& e, const Field& field, const std::string& expected) {
+[[noreturn]] void fail_shape(const Experiment& e, const samples::Field& field, const std::string& expected) {
   const char* types[] = {"uint8", "int64", "float32"};
   throw UserError("data.target",
                   fmt::format("\"{}\" with model.classes = {} needs {}, but the field '{}' is {} [{}]", e.data.target,
@@ -103,7 +102,7 @@ class ClassTask : public AnyTask {
 
   void check(const Samples& samples) const override {
     const std::size_t place = target_field(samples);
-    const Field& field = samples.fields()[place];
+    const samples::Field& field = samples.fields()[place];
     const std::size_t rank = experiment_.data.per_pixel() ? 2 : positions() ? 1 : 0;
     if (field.element != samples::Element::int64 || field.shape.size() != rank) {
       const char* expected[] = {"a class (an integer) per sample", "classes (integers) per position [positions]",
@@ -189,7 +188,7 @@ class NumberTask : public AnyTask {
 
   void check(const Samples& samples) const override {
     const std::size_t place = target_field(samples);
-    const Field& field = samples.fields()[place];
+    const samples::Field& field = samples.fields()[place];
     const bool one = field.shape.empty() && experiment_.model.classes == 1;
     const bool fits = one || (field.shape.size() == 1 && field.shape[0] == experiment_.model.classes);
     if (!fits || field.element != samples::Element::float32)

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <numeric>
 #include <thread>
 
+#include "archive/user_error.h"
 #include "aten/batch_statistics.h"
 #include "aten/device_work.h"
 #include "aten/module_path.h"
@@ -100,12 +102,31 @@ grains::FinishedStep Trainer::compute(const StepOrder& order) {
   return reducer_.reduce(std::move(sums));
 }
 
-// Running statistics in grain order, and the buffers that count, into the first worker's model.
-void Trainer::apply(const grains::FinishedStep& step) {
+// Running statistics in grain order, and the buffers that count, into the first worker's model. A worker's updates name
+// the tensors of its own model.
+void Trainer::apply(grains::FinishedStep& step) {
   aten::require_equal_momenta(step.statistics);
-  for (const aten::RunningUpdates& grain : step.statistics) aten::apply(grain);
-  if (step.increments.empty()) return;
-  for (const auto& [name, tensor] : model().buffers()) {
+  std::map<const c10::TensorImpl*, at::Tensor> counted;
+  const std::vector<NamedTensor> buffers = model().buffers();
+  for (const auto& worker : workers_) {
+    const std::vector<NamedTensor> theirs = worker->model().buffers();
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      counted[theirs[i].tensor.unsafeGetTensorImpl()] = buffers[i].tensor;
+  }
+  const auto ours = [&](at::Tensor& running) {
+    if (!running.defined()) return;
+    const auto found = counted.find(running.unsafeGetTensorImpl());
+    if (found == counted.end()) {
+      throw archive::UserError("model", "batch norm's running statistics are no buffer of the network",
+                               "register them as buffers, or set grain = 0");
+    }
+    running = found->second;
+  };
+  for (aten::RunningUpdates& grain : step.statistics) {
+    for (aten::RunningUpdate& update : grain) ours(update.running_mean), ours(update.running_variance);
+    aten::apply(grain);
+  }
+  for (const auto& [name, tensor] : buffers) {
     const auto found = step.increments.find(name);
     if (found != step.increments.end()) tensor.add_(found->second);
   }
@@ -113,6 +134,13 @@ void Trainer::apply(const grains::FinishedStep& step) {
 
 void Trainer::load_replicas() {
   for (std::size_t i = 1; i < workers_.size(); ++i) workers_[i]->load(model().state());
+}
+
+// A step that failed: nothing of it stays, and its grains can be claimed anew.
+void Trainer::undo(const std::vector<NamedTensor>& buffers_before) {
+  copy_values(buffers_before, model().buffers());
+  source_.reset();
+  for (const auto& worker : workers_) worker->reset();
 }
 
 StepResult Trainer::step() {
@@ -124,21 +152,19 @@ StepResult Trainer::step() {
   try {
     order = order_of(place);
     finished = compute(order);
+    apply(finished);
   } catch (const c10::OutOfMemoryError& error) {
-    copy_values(buffers_before, model().buffers());
+    undo(buffers_before);
     const std::int64_t fixed = 2 * bytes_of(workers_[0]->parameters()) + bytes_of(model().buffers()) +
                                bytes_of(optimizer_.state());
     throw out_of_memory(error.what_without_backtrace(),
                         {execution_.device.str(), place.step, std::min(experiment_.grain_size(), place.count), fixed});
   } catch (...) {
-    copy_values(buffers_before, model().buffers());
-    source_.reset();
-    for (const auto& worker : workers_) worker->reset();
+    undo(buffers_before);
     throw;
   }
 
   gradients_ = std::move(finished.gradients);
-  apply(finished);
   StepResult result;
   result.place = place;
   result.lr = timetable_.learning_rate(place.step);
@@ -153,12 +179,12 @@ StepResult Trainer::step() {
   load_replicas();
 
   if (place.first == 0) sums_ = {};
-  const double weight = task_->weighted() ? static_cast<double>(order.weight)
-                                          : static_cast<double>(place.count * (finished.counts.targets > 0));
+  const double weight = static_cast<double>(task_->weighted() ? order.weight : static_cast<float>(place.count));
   sums_.loss += static_cast<double>(result.loss) * weight;
   sums_.weight += weight;
   sums_.samples += place.count;
   sums_.counts.add(finished.counts);
+  sums_.derivable = !task_->weighted() && experiment_.data.target != "value";
   steps_done_ = place.step;
   return result;
 }
@@ -186,6 +212,10 @@ void Trainer::restore(const TrainingState& state) {
   copy_values(state.optimizer, optimizer_.state());
   steps_done_ = state.steps_done;
   sums_ = state.sums;
+  if (sums_.derivable) {
+    sums_.weight = static_cast<double>(sums_.samples);
+    sums_.counts.targets = sums_.samples * static_cast<std::int64_t>(task_->sample_weight(*data_.train, 0));
+  }
   source_.reset();
   for (const auto& worker : workers_) worker->reset();
   load_replicas();

@@ -54,6 +54,7 @@ struct EpochSums {
   double weight = 0;  // of samples; where they differ in weight, of D
   std::int64_t samples = 0;
   Counts counts;
+  bool derivable = true;  // weight and targets follow from samples; checkpoints leave them out
 };
 
 using Evaluation = Metrics;
@@ -100,7 +101,8 @@ class Trainer {
   [[nodiscard]] StepOrder order_of(const StepPlace& place) const;
   [[nodiscard]] std::vector<std::int64_t> grain_order(std::int64_t step) const;
   [[nodiscard]] grains::FinishedStep compute(const StepOrder& order);
-  void apply(const grains::FinishedStep& step);
+  void apply(grains::FinishedStep& step);
+  void undo(const std::vector<NamedTensor>& buffers_before);
   void load_replicas();
 
   Experiment experiment_;

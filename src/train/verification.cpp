@@ -191,7 +191,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   if (!experiment.model.torchscript.empty() && std::filesystem::exists(network))
     experiment.model.torchscript = network.string();
   if (!request.data_path.empty()) experiment.data.path = request.data_path;
-  expect_data(record.data(), experiment.data);
+  expect_data(record.data(), experiment);
   const DataSets data = load_data(experiment);
   Trainer trainer(experiment, data, request.execution);
   require_same_run(record, recorded, trainer.timetable().steps());

@@ -12,29 +12,63 @@ namespace isobit::train {
 namespace {
 
 TEST(BatchMaker, DividesBy255AndNormalises) {
-  Dataset data{1, 1, 3, {0, 51, 255}, {0}};
+  const auto data = samples_of({1, 1, 3, {0, 51, 255}, {0}});
   Experiment e;
-  float x[3];
-  BatchMaker(e, data).plain(0, x);
-  EXPECT_EQ(x[0], 0.0f);
-  EXPECT_EQ(x[1], 51.0f / 255.0f);
-  EXPECT_EQ(x[2], 1.0f);
+  const auto value = [&](int i) { return made_by(BatchMaker(e, *data), 0, 0).const_data_ptr<float>()[i]; };
+  EXPECT_EQ(value(0), 0.0f);
+  EXPECT_EQ(value(1), 51.0f / 255.0f);
+  EXPECT_EQ(value(2), 1.0f);
   e.data.mean = 0.5;
   e.data.deviation = 0.25;
-  BatchMaker(e, data).plain(0, x);
-  EXPECT_EQ(x[0], -2.0f);
-  EXPECT_EQ(x[2], 2.0f);
+  EXPECT_EQ(value(0), -2.0f);
+  EXPECT_EQ(value(2), 2.0f);
+  e.data.channel_mean = {0.25};
+  EXPECT_EQ(value(2), 3.0f);
+  e.data.channel_mean = {0.25, 0.5};
+  EXPECT_THROW((void)value(0), archive::UserError);
+}
+
+// Three channels of bytes, a vector and tokens: each by its own rule.
+TEST(BatchMaker, FieldsOfEveryKind) {
+  using samples::Element, samples::Field, samples::Role;
+  const std::vector<std::uint8_t> bytes = {0, 255, 51, 102, 153, 204};
+  const std::vector<float> numbers = {1.5f, -2.0f};
+  const std::vector<std::int64_t> tokens = {7, 300};
+  const auto raw = [](const auto& values) {
+    const auto* begin = reinterpret_cast<const std::byte*>(values.data());
+    return std::vector<std::byte>(begin, begin + values.size() * sizeof values[0]);
+  };
+  const samples::MemorySamples data({{"image", Element::uint8, {3, 1, 2}, Role::input},
+                                     {"numbers", Element::float32, {2}, Role::input},
+                                     {"tokens", Element::int64, {2}, Role::input},
+                                     {"y", Element::float32, {2}, Role::target}},
+                                    {raw(bytes), raw(numbers), raw(tokens), raw(numbers)}, 1, "made");
+  Experiment e;
+  BatchMaker plain(e, data);
+  EXPECT_EQ(made_by(plain, 0, 0).sizes(), (std::vector<std::int64_t>{1, 3, 1, 2}));
+  EXPECT_EQ(made_by(plain, 0, 0).const_data_ptr<float>()[5], 204.0f / 255.0f);
+  EXPECT_EQ(made_by(plain, 1, 0).const_data_ptr<float>()[0], 1.5f);
+  EXPECT_EQ(made_by(plain, 2, 0).const_data_ptr<std::int64_t>()[1], 300);
+  EXPECT_EQ(made_by(plain, 3, 0).const_data_ptr<float>()[1], -2.0f);
+  e.data.mean = 0.5, e.data.deviation = 2;
+  BatchMaker normal(e, data);
+  EXPECT_EQ(made_by(normal, 1, 0).const_data_ptr<float>()[1], -1.25f);
+  EXPECT_EQ(made_by(normal, 3, 0).const_data_ptr<float>()[1], -2.0f);  // a target is as it is
+  e.augment.fields = {"numbers"}, e.augment.flip = true;
+  EXPECT_THROW(BatchMaker(e, data), archive::UserError);
+  e.augment.fields = {"nothing"};
+  EXPECT_THROW(BatchMaker(e, data), archive::UserError);
 }
 
 // All windows of a 3x3 image padded by 1, mirrored and not, by the header's words.
 TEST(BatchMaker, CropsAndMirrors) {
-  const Dataset data{4000, 3, 3, Bytes(36000), Bytes(4000)};
-  Dataset numbered = data;
+  Images numbered{4000, 3, 3, Bytes(36000), Bytes(4000)};
   for (std::size_t i = 0; i < numbered.pixels.size(); ++i) numbered.pixels[i] = static_cast<std::uint8_t>(1 + i % 9);
+  const auto data = samples_of(numbered);
   Experiment e;
   e.augment.crop = 1;
   e.augment.flip = true;
-  const BatchMaker maker(e, numbered);
+  const BatchMaker maker(e, *data);
   std::set<std::vector<float>> allowed, seen;
   for (int top = 0; top < 3; ++top) {
     for (int left = 0; left < 3; ++left) {
@@ -52,8 +86,8 @@ TEST(BatchMaker, CropsAndMirrors) {
     }
   }
   for (std::int64_t sample = 0; sample < 4000; ++sample) {
-    std::vector<float> image(9);
-    maker.augmented(sample, 1, image.data());
+    const at::Tensor made = made_by(maker, 0, sample, 1);
+    const std::vector<float> image(made.const_data_ptr<float>(), made.const_data_ptr<float>() + 9);
     ASSERT_TRUE(allowed.count(image)) << "sample " << sample;
     seen.insert(image);
   }
@@ -61,15 +95,15 @@ TEST(BatchMaker, CropsAndMirrors) {
 }
 
 TEST(BatchMaker, AugmentationDependsOnSeedEpochAndSample) {
-  Dataset data{2, 8, 8, Bytes(128), Bytes(2)};
-  for (int i = 0; i < 128; ++i) data.pixels[i] = static_cast<std::uint8_t>(i % 64 + 1);
+  Images images{2, 8, 8, Bytes(128), Bytes(2)};
+  for (int i = 0; i < 128; ++i) images.pixels[i] = static_cast<std::uint8_t>(i % 64 + 1);
+  const auto data = samples_of(images);
   Experiment e;
   e.augment.crop = 4;
   const auto image = [&](std::int64_t seed, std::int64_t epoch, std::int64_t sample) {
     e.seed = seed;
-    std::vector<float> out(64);
-    BatchMaker(e, data).augmented(sample, epoch, out.data());
-    return out;
+    const at::Tensor made = made_by(BatchMaker(e, *data), 0, sample, epoch);
+    return std::vector<float>(made.const_data_ptr<float>(), made.const_data_ptr<float>() + 64);
   };
   EXPECT_EQ(image(1, 1, 0), image(1, 1, 0));
   int different = 0;
@@ -83,25 +117,24 @@ TEST(BatchMaker, AugmentationDependsOnSeedEpochAndSample) {
 
 // With every pixel's class its own value, the targets are where the pixels are.
 TEST(BatchMaker, MasksMoveWithThePixels) {
-  Dataset data{50, 5, 7, Bytes(50 * 35), Bytes(50 * 35), true};
-  for (std::size_t i = 0; i < data.pixels.size(); ++i)
-    data.labels[i] = data.pixels[i] = static_cast<std::uint8_t>(1 + i % 35);
+  Images images{50, 5, 7, Bytes(50 * 35), Bytes(50 * 35), true};
+  for (std::size_t i = 0; i < images.pixels.size(); ++i)
+    images.labels[i] = images.pixels[i] = static_cast<std::uint8_t>(1 + i % 35);
+  const auto data = samples_of(images);
   Experiment e;
   e.augment.crop = 2;
   e.augment.flip = true;
-  const BatchMaker maker(e, data);
+  const BatchMaker maker(e, *data);
   int outside = 0;
   for (std::int64_t sample = 0; sample < 50; ++sample) {
-    float image[35];
-    std::int64_t targets[35];
-    maker.augmented(sample, 3, image);
-    maker.augmented_targets(sample, 3, targets);
+    const at::Tensor image = made_by(maker, 0, sample, 3), targets = made_by(maker, 1, sample, 3);
     for (int i = 0; i < 35; ++i) {
-      EXPECT_EQ(static_cast<float>(targets[i]) / 255.0f, image[i]);
-      outside += targets[i] == 0;
+      const std::int64_t target = targets.const_data_ptr<std::int64_t>()[i];
+      EXPECT_EQ(static_cast<float>(target) / 255.0f, image.const_data_ptr<float>()[i]);
+      outside += target == 0;
     }
-    maker.plain_targets(sample, targets);
-    for (int i = 0; i < 35; ++i) EXPECT_EQ(targets[i], 1 + i);
+    const at::Tensor plain = made_by(maker, 1, sample);
+    for (int i = 0; i < 35; ++i) EXPECT_EQ(plain.const_data_ptr<std::int64_t>()[i], 1 + i);
   }
   EXPECT_GT(outside, 100);
 }
@@ -132,14 +165,21 @@ class TargetFiles : public testing::Test {
   Experiment experiment;
 };
 
+std::vector<std::int64_t> targets_of(const samples::Samples& data) {
+  std::vector<std::int64_t> ids, values(static_cast<std::size_t>(data.count() * data.fields()[1].elements()));
+  for (std::int64_t i = 0; i < data.count(); ++i) ids.push_back(i);
+  data.read(1, ids, reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
 TEST_F(TargetFiles, Masks) {
   experiment.data.target = "mask";
   write("labels", {2, 1, 3}, {0, 1, 2, 3, 3, 0});
-  EXPECT_EQ(load_data(experiment).train.labels, (Bytes{0, 1, 2, 3, 3, 0}));
+  EXPECT_EQ(targets_of(*load_data(experiment).train), (std::vector<std::int64_t>{0, 1, 2, 3, 3, 0}));
   experiment.data.train_limit = 1;
-  EXPECT_EQ(load_data(experiment).train.labels, (Bytes{0, 1, 2}));
+  EXPECT_EQ(targets_of(*load_data(experiment).train), (std::vector<std::int64_t>{0, 1, 2}));
   write("labels", {2, 1, 3}, {0, 1, 2, 3, 4, 0});
-  EXPECT_NE(error().find("label 4 of sample 1 is out of range 0..3"), std::string::npos) << error();
+  EXPECT_NE(error().find("labels, sample 1: label 4 is out of range 0..3"), std::string::npos) << error();
   write("labels", {2, 3, 1}, {0, 1, 2, 3, 3, 0});
   EXPECT_NE(error().find("masks of 3x1 pixels for images of 1x3"), std::string::npos) << error();
   write("labels", {1, 1, 3}, {0, 1, 2});
@@ -149,9 +189,9 @@ TEST_F(TargetFiles, Masks) {
 TEST_F(TargetFiles, Silhouettes) {
   experiment.data.target = "silhouette";
   write("labels", {2}, {2, 0});
-  EXPECT_EQ(load_data(experiment).test.labels, (Bytes{0, 3, 0, 1, 0, 1}));
+  EXPECT_EQ(targets_of(*load_data(experiment).test), (std::vector<std::int64_t>{0, 3, 0, 1, 0, 1}));
   write("labels", {2}, {3, 0});
-  EXPECT_NE(error().find("label 3 of sample 0 is out of range 0..2"), std::string::npos) << error();
+  EXPECT_NE(error().find("labels, sample 0: label 3 is out of range 0..2"), std::string::npos) << error();
 }
 
 TEST(Timetable, CutsEpochsIntoSteps) {

@@ -40,7 +40,7 @@ std::string run(const std::string& text, const Execution& first, std::int64_t on
     result += std::to_string(done.loss) + " " + kernels::to_hex(done.batch_digest) + "\n";
   }
   const Evaluation evaluation = trainer->evaluate();
-  return result + std::to_string(evaluation.loss) + " " + std::to_string(evaluation.accuracy) + "\n" +
+  return result + std::to_string(evaluation.loss) + " " + std::to_string(evaluation.score) + "\n" +
          kernels::to_hex(trainer->weights_fingerprint()) + " " + kernels::to_hex(trainer->optimizer_fingerprint());
 }
 

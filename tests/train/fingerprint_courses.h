@@ -61,7 +61,7 @@ inline std::string run(const Course& course, const Setting& setting) {
   }
   const Evaluation evaluation = trainer->evaluate();
   values.push_back(static_cast<float>(evaluation.loss));
-  values.push_back(static_cast<float>(evaluation.accuracy));
+  values.push_back(static_cast<float>(evaluation.score));
   const auto sums = kernels::element_sums(values.data(), 0, static_cast<std::int64_t>(values.size()));
   return "weights " + kernels::to_hex(trainer->weights_fingerprint()) + " optimizer " +
          kernels::to_hex(trainer->optimizer_fingerprint()) + " losses " + kernels::to_hex(sums);

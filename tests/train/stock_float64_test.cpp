@@ -118,16 +118,16 @@ struct Batch {
   at::Tensor images, labels;
 };
 
-Batch batch_of(const Experiment& experiment, const Dataset& data, const StepPlace& place) {
+Batch batch_of(const Experiment& experiment, const samples::Samples& data, const StepPlace& place) {
   const BatchMaker maker(experiment, data);
   const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment.seed),
-                                 static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data.count));
-  Batch batch{at::empty({place.count, 1, data.height, data.width}), at::empty({place.count}, at::kLong)};
-  for (std::int64_t i = 0; i < place.count; ++i) {
-    const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i)));
-    maker.augmented(sample, place.epoch, batch.images[i].data_ptr<float>());
-    batch.labels[i] = data.labels[static_cast<std::size_t>(sample)];
-  }
+                                 static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data.count()));
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < place.count; ++i)
+    ids.push_back(static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i))));
+  Batch batch{maker.memory_for(0, place.count), maker.memory_for(1, place.count)};
+  maker.fill(0, ids, place.epoch, batch.images);
+  maker.fill(1, ids, place.epoch, batch.labels);
   return batch;
 }
 
@@ -172,7 +172,7 @@ Deviation deviation_of(const Experiment& experiment, const DataSets& data, std::
       if (experiment.model.name == "resnet18") set_values(doubles, before);
       const at::Tensor before_double = flat(doubles);
       for (at::Tensor& tensor : doubles) tensor.mutable_grad() = at::Tensor();
-      const at::Tensor loss = double_loss(experiment, weights, batch_of(experiment, data.train, step.result.place));
+      const at::Tensor loss = double_loss(experiment, weights, batch_of(experiment, *data.train, step.result.place));
       loss.backward();
       std::vector<at::Tensor> gradients;
       for (const at::Tensor& tensor : doubles) gradients.push_back(tensor.grad());

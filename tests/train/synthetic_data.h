@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,12 +13,46 @@
 #include <unistd.h>
 
 #include "contract/philox.h"
+#include "samples/memory_samples.h"
+#include "train/batch_maker.h"
 #include "train/dataset.h"
 
 namespace isobit::train {
 
-inline Dataset synthetic_images(std::int64_t count, std::uint64_t key, std::int64_t size = 28) {
-  Dataset data{count, size, size, {}, {}};
+// As an IDX pair has them.
+struct Images {
+  std::int64_t count = 0, height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;  // [count, height, width]
+  std::vector<std::uint8_t> labels;  // [count], or with masks [count, height, width]
+  bool per_pixel = false;
+};
+
+inline std::shared_ptr<const samples::Samples> samples_of(const Images& data) {
+  std::vector<std::byte> pixels(data.pixels.size()), labels(data.labels.size() * 8);
+  if (!pixels.empty()) std::memcpy(pixels.data(), data.pixels.data(), pixels.size());
+  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+    const std::int64_t label = data.labels[i];
+    std::memcpy(labels.data() + 8 * i, &label, 8);
+  }
+  std::vector<std::int64_t> targets;
+  if (data.per_pixel) targets = {data.height, data.width};
+  std::vector<samples::Field> fields = {
+      {"images", samples::Element::uint8, {1, data.height, data.width}, samples::Role::input},
+      {"labels", samples::Element::int64, targets, samples::Role::target}};
+  return std::make_shared<samples::MemorySamples>(
+      std::move(fields), std::vector<std::vector<std::byte>>{std::move(pixels), std::move(labels)}, data.count,
+      "made");
+}
+
+// One sample's pixels or targets; in an epoch, or (0) as they are.
+inline at::Tensor made_by(const BatchMaker& maker, std::size_t field, std::int64_t sample, std::int64_t epoch = 0) {
+  const at::Tensor out = maker.memory_for(field, 1);
+  maker.fill(field, {&sample, 1}, epoch, out);
+  return out;
+}
+
+inline Images synthetic_images(std::int64_t count, std::uint64_t key, std::int64_t size = 28) {
+  Images data{count, size, size, {}, {}};
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint32_t label = contract::random_word(key, static_cast<std::uint64_t>(i)) % 10;
     data.labels.push_back(static_cast<std::uint8_t>(label));
@@ -35,22 +70,23 @@ inline Dataset synthetic_images(std::int64_t count, std::uint64_t key, std::int6
 }
 
 inline DataSets synthetic_data(std::int64_t train, std::int64_t test, std::int64_t size = 28) {
-  return {synthetic_images(train, 11, size), synthetic_images(test, 22, size)};
+  return {samples_of(synthetic_images(train, 11, size)), samples_of(synthetic_images(test, 22, size)), ""};
 }
 
 // The same with a class per pixel: label + 1 on the block, 0 elsewhere.
 inline DataSets synthetic_masks(std::int64_t train, std::int64_t test, std::int64_t size) {
-  DataSets sets = synthetic_data(train, test, size);
-  for (Dataset* data : {&sets.train, &sets.test}) {
+  std::vector<std::shared_ptr<const samples::Samples>> parts;
+  for (Images data : {synthetic_images(train, 11, size), synthetic_images(test, 22, size)}) {
     std::vector<std::uint8_t> masks;
-    for (std::size_t i = 0; i < data->pixels.size(); ++i) {
-      const std::uint8_t label = data->labels[i / static_cast<std::size_t>(size * size)];
-      masks.push_back(data->pixels[i] >= 150 ? static_cast<std::uint8_t>(label + 1) : 0);
+    for (std::size_t i = 0; i < data.pixels.size(); ++i) {
+      const std::uint8_t label = data.labels[i / static_cast<std::size_t>(size * size)];
+      masks.push_back(data.pixels[i] >= 150 ? static_cast<std::uint8_t>(label + 1) : 0);
     }
-    data->labels = std::move(masks);
-    data->per_pixel = true;
+    data.labels = std::move(masks);
+    data.per_pixel = true;
+    parts.push_back(samples_of(data));
   }
-  return sets;
+  return {parts[0], parts[1], ""};
 }
 
 // A folder that disappears with the object.

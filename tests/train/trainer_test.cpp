@@ -55,8 +55,8 @@ TEST_F(TrainerTest, OneGrainIsAnOrdinaryPyTorchStep) {
   at::Tensor images = at::empty({24, 1, 28, 28}), labels = at::empty({24}, at::kLong);
   for (std::int64_t i = 0; i < 24; ++i) {
     const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(i)));
-    BatchMaker(e, data.train).plain(sample, images.data_ptr<float>() + i * 784);
-    labels.data_ptr<std::int64_t>()[i] = data.train.labels[static_cast<std::size_t>(sample)];
+    images[i].copy_(made_by(BatchMaker(e, *data.train), 0, sample)[0]);
+    labels[i].copy_(made_by(BatchMaker(e, *data.train), 1, sample)[0]);
   }
   const at::Tensor loss = at::cross_entropy_loss(other.model().forward(images), labels);
   loss.backward();
@@ -212,9 +212,8 @@ TEST_F(TrainerTest, RunningStatisticsAreUpdatedOncePerGrainInGrainOrder) {
       const std::int64_t count = std::min<std::int64_t>(3, 8 - first);
       at::Tensor images = at::empty({count, 1, 12, 12});
       for (std::int64_t i = 0; i < count; ++i) {
-        BatchMaker(e, data.train)
-            .plain(static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(first + i))),
-                   images.data_ptr<float>() + i * 144);
+        images[i].copy_(made_by(BatchMaker(e, *data.train), 0,
+                                static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(first + i))))[0]);
       }
       (void)other.model().forward(images);
     }

@@ -6,13 +6,17 @@
 
 #include "archive/user_error.h"
 #include "contract/philox.h"
-#include "train/idx_reader.h"
+#include "samples/idx_reader.h"
 #include "train/purposes.h"
 
 namespace isobit::train {
 namespace {
 
 using archive::UserError;
+using samples::IdxImages;
+using samples::read_idx_images;
+using samples::read_idx_labels;
+using samples::read_idx_masks;
 
 void expect_count(const std::string& path, std::int64_t found, std::int64_t images, const std::string& images_path) {
   if (found == images) return;

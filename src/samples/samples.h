@@ -1,7 +1,7 @@
 // Where training data comes from: samples by number, made of named fields of one shape each. No torch.
 //
-// A source (source.h) opens files as Samples; a Subset (subset.h) is some of the samples of another. What a reader gives
-// for a sample is a function of the files alone. Immutable after opening; thread-safe.
+// A source (source.h) opens files as Samples; a Subset (subset.h) is some of the samples of another. What a reader
+// gives for a sample is a function of the files alone. Immutable after opening; thread-safe.
 #pragma once
 
 #include <cstddef>

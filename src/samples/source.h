@@ -2,7 +2,8 @@
 //
 //   idx     images and labels of the MNIST family, plain or gzip (idx_reader.h): fields "images" uint8 [1, h, w], and
 //           "labels" int64 [], or uint8 masks [h, w]
-//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a table (CSV)
+//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a table
+//   (CSV)
 //           with the columns file, group, weight and any labels: "images" uint8 [1 or 3, h, w], "labels"
 //   npy     a .npz file, or a folder of .npy files: each array a field, first dimension the samples
 //   csv     a table with a header: "inputs" float32 [columns], "targets" float32 [columns] or int64 []
@@ -22,10 +23,10 @@ namespace isobit::samples {
 
 struct Source {
   std::string format = "idx";
-  std::string folder;                        // data.path
-  std::string file;                          // in the folder: of images (idx), a folder (images), an array file, a table, a text
-  std::string labels;                        // idx: the file of labels
-  std::string table;                         // images: a CSV file in `folder` that lists them; empty: folders are classes
+  std::string folder;  // data.path
+  std::string file;    // in the folder: of images (idx), a folder (images), an array file, a table, a text
+  std::string labels;  // idx: the file of labels
+  std::string table;   // images: a CSV file in `folder` that lists them; empty: folders are classes
   std::vector<std::string> inputs, targets;  // fields (npy) or columns (csv, a table's labels); empty: the format's own
   std::string group, weight, count;          // column or field; empty: none
   std::int64_t window = 0;                   // text
@@ -35,8 +36,8 @@ struct Source {
 
 [[nodiscard]] std::shared_ptr<const Samples> open_source(const Source& source);
 
-// A file, or a folder as the SHA-256 of the list "<sha256>  <path>\n" of its files, ascending by the bytes of their paths
-// from the folder (what `sha256sum` prints).
+// A file, or a folder as the SHA-256 of the list "<sha256>  <path>\n" of its files, ascending by the bytes of their
+// paths from the folder (what `sha256sum` prints).
 struct Identity {
   std::string name;  // from Source::folder; of a folder with a slash at its end
   std::uint64_t size = 0;
@@ -51,7 +52,8 @@ enum class Digests {
 
 // Of all files that the source reads.
 [[nodiscard]] std::vector<Identity> identify(const Source& source, Digests digests);
-// The library that decodes them, with its version, where that may matter ("libjpeg-turbo 2.1.5, libpng 1.6.39"); else "".
+// The library that decodes them, with its version, where that may matter ("libjpeg-turbo 2.1.5, libpng 1.6.39"); else
+// "".
 [[nodiscard]] std::string decoder(const Source& source);
 
 }  // namespace isobit::samples

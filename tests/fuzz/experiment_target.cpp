@@ -4,7 +4,7 @@
 #include "fuzz/targets.h"
 #include "train/experiment.h"
 #include "train/experiment_schema.h"
-#include "train/idx_reader.h"
+#include "samples/idx_reader.h"
 #include "train/schedule.h"
 
 namespace isobit::fuzz {
@@ -64,7 +64,7 @@ void run_experiment(std::string_view input) {
     plan(experiment);
     const train::DataSettings& data = experiment.data;
     if (data.path != train::DataSettings().path)
-      accepts([&] { static_cast<void>(train::read_idx_labels(data.path + "/" + data.test_labels, 10)); });
+      accepts([&] { static_cast<void>(samples::read_idx_labels(data.path + "/" + data.test_labels, 10)); });
   });
   put(scratch() / "experiment.toml", parts[0]);
   accepts([&] { static_cast<void>(train::load_experiment((scratch() / "experiment.toml").string(), overrides)); });

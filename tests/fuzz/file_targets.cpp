@@ -16,7 +16,7 @@
 #include "archive/weights_digest.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
-#include "train/idx_reader.h"
+#include "samples/idx_reader.h"
 
 namespace isobit::fuzz {
 namespace {
@@ -79,10 +79,10 @@ void run_idx(std::string_view input) {
   }
   accepts([&] {
     if (kind == 0) {
-      for (const std::uint8_t label : train::read_idx_labels(file, 10)) require(label < 10, "labels are in range");
+      for (const std::uint8_t label : samples::read_idx_labels(file, 10)) require(label < 10, "labels are in range");
       return;
     }
-    const train::IdxImages images = kind == 1 ? train::read_idx_images(file) : train::read_idx_masks(file, 3);
+    const samples::IdxImages images = kind == 1 ? samples::read_idx_images(file) : samples::read_idx_masks(file, 3);
     require(images.count > 0 && images.height > 0 && images.width > 0, "images have a size");
     require(images.pixels.size() == static_cast<std::size_t>(images.count * images.height * images.width),
             "all pixels");

@@ -1,18 +1,13 @@
 // Small data sets for tests: bright blocks on dim noise, so that a network learns them within a few steps.
 #pragma once
 
-#include <zlib.h>
-
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
+#include <memory>
 #include <vector>
 
-#include <unistd.h>
-
 #include "contract/philox.h"
+#include "samples/data_files.h"
 #include "samples/memory_samples.h"
 #include "train/batch_maker.h"
 #include "train/dataset.h"
@@ -89,46 +84,10 @@ inline DataSets synthetic_masks(std::int64_t train, std::int64_t test, std::int6
   return {parts[0], parts[1], ""};
 }
 
-// A folder that disappears with the object.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "isobit-test-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-using Bytes = std::vector<std::uint8_t>;
-
-// An IDX file's bytes: magic for the rank, big-endian sizes, elements.
-inline Bytes idx_bytes(const std::vector<std::uint32_t>& dims, const Bytes& elements) {
-  Bytes bytes = {0, 0, 8, static_cast<std::uint8_t>(dims.size())};
-  for (const std::uint32_t dim : dims) {
-    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(dim >> shift));
-  }
-  bytes.insert(bytes.end(), elements.begin(), elements.end());
-  return bytes;
-}
-
-inline void write_plain(const std::filesystem::path& path, const Bytes& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
-
-inline void write_gzip(const std::filesystem::path& path, const Bytes& bytes) {
-  const gzFile file = gzopen(path.c_str(), "wb");
-  if (!bytes.empty()) gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  gzclose(file);
-}
+using samples::Bytes;
+using samples::idx_bytes;
+using samples::ScratchFolder;
+using samples::write_gzip;
+using samples::write_plain;
 
 }  // namespace isobit::train

@@ -1,10 +1,10 @@
-#include "train/idx_reader.h"
+#include "samples/idx_reader.h"
 
 #include <gtest/gtest.h>
 
-#include "train/synthetic_data.h"
+#include "samples/data_files.h"
 
-namespace isobit::train {
+namespace isobit::samples {
 namespace {
 
 const Bytes kPixels = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -92,4 +92,4 @@ TEST_F(IdxReader, NamesMissingFilesAndFolders) {
 }
 
 }  // namespace
-}  // namespace isobit::train
+}  // namespace isobit::samples

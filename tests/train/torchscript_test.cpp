@@ -38,7 +38,8 @@ class Network {
     settings.name = "torchscript";
     settings.torchscript = path_;
     settings.classes = 2;
-    return make_torchscript_model(settings, at::kCPU);
+    const samples::Field images{"images", samples::Element::uint8, {1, 3, 3}, samples::Role::input};
+    return make_torchscript_model(settings, {images}, at::kCPU);
   }
   // What loading says; empty if it goes through.
   [[nodiscard]] std::string error() const {

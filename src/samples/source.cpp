@@ -9,6 +9,7 @@ namespace isobit::samples {
 
 std::shared_ptr<const Samples> open_source(const Source& source) {
   if (source.format == "idx") return open_idx(source);
+  if (source.format == "images") return open_images(source);
   if (source.format == "npy") return open_npy(source);
   if (source.format == "csv") return open_csv(source);
   if (source.format == "text") return open_text(source);

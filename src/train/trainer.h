@@ -68,7 +68,7 @@ struct TrainingState {
 
 class Trainer {
  public:
-  // `data` must outlive the object. Starts with the initial weights, before step 1. Throws archive::UserError where
+  // Starts with the initial weights, before step 1. Throws archive::UserError where
   // data, network and task do not fit.
   Trainer(const Experiment& experiment, const DataSets& data, const Execution& execution = {});
   ~Trainer();
@@ -106,7 +106,7 @@ class Trainer {
   void load_replicas();
 
   Experiment experiment_;
-  const DataSets& data_;
+  DataSets data_;
   Execution execution_;
   Timetable timetable_;
   std::unique_ptr<Task> task_;

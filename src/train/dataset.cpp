@@ -5,7 +5,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <set>
 
+#include "archive/printable.h"
 #include "archive/user_error.h"
 #include "samples/split.h"
 #include "samples/subset.h"
@@ -91,6 +94,25 @@ void expect_samples(const Samples& samples, const char* part, const std::string&
   throw UserError(place, fmt::format("has no {} samples", part), "add some, or name other files");
 }
 
+// Files of their own may still share a group: then the test knows what was trained on.
+std::string prove_apart(const Samples& train, const Samples& test) {
+  std::map<std::string, std::int64_t> trained;  // group: its first sample
+  for (std::int64_t id = 0; id < train.count(); ++id) trained.emplace(train.group(id), id);
+  std::set<std::string> tested;
+  for (std::int64_t id = 0; id < test.count(); ++id) {
+    const std::string group = test.group(id);
+    tested.insert(group);
+    const auto found = trained.find(group);
+    if (found == trained.end()) continue;
+    throw UserError(test.name(id),
+                    fmt::format("is of the group '{}', and so is {} of the training data", archive::printable(group),
+                                train.name(found->second)),
+                    "put each group into one file, or let isobit split all data: split.rule = \"random\"");
+  }
+  return fmt::format("{} samples of {} groups train, {} of {} test; no group in both", train.count(), trained.size(),
+                     test.count(), tested.size());
+}
+
 }  // namespace
 
 std::vector<samples::Source> data_sources(const Experiment& experiment) {
@@ -124,6 +146,7 @@ DataSets load_data(const Experiment& experiment) {
   if (parts.size() == 2) {
     expect_same_fields(*parts[0], *parts[1], place(1));
     sets.train = parts[0], sets.test = parts[1];
+    if (!experiment.split.group.empty()) sets.split = prove_apart(*sets.train, *sets.test);
   } else {
     expect_samples(*parts[0], "", place(0));
     const samples::SplitSettings split{experiment.split.rule, experiment.split.folds, experiment.split.fold,

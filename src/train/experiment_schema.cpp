@@ -114,8 +114,9 @@ std::vector<Key> make_keys() {
             "Parts that the data is cut into.");
   KEY_WHERE(!e.split.of_files(), split.fold, "", "0 or more, below `split.folds`", e.split.fold >= 0,
             "The part that is tested, not trained on.");
-  KEY_WHERE(!e.split.of_files(), split.group, "", "a name, or nothing", true,
-            "Array or column of the samples' groups (patients, subjects), which stay in one part.");
+  KEY_WHERE(!e.split.of_files() || !e.split.group.empty(), split.group, "", "a name, or nothing", true,
+            "Array or column of the samples' groups (patients, subjects), which stay in one part; with files of their own "
+            "it is checked that they do.");
 
   KEY(model.name, "",
       "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\", \"gpt2\" or \"torchscript\"",

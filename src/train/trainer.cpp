@@ -60,7 +60,10 @@ StepOrder Trainer::order_of(const StepPlace& place) const {
   }
   order.weight = static_cast<float>(sum);
   if (order.weight > 0) return order;
-  throw NotFinite(fmt::format("the samples of step {} weigh {} together, so their loss has no mean", place.step, sum));
+  throw archive::UserError(
+      fmt::format("step {}", place.step),
+      fmt::format("its samples weigh {} together, so their loss has no mean", sum),
+      "give some samples a weight above 0 (data.weight, data.count), or choose a larger batch");
 }
 
 std::vector<std::int64_t> Trainer::grain_order(std::int64_t step) const {

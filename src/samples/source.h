@@ -1,12 +1,14 @@
 // Opens a part of the data (training or test) in one of the formats, and says what identifies its files.
 //
 //   idx     images and labels of the MNIST family, plain or gzip (idx_reader.h): fields "images" uint8 [1, h, w], and
-//           "labels" int64 [], or uint8 masks [h, w]
-//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a table
-//   (CSV)
-//           with the columns file, group, weight and any labels: "images" uint8 [1 or 3, h, w], "labels"
-//   npy     a .npz file, or a folder of .npy files: each array a field, first dimension the samples
-//   csv     a table with a header: "inputs" float32 [columns], "targets" float32 [columns] or int64 []
+//           "labels" int64 [], or of masks int64 [h, w]
+//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a table (CSV)
+//           with the columns file, group, weight and any labels: "images" uint8 [1 or 3, h, w], "labels" int64 [], or of
+//           a table as those of csv
+//   npy     a .npz file, or a folder of .npy files: each array a field, first dimension the samples; uint8 (bytes and truth
+//           values as inputs), int64 (other whole numbers, and all of them as targets) or float32
+//   csv     a table with a header: "inputs" float32 [columns], "targets" float32 [columns], or int64: [] of one column,
+//           [columns] of several
 //   text    bytes of a file in windows: "tokens" int64 [window], "next" int64 [window], the bytes one further on
 //
 // Errors are archive::UserError naming file and place.

@@ -43,6 +43,16 @@ std::vector<std::string> zip_seeds();
 void run_run_index(std::string_view input);
 std::vector<std::string> run_index_seeds();
 
+// sample_targets.cpp: training data.
+void run_npy(std::string_view input);
+std::vector<std::string> npy_seeds();
+void run_npz(std::string_view input);
+std::vector<std::string> npz_seeds();
+void run_csv(std::string_view input);
+std::vector<std::string> csv_seeds();
+void run_image(std::string_view input);
+std::vector<std::string> image_seeds();
+
 // record_targets.cpp: folders of a run.
 void run_record(std::string_view input);
 std::vector<std::string> record_seeds();

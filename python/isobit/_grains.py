@@ -160,7 +160,7 @@ class Step:
             buffers.require_unchanged()
 
     def _parameters(self, loss: torch.Tensor) -> list[torch.Tensor]:
-        """What the backward may give gradients to: the leaves of the graph, and the parameters of modules that were called."""
+        """Those in the graph, and those of the modules that were called. Gradients of other tensors stay the program's."""
         found = {id(parameter): parameter for buffers in self._buffers.values() for parameter in buffers.parameters}
         open_nodes, met = [loss.grad_fn], {loss.grad_fn}
         while open_nodes:
@@ -168,7 +168,7 @@ class Step:
             if node is None:
                 continue
             variable = getattr(node, "variable", None)
-            if variable is not None:
+            if isinstance(variable, torch.nn.Parameter):
                 found[id(variable)] = variable
             for below, _ in node.next_functions:
                 if below is not None and below not in met:
@@ -214,6 +214,7 @@ class Step:
 
     def _sum(self) -> None:
         for parameter in self._given():
+            self._loop._require_no_gradient(parameter.tensor, self)
             if parameter.only is not None:
                 parameter.tensor.grad = parameter.only
                 continue
@@ -259,7 +260,7 @@ class Step:
                 if parameter.grad is not None and id(parameter) not in own:
                     raise RecordError(f"isobit.record: step {self.number}: {self._loop._name_of(parameter)} has a gradient that "
                                       "no grain gave by step.backward\n"
-                                      "  do     call the module that it belongs to in the grain, and no other backward")
+                                      "  do     let it be a torch.nn.Parameter, and call no backward but step.backward")
 
     def _require_all_grains(self) -> None:
         missing = self.grain_count - len(self._grains)

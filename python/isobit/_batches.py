@@ -23,7 +23,9 @@ from isobit._errors import RecordError
 from isobit._loaders import Clone, description, require_repeatable, unpacked
 
 if TYPE_CHECKING:
+    from isobit._grains import Step
     from isobit._record import record
+    from isobit._steps import Steps
 
 
 class _Location(NamedTuple):
@@ -59,6 +61,9 @@ class Progress:
         self._loops: list[_Loop] = []
         self._seen: dict[str, Any] | None = None
         self._tells_epochs, self._bodies, self._loops_of_epoch = False, 0, 0
+        self._steps: "Steps | None" = None  # the loop over run.steps
+        self._step: "Step | None" = None
+        self._steps_loops, self._steps_over = 0, 0  # how many began; how many were over when it was saved
         # Those that were made under this record.
         self._made: weakref.WeakKeyDictionary[DataLoader[Any], _Location] = weakref.WeakKeyDictionary()
         self._clones: weakref.WeakKeyDictionary[DataLoader[Any], Clone] = weakref.WeakKeyDictionary()
@@ -71,9 +76,12 @@ class Progress:
 
     def saved(self) -> dict[str, Any]:
         loop: dict[str, Any] | None = None
-        if len(self._loops) > 1:
-            raise RecordError(f"isobit.record: run.save within {len(self._loops)} loops over run.batches: only one can be "
+        if len(self._loops) + (self._steps is not None) > 1:
+            raise RecordError("isobit.record: run.save within several loops over run.batches or run.steps: only one can be "
                               "resumed\n  do     write the others without run.batches, or save outside of them")
+        if self._step is not None and self._step._state != "finished":
+            raise RecordError(f"isobit.record: run.save within step {self._step.number} of the loop over run.steps\n"
+                              "  do     save last in its body, after step.finish")
         if self._loops:
             loop = self._loops[0].saved()
             if self._in_epoch and self._loops_of_epoch > 1:
@@ -88,11 +96,14 @@ class Progress:
         again = {epoch: [clone.saved(clone in looping) for clone in self._clones.values() if clone.location == _Location(epoch)]
                  for epoch in ([None, self._location().epoch] if loop else [None])}
         return {"next_epoch": following, "epoch_begin": self._epoch_begin if self._in_epoch else None, "loop": loop,
-                "loaders": again}
+                "loaders": again, "steps": self._steps_saved(), "steps_over": self._steps_loops - (self._steps is not None)}
 
     def load(self, saved: dict[str, Any]) -> None:
         self._next_epoch, self._epoch_begin, self.pending = saved["next_epoch"], saved["epoch_begin"], saved["loop"]
         self._again = saved["loaders"]
+        self._steps_over = saved.get("steps_over", 0)
+        if saved.get("steps") is not None:
+            self.pending = {"steps": saved["steps"]}
 
     def body_ended(self, what: str, remedy: str) -> None:
         """Nothing may come after a save that would be left out when the program resumes."""
@@ -168,6 +179,50 @@ class Progress:
                                   "  do     write the loop as `for batch in run.batches(loader):`, as when it was saved")
             self.body_ended(f"epoch {epoch}", "call run.save last in the epoch, or within the loop over run.batches(loader)")
 
+    # ---- steps of grains
+
+    def _steps_saved(self) -> dict[str, Any] | None:
+        if self._steps is None:
+            return None
+        return {"after": 0 if self._step is None else self._step.number, "loop": self._steps.describe(),
+                "now": _generators.states(devices=True)}
+
+    def steps_begin(self, steps: "Steps") -> int:
+        """The number of the step that the loop begins with: beyond its last where a resumed run has done it."""
+        if self._steps is not None or self._loops or self._in_epoch:
+            raise RecordError("isobit.record: run.steps within another loop over run.steps, run.batches or run.epochs\n"
+                              "  do     give run.steps its epochs, and call it outside of other loops")
+        if self._run._must_load():
+            raise RecordError(f"isobit.record: {self._run.path} is resumed, but the script did not call run.load() before "
+                              "run.steps()\n  do     call run.load() first, and start from what it returns")
+        self._steps_loops += 1
+        first = 1
+        if self._steps_loops <= self._steps_over:
+            first = len(steps) + 1
+        elif self.pending is not None:
+            first = self._steps_resumed(self.pending, steps) + 1
+        self._steps, self._step, self._seen = steps, None, None
+        return first
+
+    def _steps_resumed(self, pending: dict[str, Any], steps: "Steps") -> int:
+        saved = pending.get("steps")
+        if saved is None:
+            raise RecordError(f"isobit.record: {self._run.path} was saved within a loop over run.batches, and comes to one over "
+                              "run.steps first\n  do     let the interrupted loop be the first one after run.load()")
+        if saved["loop"] != steps.describe():
+            raise RecordError(f"isobit.record: {self._run.path} resumes within a loop over run.steps of {saved['loop']}; this is one "
+                              f"of {steps.describe()}\n  do     let the loop be as when it was saved")
+        self.pending = None
+        _generators.set_states(saved["now"])
+        self._run._loop_reached()
+        return int(saved["after"])
+
+    def step_begins(self, step: "Step") -> None:
+        self._step, self._seen = step, None
+
+    def steps_end(self) -> None:
+        self._steps = self._step = None
+
     # ---- batches
 
     def loop_begins(self) -> None:
@@ -182,6 +237,9 @@ class Progress:
         pending, self.pending = self.pending, None
         if pending is None:
             return None
+        if "steps" in pending:
+            raise RecordError(f"isobit.record: {self._run.path} was saved within a loop over run.steps, and comes to one over "
+                              "run.batches first\n  do     let the interrupted loop be the first one after run.load()")
         if pending["epoch"] != int(self._run.epoch):
             raise RecordError(f"isobit.record: {self._run.path} resumes after batch {pending['batch']} of epoch "
                               f"{pending['epoch']}, but run.epoch is {self._run.epoch}\n"

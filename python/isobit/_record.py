@@ -22,7 +22,9 @@ from torch.utils.data import DataLoader
 from isobit import _check_mode, _generators, _hooks, _library, _provenance, _record_files, _record_texts, _resume, _switch
 from isobit._batches import Batches, Progress
 from isobit._errors import RecordError
+from isobit._grains import Step
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
+from isobit._steps import StepCount
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
 FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
@@ -54,7 +56,7 @@ class record:
 
     id: str  # None before the block, as is path
     path: pathlib.Path
-    steps: int
+    _steps_done: int
     # Set where the block begins.
     _process: int | None  # that writes the record; None before and after the block
     _progress: Progress
@@ -72,6 +74,7 @@ class record:
     _evaluated: list[str]  # and without gradients, since the last line
     _loss: int  # its bits
     _accumulated: bool
+    _step: Step | None  # of a loop over run.steps
     _depth_before: int  # enable() calls that hold where the block begins
     _off: tuple[int, str, str] | None  # since when, by what and where the switch is off
     _tracked: dict[str, torch.nn.Module]  # by name, as run.track was told; empty: what the program calls
@@ -88,7 +91,7 @@ class record:
         self._name, self._every = name, every
         self._resume = None if self._again else resume  # verified is the whole, from its first step
         self._progress = None  # type: ignore[assignment]
-        self.epoch, self.steps = 1, 0
+        self.epoch, self._steps_done = 1, 0
         self.id = self.path = None  # type: ignore[assignment]
         self._process = None
         self._state, self._final = "not begun", None
@@ -192,6 +195,11 @@ class record:
             self._progress.epoch_told()
 
     @property
+    def steps(self) -> StepCount:
+        """How many steps were done. Called, a loop over steps that are cut into grains: see StepCount.__call__."""
+        return StepCount(self._steps_done, self)
+
+    @property
     def batch(self) -> int:
         """The number of the batch in the loop over run.batches, from 1; enumerate would begin anew where a run resumes."""
         return self._progress.batch
@@ -224,7 +232,7 @@ class record:
         self._write_evaluation()
         with self._lock:
             progress = self._progress.saved()
-            if progress["loop"] is not None:
+            if progress["loop"] is not None or progress["steps"] is not None:
                 self._refuse_to_lose_gradients()
             sha256 = self._sha256()
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
@@ -296,7 +304,7 @@ class record:
         self._checkpoint, self._resumed_weights, self._resumed_sha256, self._loaded = None, None, "", False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
-        self._accumulated, self._expected, self._progress = False, None, Progress(self)
+        self._accumulated, self._expected, self._progress, self._step = False, None, Progress(self), None
         before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
         if before is not None:
             self._resume_run(before)
@@ -328,7 +336,7 @@ class record:
         self._folder = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
         self._checkpoint = self._folder.checkpoint()
         if self._checkpoint is not None:
-            self.steps = self._checkpoint[1]
+            self._steps_done = self._checkpoint[1]
         else:
             print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
 
@@ -408,6 +416,8 @@ class record:
                 self._models = list(self._tracked.values())
             elif training and not any(module is known for known in self._models):
                 self._models.append(module)
+            if training and self._step is not None:
+                self._step._entered(module)
             tensors = [leaf for leaf in pytree.tree_leaves((arguments, keywords)) if isinstance(leaf, torch.Tensor)]
             fingerprints = [_fingerprint([("", tensor)]) for tensor in tensors]
             (self._batch if training else self._evaluated).extend(fingerprints)
@@ -432,13 +442,14 @@ class record:
         if self._must_load():
             raise RecordError(f"isobit.record: {self.path} resumes after step {self.steps}, but the script did not call "
                               "run.load() before it trained\n  do     call run.load() first, and start from what it returns")
-        if self._progress.pending is not None:
-            raise RecordError(f"isobit.record: {self.path} resumes after batch {self._progress.pending['batch']} of a loop over "
-                              "run.batches, but a step came before that loop\n"
-                              "  do     write the loop as `for batch in run.batches(loader):`, as when it was saved")
+        if (pending := self._progress.pending) is not None:
+            where = f"after batch {pending['batch']} of a loop over run.batches" if "batch" in pending else \
+                f"after step {pending['steps']['after']} of a loop over run.steps"
+            raise RecordError(f"isobit.record: {self.path} resumes {where}, but a step came before that loop\n"
+                              "  do     write the loop as when it was saved, and no step before it")
         with self._lock:
             self._write_evaluation()
-            self.steps += 1
+            self._steps_done += 1
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)
             batch = _fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
@@ -497,6 +508,8 @@ def _canonical(value: Any) -> Any:
     """
     if type(value) is str:
         return sys.intern(value)
+    if type(value) is StepCount:
+        return int(value)
     if type(value) in (list, tuple):
         return type(value)(map(_canonical, value))
     if type(value) in (dict, OrderedDict):

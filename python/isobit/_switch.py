@@ -162,12 +162,17 @@ def isa() -> str:
     return _library.isa()
 
 
+last_seed: int | None = None  # that seed() was given
+
+
 def seed(number: int) -> None:
     """Seeds the generators of PyTorch, Python's random and, where it is loaded, NumPy (number modulo 2^32).
 
     DataLoader workers get seeds of their own from PyTorch's generator, for all three. Call it before the model is made:
     initial weights are drawn, too. The generators are the process's: no other thread may draw from them meanwhile.
     """
+    global last_seed
+    last_seed = number
     torch.manual_seed(number)
     random.seed(number)
     numpy = sys.modules.get("numpy")

@@ -25,6 +25,7 @@
 #include "contract/host_functions.h"
 #include "contract/host_power.h"
 #include "contract/platform.h"
+#include "extension/reported.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -35,24 +36,8 @@ namespace {
 thread_local std::string message;
 thread_local bool is_refusal = false;
 
-// Exceptions do not cross a C interface.
-template <class Function>
-const char* reported(Function&& function) {
-  try {
-    function();
-    return nullptr;
-  } catch (const c10::Error& error) {
-    message = error.what_without_backtrace();
-    is_refusal = isobit::aten::is_refusal(error);
-  } catch (const std::exception& error) {
-    message = error.what();
-    is_refusal = isobit::aten::is_refusal(error);
-  } catch (...) {
-    message = "unknown error";
-    is_refusal = false;
-  }
-  return message.c_str();
-}
+using isobit::extension::reported;
+using isobit::extension::tensor_of;
 
 std::mutex mutex;
 // Never destroyed: a process may end with the switch on, when torch's own tables are gone already.
@@ -60,11 +45,6 @@ auto& switches = *new std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>>
 
 // Of modules entered. A thread may end within one, when what the path is kept in is gone: so there is nothing to undo.
 thread_local std::vector<std::size_t> entered;
-
-at::Tensor tensor_of(void* implementation) {
-  using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-  return at::Tensor(Pointer::reclaim_copy(static_cast<c10::TensorImpl*>(implementation)));
-}
 
 // What a Python object of pybind11 holds.
 template <class Held>
@@ -98,6 +78,14 @@ constexpr ScalarFunction kScalarFunctions[] = {
 };
 
 }  // namespace
+
+namespace isobit::extension {
+void set_message(const char* text, const std::exception* error) {
+  ::message = text;
+  is_refusal = error != nullptr && aten::is_refusal(*error);
+}
+const char* message() { return ::message.c_str(); }
+}  // namespace isobit::extension
 
 int isobit_is_refusal() { return is_refusal ? 1 : 0; }
 

@@ -1,0 +1,104 @@
+"""What a step of several grains asks the library for (src/extension/grains.h): keys, orders, exact sums, running statistics."""
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+
+from isobit import _library
+
+_POINTER, _COUNT, _FLAG = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+_declare, _brief = _library._declare, _library._brief
+
+_derive_key = _declare(_brief, "derive_key", ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint32,
+                       result=ctypes.c_uint64)
+_order = _declare(_brief, "order", ctypes.c_uint64, ctypes.c_uint64, _COUNT, _FLAG, _COUNT, _COUNT, ctypes.POINTER(_COUNT))
+_create = _declare(_library._library, "sum_create", _POINTER, ctypes.POINTER(_POINTER))
+_add = _declare(_library._library, "sum_add", _POINTER, _POINTER, ctypes.POINTER(_FLAG))
+_merge = _declare(_library._library, "sum_merge", _POINTER, _POINTER)
+_result = _declare(_library._library, "sum_result", _POINTER, _POINTER, ctypes.POINTER(_FLAG))
+_clear = _declare(_library._library, "sum_clear", _POINTER, result=None)
+_free = _declare(_brief, "sum_free", _POINTER, result=None)
+_is_finite = _declare(_library._library, "is_finite", _POINTER, ctypes.POINTER(_FLAG))
+_begin = _declare(_brief, "grain_begin", ctypes.POINTER(_POINTER))
+_end = _declare(_brief, "grain_end", _POINTER)
+_apply = _declare(_library._library, "grains_apply", ctypes.POINTER(_POINTER), _COUNT, _FLAG)
+_free_grain = _declare(_brief, "grain_free", _POINTER, result=None)
+
+GRAIN, AUGMENTATION = 0x6772616E, 0x6175676D  # purposes of keys (contract, section 5)
+
+
+def derive_key(seed: int, purpose: int, a: int, b: int) -> int:
+    return int(_derive_key(seed % 2**64, purpose, a, b % 2**32))
+
+
+def order(seed: int, epoch: int, n: int, shuffled: bool, first: int, count: int) -> list[int]:
+    """The samples at `count` positions of an epoch's order, from position `first` on."""
+    samples = (_COUNT * count)()
+    _library._raise(_order(seed % 2**64, epoch, n, shuffled, first, count, samples), ValueError)
+    return list(samples)
+
+
+class ExactSum:
+    """Of tensors like this one: float32, of its shape, on its device. Whatever their order, the same bits.
+
+    16 bytes for each element. TypeError for tensors that cannot be summed."""
+
+    def __init__(self, like: torch.Tensor) -> None:
+        self._handle = _POINTER()
+        _library._raise(_create(like._cdata, ctypes.byref(self._handle)), TypeError)
+        self.grains = 0
+
+    def add(self, tensor: torch.Tensor) -> bool:
+        """False, and nothing added, where an element is NaN or infinite."""
+        finite = _FLAG()
+        _library._raise(_add(self._handle, tensor._cdata, ctypes.byref(finite)), TypeError)
+        self.grains += finite.value
+        return bool(finite.value)
+
+    def merge(self, other: "ExactSum") -> None:
+        """Adds what was summed elsewhere."""
+        _library._raise(_merge(self._handle, other._handle), TypeError)
+        self.grains += other.grains
+
+    def result(self, tensor: torch.Tensor) -> bool:
+        """Into a contiguous tensor, rounded once; False where the sum exceeds binary32's range."""
+        finite = _FLAG()
+        _library._raise(_result(self._handle, tensor._cdata, ctypes.byref(finite)), TypeError)
+        return bool(finite.value)
+
+    def clear(self) -> None:
+        _clear(self._handle)
+        self.grains = 0
+
+    def __del__(self) -> None:
+        if self._handle:
+            _free(self._handle)
+
+
+def is_finite(tensor: torch.Tensor) -> bool:
+    finite = _FLAG()
+    _library._raise(_is_finite(tensor._cdata, ctypes.byref(finite)), TypeError)
+    return bool(finite.value)
+
+
+class GrainStatistics:
+    """While it is open, batch norms on this thread leave their running tensors alone; what they would have done is kept."""
+
+    def __init__(self) -> None:
+        self._handle = _POINTER()
+        _library._raise(_begin(ctypes.byref(self._handle)))
+
+    def end(self) -> None:
+        """On the same thread. More than once does nothing."""
+        _library._raise(_end(self._handle))
+
+    def __del__(self) -> None:
+        if self._handle:
+            _free_grain(self._handle)
+
+
+def apply_statistics(grains: Sequence[GrainStatistics], ascending: bool) -> None:
+    """Of ended grains, in grain order; `ascending`: they were computed in that order, too."""
+    handles = (_POINTER * len(grains))(*[grain._handle for grain in grains])
+    _library._raise(_apply(handles, len(grains), ascending))

@@ -1,0 +1,173 @@
+#include "extension/grains.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "aten/batch_statistics.h"
+#include "aten/device_work.h"
+#include "contract/order_plan.h"
+#include "contract/philox.h"
+#include "extension/reported.h"
+#include "kernels/exact_accumulator.h"
+#include "kernels/exact_sum.h"
+
+namespace {
+
+using isobit::extension::reported;
+using isobit::extension::tensor_of;
+
+// Memory of the sums' device, which the switch keeps for later tensors.
+class TensorDigits {
+ public:
+  TensorDigits(std::int64_t n, c10::Device device)
+      : sums_(at::zeros({n}, at::TensorOptions(device).dtype(at::kLong))) {}
+  [[nodiscard]] std::int64_t* data() { return sums_.mutable_data_ptr<std::int64_t>(); }
+  [[nodiscard]] const std::int64_t* data() const { return sums_.const_data_ptr<std::int64_t>(); }
+  void clear() { sums_.zero_(); }
+  void add(const TensorDigits& other) { sums_.add_(other.sums_); }
+
+ private:
+  at::Tensor sums_;
+};
+
+void require_float(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat && tensor.layout() == at::kStrided) return;
+  throw std::invalid_argument(std::string("dense float32 tensors are summed, not ") +
+                              at::toString(tensor.scalar_type()));
+}
+
+bool is_finite(const at::Tensor& tensor) {
+  const isobit::aten::DeviceWork work(tensor.device());
+  return isobit::kernels::top_limb(tensor.const_data_ptr<float>(), tensor.numel()) != isobit::kernels::kNotFinite;
+}
+
+}  // namespace
+
+struct isobit_sum {
+  explicit isobit_sum(const at::Tensor& like)
+      : sizes(like.sizes().vec()), device(like.device()), digits(like.numel(), device) {}
+  void expect(const at::Tensor& tensor) const {
+    require_float(tensor);
+    if (tensor.sizes() == sizes && tensor.device() == device) return;
+    throw std::invalid_argument("exact sum of tensors of different shapes or devices");
+  }
+
+  std::vector<std::int64_t> sizes;
+  c10::Device device;
+  isobit::kernels::ExactAccumulatorOf<TensorDigits> digits;
+};
+
+struct isobit_grain {
+  std::optional<isobit::aten::BatchStatisticsScope> scope;
+  std::thread::id thread = std::this_thread::get_id();
+  isobit::aten::RunningUpdates updates;
+};
+
+std::uint64_t isobit_derive_key(std::uint64_t seed, std::uint32_t purpose, std::uint64_t a, std::uint32_t b) {
+  return isobit::contract::derive_key(seed, purpose, a, b);
+}
+
+const char* isobit_order(std::uint64_t seed, std::uint64_t epoch, std::int64_t n, int shuffled, std::int64_t first,
+                         std::int64_t count, std::int64_t* samples) {
+  return reported([=] {
+    if (first < 0 || count < 0 || first + count > n) throw std::invalid_argument("positions beyond the plan's samples");
+    using isobit::contract::OrderRule;
+    const isobit::contract::OrderPlan plan(shuffled != 0 ? OrderRule::shuffled : OrderRule::sequential, seed, epoch,
+                                           static_cast<std::uint64_t>(n));
+    for (std::int64_t i = 0; i < count; ++i)
+      samples[i] = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(first + i)));
+  });
+}
+
+const char* isobit_sum_create(void* like, isobit_sum** sum) {
+  return reported([=] {
+    const at::Tensor tensor = tensor_of(like);
+    require_float(tensor);
+    *sum = std::make_unique<isobit_sum>(tensor).release();
+  });
+}
+
+const char* isobit_sum_add(isobit_sum* sum, void* tensor, int* finite) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    const at::Tensor given = tensor_of(tensor);
+    sum->expect(given);
+    const at::Tensor values = given.detach().contiguous();
+    const isobit::aten::DeviceWork work(sum->device);
+    *finite = sum->digits.add(values.const_data_ptr<float>()) ? 1 : 0;
+  });
+}
+
+const char* isobit_sum_merge(isobit_sum* sum, const isobit_sum* other) {
+  return reported([=] {
+    if (sum->sizes != other->sizes || sum->device != other->device)
+      throw std::invalid_argument("exact sum of tensors of different shapes or devices");
+    sum->digits.add(other->digits);
+  });
+}
+
+const char* isobit_sum_result(const isobit_sum* sum, void* tensor, int* finite) {
+  return reported([=] {
+    const at::Tensor result = tensor_of(tensor);
+    sum->expect(result);
+    if (!result.is_contiguous()) throw std::invalid_argument("the sum is written to a contiguous tensor");
+    {
+      const isobit::aten::DeviceWork work(sum->device);
+      sum->digits.result(result.mutable_data_ptr<float>());
+    }
+    *finite = is_finite(result) ? 1 : 0;
+  });
+}
+
+void isobit_sum_clear(isobit_sum* sum) { sum->digits.clear(); }
+
+void isobit_sum_free(isobit_sum* sum) { delete sum; }
+
+const char* isobit_is_finite(void* tensor, int* finite) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    const at::Tensor given = tensor_of(tensor);
+    require_float(given);
+    *finite = is_finite(given.detach().contiguous()) ? 1 : 0;
+  });
+}
+
+const char* isobit_grain_begin(isobit_grain** grain) {
+  return reported([=] {
+    auto begun = std::make_unique<isobit_grain>();
+    begun->scope.emplace();
+    *grain = begun.release();
+  });
+}
+
+const char* isobit_grain_end(isobit_grain* grain) {
+  return reported([=] {
+    if (!grain->scope) return;
+    if (grain->thread != std::this_thread::get_id())
+      throw std::logic_error("a grain ends on the thread that it began on");
+    grain->updates = grain->scope->take();
+    grain->scope.reset();
+  });
+}
+
+const char* isobit_grains_apply(isobit_grain* const* grains, std::int64_t count, int ascending) {
+  return reported([=] {
+    std::vector<isobit::aten::RunningUpdates> updates;
+    for (std::int64_t i = 0; i < count; ++i) updates.push_back(grains[i]->updates);
+    if (ascending == 0) isobit::aten::require_equal_momenta(updates);
+    for (const isobit::aten::RunningUpdates& grain : updates) isobit::aten::apply(grain);
+  });
+}
+
+void isobit_grain_free(isobit_grain* grain) {
+  // Another thread's scope cannot be ended here: that thread keeps it, rather than that this one takes another's.
+  if (grain->scope && grain->thread != std::this_thread::get_id()) return;
+  delete grain;
+}

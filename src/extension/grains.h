@@ -1,0 +1,41 @@
+// Steps of several grains as C functions (contract, sections 5 to 7): order and keys, exact sums of gradients, batch
+// norm's running statistics. python/isobit/_grains.py is written on them.
+//
+// A function that returns const char* returns nullptr, or a message that stays valid until the thread's next call here;
+// isobit_is_refusal (extension.h) tells whether it is a refusal's. Tensors are given as Python's `tensor._cdata`, which
+// the caller keeps alive. A handle belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+// derive_key(seed, purpose, a, b) of section 5.
+std::uint64_t isobit_derive_key(std::uint64_t seed, std::uint32_t purpose, std::uint64_t a, std::uint32_t b);
+// samples[count]: those at the positions first .. first + count - 1 of the plan over n samples (section 6); shuffled 0:
+// rule `sequential`.
+const char* isobit_order(std::uint64_t seed, std::uint64_t epoch, std::int64_t n, int shuffled, std::int64_t first,
+                         std::int64_t count, std::int64_t* samples);
+
+// The exact sum of float32 tensors of one shape and device, of 2^17 grains at most.
+struct isobit_sum;
+const char* isobit_sum_create(void* like, isobit_sum** sum);
+// *finite is 0, and nothing added, where an element is NaN or infinite.
+const char* isobit_sum_add(isobit_sum* sum, void* tensor, int* finite);
+const char* isobit_sum_merge(isobit_sum* sum, const isobit_sum* other);
+// Into a contiguous tensor of that shape and device, rounded once; *finite is 0 where the sum exceeds binary32's range.
+const char* isobit_sum_result(const isobit_sum* sum, void* tensor, int* finite);
+void isobit_sum_clear(isobit_sum* sum);
+void isobit_sum_free(isobit_sum* sum);
+// *finite: whether every element of a float32 tensor is.
+const char* isobit_is_finite(void* tensor, int* finite);
+
+// One grain's running statistics (aten/batch_statistics.h): collected on this thread from begin to end, which are
+// called in the order of nested scopes.
+struct isobit_grain;
+const char* isobit_grain_begin(isobit_grain** grain);
+const char* isobit_grain_end(isobit_grain* grain);
+// Of ended grains, given in grain order; ascending 0: they were computed in another order.
+const char* isobit_grains_apply(isobit_grain* const* grains, std::int64_t count, int ascending);
+void isobit_grain_free(isobit_grain* grain);
+}

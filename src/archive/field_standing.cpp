@@ -30,6 +30,7 @@ constexpr Field kFields[] = {
     {"experiment.toml", "script.dirty", claimed, "verify does not look whether the working tree was clean"},
     {"experiment.toml", "script.*", bound, "verify executes exactly this"},
     {"data.json", "format", bound, "the experiment's"},
+    {"data.json", "decoder", claimed, "the library that read the images; steps.jsonl has digests of what it gave"},
     {"data.json", "files.[].name", bound, "the experiment's"},
     {"data.json", "files.[].size", bound, "the data"},
     {"data.json", "files.[].sha256", bound, "the data"},

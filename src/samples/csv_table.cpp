@@ -240,7 +240,9 @@ std::size_t CsvTable::column(const std::string& name) const {
 
 std::int64_t CsvTable::read(std::span<const CsvCell> cells, CsvArrays& arrays) {
   if (cells.size() != columns_.size()) throw std::invalid_argument("a table is read by one entry per column");
-  return Rows(*this, cells, arrays).read();
+  const std::int64_t rows = Rows(*this, cells, arrays).read();
+  file_.check_unchanged();
+  return rows;
 }
 
 std::int64_t CsvLines::of(std::int64_t row) const {

@@ -2,8 +2,7 @@
 //
 // Cells are separated by commas, lines end with LF or CRLF; a cell in double quotes may hold commas, line ends and
 // doubled quotes; a byte order mark at the beginning is passed over. Every line has the header's number of cells.
-// Errors are archive::UserError naming file, line and column, both from 1. Memory: what is read, and nothing of the
-// text.
+// Errors are archive::UserError naming file, line and column, both from 1. Memory: what is read, nothing of the text.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,8 @@ class TextColumn {
   void finish() { numbers_.clear(); }
   [[nodiscard]] const std::string& operator[](std::size_t row) const { return distinct_[of_row_[row]]; }
   [[nodiscard]] std::size_t size() const { return of_row_.size(); }
-  [[nodiscard]] std::size_t distinct() const { return distinct_.size(); }
+  // Rows with the same text have the same number; the first text is 0, the next other one 1.
+  [[nodiscard]] std::size_t number(std::size_t row) const { return of_row_[row]; }
   // The row that first has the text of this one.
   [[nodiscard]] std::size_t first_with(std::size_t row) const;
 

@@ -66,16 +66,17 @@ void ImageList::list_table(const Source& source) {
   CsvTable table(path_of(source, source.table));
   table_.emplace(table, source, TableKind::images);
   const TextColumn& files = table_->files();
+  std::size_t different = 0;  // texts so far
   for (std::size_t row = 0; row < files.size(); ++row) {
     const auto line = [&](std::size_t of) { return table_->line(static_cast<std::int64_t>(of)); };
-    const std::string place = table.place(line(row), table.column("file"));
+    const auto refuse = [&](const std::string& problem, const char* remedy) {
+      throw UserError(table.place(line(row), table.column("file")),
+                      fmt::format("'{}' {}", archive::printable(files[row]), problem), remedy);
+    };
     if (!stays_below(files[row]))
-      throw UserError(place, fmt::format("'{}' is no name below the folder of images", archive::printable(files[row])),
-                      "write names from that folder on, without . and ..");
-    if (files.distinct() != files.size() && files.first_with(row) != row)
-      throw UserError(
-          place, fmt::format("'{}' is on line {}, too", archive::printable(files[row]), line(files.first_with(row))),
-          "list every image once");
+      refuse("is no name below the folder of images", "write names from that folder on, without . and ..");
+    if (files.number(row) != different++)
+      refuse(fmt::format("is on line {}, too", line(files.first_with(row))), "list every image once");
     add(files[row]);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +14,8 @@ namespace isobit::samples {
 namespace {
 
 using archive::UserError;
+
+static_assert(std::endian::native == std::endian::little, "arrays are little-endian, and copied as they are");
 
 template <class Value>
 Value load(const std::byte* from) {

@@ -3,8 +3,8 @@
 //   bytes 0-5 "\x93NUMPY", 6-7 version, then the length of what follows (2 bytes in 1.0, else 4; little-endian), then a
 //   Python dictionary with the keys descr, fortran_order and shape, blanks, a line end; then the elements, row-major
 //
-// Taken: numbers of 8 to 64 bits, bool, texts (U, S), little-endian, in C order. Errors are archive::UserError. No
-// state.
+// Taken: numbers of 8 to 64 bits, bool, texts (U, S), little-endian, in C order. Errors are archive::UserError.
+// No state.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct NpyHeader {
   [[nodiscard]] std::uint64_t elements() const;
   // Of all elements; no overflow: the parser limits it.
   [[nodiscard]] std::uint64_t bytes() const { return elements() * width; }
-  // "float32 [100, 3]"-like: "<f4 [100, 3]"
+  // "<f4 [100, 3]"
   [[nodiscard]] std::string text() const;
 };
 

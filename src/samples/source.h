@@ -2,11 +2,11 @@
 //
 //   idx     images and labels of the MNIST family, plain or gzip (idx_reader.h): fields "images" uint8 [1, h, w], and
 //           "labels" int64 [], or of masks int64 [h, w]
-//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a table (CSV)
-//           with the columns file, group, weight and any labels: "images" uint8 [1 or 3, h, w], "labels" int64 [], or of
-//           a table as those of csv
-//   npy     a .npz file, or a folder of .npy files: each array a field, first dimension the samples; uint8 (bytes and truth
-//           values as inputs), int64 (other whole numbers, and all of them as targets) or float32
+//   images  a folder of PNG or JPEG files, one folder in it per class (sorted by the bytes of their names), or a
+//           table (CSV) with the columns file, group, weight and any labels: "images" uint8 [1 or 3, h, w], "labels"
+//           int64 [], or of a table as those of csv
+//   npy     a .npz file, or a folder of .npy files: each array a field, first dimension the samples; uint8 (bytes and
+//           truth values as inputs), int64 (other whole numbers, and all of them as targets) or float32
 //   csv     a table with a header: "inputs" float32 [columns], "targets" float32 [columns], or int64: [] of one column,
 //           [columns] of several
 //   text    bytes of a file in windows: "tokens" int64 [window], "next" int64 [window], the bytes one further on
@@ -54,8 +54,8 @@ enum class Digests {
 
 // Of all files that the source reads.
 [[nodiscard]] std::vector<Identity> identify(const Source& source, Digests digests);
-// The library that decodes them, with its version, where that may matter ("libjpeg-turbo 2.1.5, libpng 1.6.39"); else
-// "".
+// The library that decodes them, with its version, where that may matter ("libjpeg-turbo 2.1.5, libpng 1.6.39");
+// else "".
 [[nodiscard]] std::string decoder(const Source& source);
 
 }  // namespace isobit::samples

@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--order", choices=("ascending", "descending"), default="ascending", help="of the grains; no bit depends on it")
+    parser.add_argument("--order", choices=("ascending", "descending"), default="ascending", help="of the grains; changes no bit")
     parser.add_argument("--runs", default="runs")
     args = parser.parse_args()
 

@@ -61,8 +61,8 @@ class Progress:
         self._loops: list[_Loop] = []
         self._seen: dict[str, Any] | None = None
         self._tells_epochs, self._bodies, self._loops_of_epoch = False, 0, 0
-        self._steps: "Steps | None" = None  # the loop over run.steps
-        self._step: "Step | None" = None
+        self._steps: Steps | None = None  # the loop over run.steps
+        self._step: Step | None = None
         self._steps_loops, self._steps_over = 0, 0  # how many began; how many were over when it was saved
         # Those that were made under this record.
         self._made: weakref.WeakKeyDictionary[DataLoader[Any], _Location] = weakref.WeakKeyDictionary()
@@ -210,8 +210,8 @@ class Progress:
             raise RecordError(f"isobit.record: {self._run.path} was saved within a loop over run.batches, and comes to one over "
                               "run.steps first\n  do     let the interrupted loop be the first one after run.load()")
         if saved["loop"] != steps.describe():
-            raise RecordError(f"isobit.record: {self._run.path} resumes within a loop over run.steps of {saved['loop']}; this is one "
-                              f"of {steps.describe()}\n  do     let the loop be as when it was saved")
+            raise RecordError(f"isobit.record: {self._run.path} resumes within a loop over run.steps of {saved['loop']}; this is "
+                              f"one of {steps.describe()}\n  do     let the loop be as when it was saved")
         self.pending = None
         _generators.set_states(saved["now"])
         self._run._loop_reached()

@@ -221,8 +221,8 @@ class Step:
             assert parameter.sum is not None
             result = torch.empty_like(parameter.tensor, requires_grad=False, memory_format=torch.contiguous_format)
             if not parameter.sum.result(result):
-                raise RuntimeError(f"the gradient of {self._loop._name_of(parameter.tensor)} is not finite in step {self.number}: "
-                                   "the sum of its grains exceeds float32's range")
+                name = self._loop._name_of(parameter.tensor)
+                raise RuntimeError(f"the gradient of {name} is not finite in step {self.number}: the sum of its grains exceeds float32's range")
             parameter.tensor.grad = result
         if self._loss_sum is not None:
             total = torch.zeros((), dtype=torch.float32)
@@ -341,8 +341,8 @@ class _Buffers:
             now = getattr(part, name)
             if now is not buffer or now._version != version:
                 _check_mode.refuse(RefusedError(
-                    f"isobit: {type(part).__module__}.{type(part).__name__}'s buffer {full} is written in the forward pass, so that "
-                    f"grains depend on each other, which is not certified under {_library.contract_version}\n"
+                    f"isobit: {type(part).__module__}.{type(part).__name__}'s buffer {full} is written in the forward pass, so "
+                    f"that grains depend on each other, which is not certified under {_library.contract_version}\n"
                     "  do     let the batch be one grain (grain=batch), or write the buffer after step.finish"))
 
     @torch.no_grad()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StepCount(int):
-    """How many steps a run has done; called, the loop over steps of grains: `for step in run.steps(samples, batch=256, grain=32)`."""
+    """How many steps a run has done; called, a loop: `for step in run.steps(samples, batch=256, grain=32)`."""
 
     _run: "record"
 
@@ -34,13 +34,13 @@ class StepCount(int):
         """for step in run.steps(samples, batch=256, grain=32, epochs=3): steps whose grains any machine computes alike.
 
         samples: what has __len__ and __getitem__ (a map-style Dataset, a list), or a tuple of tensors with a row per sample;
-        collated by collate_fn, else as DataLoader does. Each epoch's order follows from `seed` (else isobit.seed's); shuffle=False:
-        0, 1, 2 ... `steps`: how many in all, instead of whole epochs. `grain`: samples in a grain, else the whole batch; the last
-        step of an epoch and the last grain of a step may have fewer. weights: what each sample counts in the mean (its tokens, its
-        boxes): numbers by sample, or a function of the sample's number; without them, 1. Sets run.epoch.
+        collated by collate_fn, else as DataLoader does. Each epoch's order follows from `seed` (else isobit.seed's);
+        shuffle=False: 0, 1, 2 ... `steps`: how many in all, instead of whole epochs. `grain`: samples in a grain, else the whole
+        batch; the last step of an epoch and the last grain of a step may have fewer. weights: what each sample counts in the
+        mean (its tokens, its boxes): numbers by sample, or a function of the sample's number; without them, 1. Sets run.epoch.
 
-        A resumed run goes on after the step in whose body, after step.finish, it saved. ValueError for arguments that make no
-        sense; RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
+        A run resumes after the step in whose body, after step.finish, it saved. ValueError for arguments that make no sense;
+        RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
         """
         self._run._require_open("steps")
         return Steps(self._run, samples, batch, batch if grain is None else grain, epochs, steps, shuffle, seed, weights, collate_fn)
@@ -129,7 +129,8 @@ class Reader:
     def __init__(self, samples: Any, collate_fn: Callable[[list[Any]], Any] | None, seed: int) -> None:
         self._samples, self._collate, self._seed = samples, collate_fn, seed
         self._columns: Sequence[torch.Tensor] | None = None
-        if collate_fn is None and isinstance(samples, tuple) and samples and all(isinstance(one, torch.Tensor) for one in samples):
+        tensors = isinstance(samples, tuple) and bool(samples) and all(isinstance(one, torch.Tensor) for one in samples)
+        if collate_fn is None and tensors:
             self._columns = samples
         elif collate_fn is None and type(samples) is TensorDataset:
             self._columns = samples.tensors
@@ -138,7 +139,8 @@ class Reader:
             if len(counts) != 1:
                 raise ValueError(f"run.steps: the tensors have different numbers of samples: {sorted(counts)}")
         elif not (hasattr(samples, "__len__") and hasattr(samples, "__getitem__")):
-            raise ValueError(f"run.steps takes samples with __len__ and __getitem__, or a tuple of tensors, not {type(samples).__name__}")
+            raise ValueError("run.steps takes samples with __len__ and __getitem__, or a tuple of tensors, not "
+                             f"{type(samples).__name__}")
         self.count = len(samples if self._columns is None else self._columns[0])
 
     def read(self, numbers: Sequence[int], epoch: int) -> Any:
@@ -170,5 +172,6 @@ class Weights:
         values = [float(weigh(sample)) for sample in samples]
         total = math.fsum(values)
         if not all(0 <= value < math.inf for value in values) or total == 0:
-            raise ValueError(f"run.steps: the samples of step {step} weigh {total}: weights are finite, not negative, and not all 0")
+            raise ValueError(f"run.steps: the samples of step {step} weigh {total}: weights are finite, not negative, and not "
+                             "all 0")
         return binary32(total)

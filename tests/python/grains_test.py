@@ -67,7 +67,7 @@ class Grains(Case):
                     nn.utils.clip_grad_norm_(step.gradients(), clip)
                 step.finish(optimizer)
                 losses.append(step.loss)
-            drawn = torch.rand(3).tolist() + [random.random(), float(numpy.random.rand())]
+            drawn = [*torch.rand(3).tolist(), random.random(), float(numpy.random.rand())]
         lines = [json.loads(line) for line in (run.path / "steps.jsonl").read_text().splitlines()]
         return isobit.fingerprint(model), lines, losses, dict(model.state_dict()), drawn
 
@@ -114,7 +114,7 @@ class Grains(Case):
 
     def test_one_grain_is_an_ordinary_loop(self):
         for loss, mean in ((summed, False), (lambda model, x, y: F.cross_entropy(model(x), y, label_smoothing=0.1), True)):
-            make = lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))  # noqa: E731
+            make = lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
             with isobit.record(self.folder) as run:
                 isobit.seed(7)
                 model = make()
@@ -137,7 +137,7 @@ class Grains(Case):
 
     def test_weights_are_what_the_loss_is_divided_by(self):
         counts = [1 + i % 4 for i in range(53)]
-        make = lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 3))  # noqa: E731
+        make = lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 3))
         asked = []
 
         def count(i):
@@ -145,7 +145,7 @@ class Grains(Case):
             return counts[i]
 
         settings = {"batch": 53, "epochs": 1, "shuffle": False}
-        loss = lambda model, x, y: F.cross_entropy(model(x), y, reduction="sum")  # noqa: E731
+        loss = lambda model, x, y: F.cross_entropy(model(x), y, reduction="sum")
         results = [self.train(make, loss, weights=weights, grain=11, **settings) for weights in (counts, torch.tensor(counts), count)]
         self.assertEqual(len({result[0] for result in results}), 1)
         self.assertEqual(asked, list(range(53)))
@@ -171,7 +171,7 @@ class Grains(Case):
         plain = torch.utils.data.Subset(torch.utils.data.TensorDataset(*DATA), range(53))
         self.assert_same(self.train(samples=plain), self.train())
         self.assert_same(self.train(samples=torch.utils.data.TensorDataset(*DATA)), self.train())
-        collate = lambda parts: (torch.stack([x for x, _ in parts]), torch.tensor([int(y) for _, y in parts]))  # noqa: E731
+        collate = lambda parts: (torch.stack([x for x, _ in parts]), torch.tensor([int(y) for _, y in parts]))
         self.assert_same(self.train(samples=list(zip(X, Y, strict=True)), collate_fn=collate), self.train())
 
     def test_clipping_sees_the_sum_of_the_grains(self):
@@ -189,7 +189,7 @@ class Grains(Case):
                 later = torch.jit.fork(self.norm, x.flatten(1))
                 return self.out(torch.jit.wait(later))
 
-        make = lambda: torch.jit.script(Norm())  # noqa: E731
+        make = lambda: torch.jit.script(Norm())
         expected = self.train(make, grain=6)
         self.assert_same(self.train(make, grain=6, order=lambda n: range(n)[::-1]), expected)
         self.assertEqual(int(expected[3]["norm.num_batches_tracked"]), 2 * (3 * 3 + 1))
@@ -321,16 +321,16 @@ class Grains(Case):
 
         self.assertIn("buffer average is written", self.refused(Average))
         self.train(Average, grain=16)
-        spectral = lambda: nn.Sequential(nn.Flatten(), nn.utils.parametrizations.spectral_norm(nn.Linear(36, 3)))  # noqa: E731
+        spectral = lambda: nn.Sequential(nn.Flatten(), nn.utils.parametrizations.spectral_norm(nn.Linear(36, 3)))
         self.assertIn("_u is written", self.refused(spectral))
-        instance = lambda: nn.Sequential(nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(36, 3))  # noqa: E731
+        instance = lambda: nn.Sequential(nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(36, 3))
         text = self.refused(instance)
         self.assertIn("aten::instance_norm", text)
         self.assertIn("track_running_stats=False", text)
         self.train(instance, grain=16)
 
     def test_a_cumulative_average_counts_calls_so_the_order_matters(self):
-        make = lambda: nn.Sequential(nn.BatchNorm2d(1, momentum=None), nn.Flatten(), nn.Linear(36, 3))  # noqa: E731
+        make = lambda: nn.Sequential(nn.BatchNorm2d(1, momentum=None), nn.Flatten(), nn.Linear(36, 3))
         first, second = self.train(make), self.train(make)
         self.assert_same(first, second)
         self.assertIn("momentum=None", self.refused(make, order=lambda n: range(n)[::-1]))

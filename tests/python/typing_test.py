@@ -38,6 +38,12 @@ def train(folder: pathlib.Path) -> str:
                 optimizer.step()
             run.log("test", accuracy=0.5, loss=torch.ones(()), epoch=epoch)
             run.save({"model": model.state_dict()})
+        for step in run.steps((torch.ones(4, 3),), batch=4, grain=2, epochs=2, weights=[1, 1, 2, 2]):
+            for (x,) in step.grains():
+                step.backward(model(x).sum())
+            torch.nn.utils.clip_grad_norm_(step.gradients(), 1.0)
+            step.finish(optimizer)
+            loss: float = step.loss + len(step)
         where: pathlib.Path = run.path / run.id
         steps: int = run.steps + run.epoch + run.batch
     return f"{isobit.fingerprint(model)} {where} {steps}"

@@ -8,8 +8,8 @@
 //   value                [n, classes]            float32 [classes]         mse, l1, huber (delta 1)  mean_absolute_error
 //
 // A sample with t targets and weight w adds w times the sum of its targets' losses, and w t to the weight D of its step,
-// which is known before any backward: RN32 of the binary64 sum of RN64(w t) over the step's samples in order. The step's
-// loss is the sum over RN(D). Dice (Milletari, Navab, Ahmadi, 2016) has no sum over samples: it takes whole steps,
+// which is known before any backward: RN32 of the correctly rounded binary64 sum of RN64(w t) over the step's samples. The
+// step's loss is the sum over RN(D). Dice (Milletari, Navab, Ahmadi, 2016) has no sum over samples: it takes whole steps,
 // 1 - mean over classes of (2 sum p y + 1) / (sum p + sum y + 1), sums over all pixels of the step.
 // Immutable; thread-safe.
 #pragma once

@@ -14,6 +14,7 @@
 #include "aten/batch_statistics.h"
 #include "aten/device_work.h"
 #include "aten/module_path.h"
+#include "contract/full_sum.h"
 #include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "train/device_tensors.h"
@@ -53,11 +54,12 @@ StepOrder Trainer::order_of(const StepPlace& place) const {
   const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
                                  static_cast<std::uint64_t>(place.epoch),
                                  static_cast<std::uint64_t>(data_.train->count()));
-  double sum = 0;
+  contract::FullSum total;
   for (std::int64_t i = 0; i < place.count; ++i) {
-    sum += task_->sample_weight(*data_.train,
-                                static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i))));
+    const auto sample = static_cast<std::int64_t>(plan(static_cast<std::uint64_t>(place.first + i)));
+    total.add(task_->sample_weight(*data_.train, sample));
   }
+  const double sum = total.result();
   order.weight = static_cast<float>(sum);
   if (order.weight > 0) return order;
   throw archive::UserError(

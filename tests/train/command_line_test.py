@@ -485,7 +485,7 @@ class CommandLine(unittest.TestCase):
         refused(images, None, "missing")
         refused(images, idx([90, 28, 28], bytes(90 * 784 - 1)), "truncated")
         refused(images, idx([90], bytes(90)), "wrong magic number")
-        refused(labels, idx([90], [3] * 89 + [10]), "label 10 of sample 89 is out of range 0..9")
+        refused(labels, idx([90], [3] * 89 + [10]), "sample 89: label 10 is out of range 0..9")
         refused(labels, idx([89], [3] * 89), "89 labels for the 90 images")
         refused("t10k-images-idx3-ubyte.gz", idx([30, 14, 14], bytes(30 * 196)), "14x14")
         data = self.fresh("cut")

@@ -131,34 +131,39 @@ std::vector<std::int64_t> BatchMaker::sources(const Window& window, const sample
   return from;
 }
 
-// value(element, channel) of each; what is outside of the image is the element 0.
+// value(channel)(element) of each; what is outside of the image is the element 0.
 template <class In, class Out, class Value>
 void BatchMaker::convert(const Plan& plan, std::span<const std::int64_t> ids, std::int64_t epoch, Out* out,
                          Value value) const {
+  if (ids.empty()) return;
   const std::size_t field = static_cast<std::size_t>(&plan - plans_.data());
   const std::int64_t size = plan.field.elements();
   const bool augmented = plan.augmented && epoch != 0;
   const auto channels = std::max<std::int64_t>(1, static_cast<std::int64_t>(plan.mean.size()));
   // Elements that share a channel; an image's own channels share a window too.
   const std::int64_t block = size / channels;
-  std::vector<In> raw(ids.size() * static_cast<std::size_t>(size));
-  data_.read(field, ids, reinterpret_cast<std::byte*>(raw.data()));
+  // As many samples at once as stay in cache.
+  const auto some = std::clamp<std::size_t>((1U << 15) / std::max<std::size_t>(1, plan.field.bytes()), 1, ids.size());
+  std::vector<In> raw(some * static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const In* from = raw.data() + static_cast<std::int64_t>(i) * size;
+    if (i % some == 0)
+      data_.read(field, ids.subspan(i, std::min(some, ids.size() - i)), reinterpret_cast<std::byte*>(raw.data()));
+    const In* from = raw.data() + static_cast<std::int64_t>(i % some) * size;
     Out* to = out + static_cast<std::int64_t>(i) * size;
     if (!augmented) {
       for (std::int64_t c = 0; c < channels; ++c) {
-        for (std::int64_t k = c * block; k < (c + 1) * block; ++k) to[k] = value(from[k], c);
+        const auto of_channel = value(c);
+        for (std::int64_t k = c * block; k < (c + 1) * block; ++k) to[k] = of_channel(from[k]);
       }
       continue;
     }
     const std::vector<std::int64_t> places = sources(window(ids[i], epoch), plan.field);
     const auto pixels = static_cast<std::int64_t>(places.size());
     for (std::int64_t first = 0; first < size; first += pixels) {
-      const std::int64_t c = channels == 1 ? 0 : first / pixels;
+      const auto of_channel = value(channels == 1 ? 0 : first / pixels);
       for (std::int64_t k = 0; k < pixels; ++k) {
         const std::int64_t place = places[static_cast<std::size_t>(k)];
-        to[first + k] = value(place < 0 ? In{} : from[first + place], c);
+        to[first + k] = of_channel(place < 0 ? In{} : from[first + place]);
       }
     }
   }
@@ -168,14 +173,14 @@ void BatchMaker::fill(std::size_t i, std::span<const std::int64_t> ids, std::int
                       const at::Tensor& out) const {
   const Plan& plan = plans_[i];
   const bool target = plan.field.role == samples::Role::target;
-  const auto as_it_is = [](auto x, std::int64_t) { return x; };
+  const auto as_it_is = [](std::int64_t) { return [](auto x) { return x; }; };
   switch (plan.field.element) {
     case Element::int64:
       return convert<std::int64_t>(plan, ids, epoch, out.mutable_data_ptr<std::int64_t>(), as_it_is);
     case Element::uint8:
       if (target) return convert<std::uint8_t>(plan, ids, epoch, out.mutable_data_ptr<std::int64_t>(), as_it_is);
-      return convert<std::uint8_t>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](std::uint8_t p, std::int64_t c) {
-        return plan.of_byte[static_cast<std::size_t>(c)][p];
+      return convert<std::uint8_t>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](std::int64_t c) {
+        return [values = plan.of_byte[static_cast<std::size_t>(c)].data()](std::uint8_t p) { return values[p]; };
       });
     case Element::float32: {
       const auto is = [](const std::vector<float>& values, float x) {
@@ -183,8 +188,9 @@ void BatchMaker::fill(std::size_t i, std::span<const std::int64_t> ids, std::int
       };
       if (target || (is(plan.mean, 0) && is(plan.deviation, 1)))
         return convert<float>(plan, ids, epoch, out.mutable_data_ptr<float>(), as_it_is);
-      return convert<float>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](float x, std::int64_t c) {
-        return (x - plan.mean[static_cast<std::size_t>(c)]) / plan.deviation[static_cast<std::size_t>(c)];
+      return convert<float>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](std::int64_t c) {
+        const float mean = plan.mean[static_cast<std::size_t>(c)], deviation = plan.deviation[static_cast<std::size_t>(c)];
+        return [mean, deviation](float x) { return (x - mean) / deviation; };
       });
     }
   }

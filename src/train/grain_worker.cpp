@@ -71,14 +71,14 @@ void GrainWorker::put_back(const std::vector<BufferState>& before, grains::Grain
   }
 }
 
-grains::GrainResult GrainWorker::compute(const StepOrder& order, const PreparedGrain& grain) {
+grains::GrainResult GrainWorker::compute(const StepOrder& order, const PreparedGrain& grain,
+                                         aten::GeneratorScope& generator) {
   const Task& task = shared_.task;
   const c10::Device device = shared_.execution.device;
   const bool mean = order.grains == 1 && task.takes_means();
-  const aten::GeneratorScope generator(
-      contract::derive_key(static_cast<std::uint64_t>(shared_.experiment.seed),
-                           static_cast<std::uint32_t>(Purpose::grain), static_cast<std::uint64_t>(grain.place.step),
-                           static_cast<std::uint32_t>(grain.place.index)));
+  generator.seed(contract::derive_key(
+      static_cast<std::uint64_t>(shared_.experiment.seed), static_cast<std::uint32_t>(Purpose::grain),
+      static_cast<std::uint64_t>(grain.place.step), static_cast<std::uint32_t>(grain.place.index)));
   std::optional<aten::BatchStatisticsScope> statistics;
   std::vector<BufferState> buffers;
   if (order.grains > 1) {
@@ -138,6 +138,7 @@ void GrainWorker::give_back(grains::GrainSource& source) {
 void GrainWorker::work(const StepOrder& order, grains::GrainSource& source, grains::GrainSums& sums) {
   aten::begin_step(order.place.step);
   model_->set_training(true);
+  aten::GeneratorScope generator(0);
   try {
     while (true) {
       if (ahead_ && ahead_->step != order.place.step) {
@@ -154,7 +155,7 @@ void GrainWorker::work(const StepOrder& order, grains::GrainSource& source, grai
       }
       now_ = std::exchange(ahead_, std::nullopt);
       claim_ahead(order, source);
-      grains::GrainResult result = compute(order, preparer_.take(*now_, ahead_));
+      grains::GrainResult result = compute(order, preparer_.take(*now_, ahead_), generator);
       if (shared_.execution.before_add) shared_.execution.before_add(number_, *now_);
       sums.add(std::move(result));
       source.done(now_->step, now_->index);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "aten/generator_scope.h"
 #include "grains/grain_place.h"
 #include "grains/grain_source.h"
 #include "grains/grain_sums.h"
@@ -61,7 +62,7 @@ class GrainWorker {
   void reset() { ahead_.reset(); }
 
  private:
-  grains::GrainResult compute(const StepOrder& order, const PreparedGrain& grain);
+  grains::GrainResult compute(const StepOrder& order, const PreparedGrain& grain, aten::GeneratorScope& generator);
   void claim_ahead(const StepOrder& order, grains::GrainSource& source);
   void give_back(grains::GrainSource& source);
   struct BufferState;

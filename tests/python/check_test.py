@@ -303,6 +303,10 @@ print("not reached")
         self.assertNotIn("runpy", done.stderr)
         self.check("import sys; sys.exit(3)", expect=2)
 
+    def test_a_script_that_fails_by_itself(self):
+        done = self.check("import torch\ntorch.ones(2).add_(1)\nraise ValueError('its own')", expect=2)
+        self.assertIn("nothing is refused (the script failed after 0 steps: ValueError: its own)", done.stdout)
+
     def test_a_refusal_that_ends_the_script(self):
         done = self.check("import isobit\nraise isobit.RefusedError('isobit: aten::x is not certified under isobit-0.1\\n  do     y')")
         self.assertIn("a refusal ended the script after 0 steps", done.stdout)

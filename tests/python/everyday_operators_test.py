@@ -14,7 +14,7 @@ CALLS = {
     "kaiser_window": lambda: [torch.kaiser_window(n, periodic, beta) for n in (0, 1, 2, 7, 64) for periodic in (False, True)
                               for beta in (0.0, 3.5, 12.0, 60.0)],
     "kaiser_window, by default": lambda: [torch.kaiser_window(9), torch.kaiser_window(9, False)],
-    "kaiser_window in float64": lambda: [torch.kaiser_window(50, dtype=torch.float64, beta=b) for b in (-2.0, 12.0, 80.0)],
+    "kaiser_window in float64": lambda: [torch.kaiser_window(50, True, b, dtype=torch.float64) for b in (-2.0, 12.0, 80.0)],
     "ldexp": lambda: [X.clone().ldexp_(torch.tensor(3)), torch.ldexp(X, torch.tensor([1, -2, 0, 4, 9]), out=torch.empty(0))],
     "float_power": lambda: [torch.float_power(X.abs(), 1.7), torch.float_power(2, X), torch.float_power(X.abs(), X),
                             X.double().abs().float_power_(0.3), torch.float_power(torch.arange(5), 2)],

@@ -56,10 +56,11 @@ from isobit._errors import RefusedError
 _Number: TypeAlias = SupportsFloat | SupportsIndex
 
 __all__ = [
-    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "comb", "copysign", "cos", "cosh", "degrees", "e", "erf", "exp", "exp2", "expm1", "fabs", "factorial",
-    "floor", "fmod", "frexp", "fsum", "gcd", "hypot", "inf", "isclose", "isfinite", "isinf", "isnan", "isqrt", "lcm",
-    "ldexp", "log", "log1p", "log2", "log10", "modf", "nan", "nextafter", "perm", "pi", "pow", "prod", "radians",
-    "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "tau", "trunc", "ulp",
+    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "comb", "copysign", "cos", "cosh", "degrees", "e", "erf",
+    "exp", "exp2", "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "fsum", "gcd", "hypot", "inf", "isclose",
+    "isfinite", "isinf", "isnan", "isqrt", "lcm", "ldexp", "log", "log1p", "log2", "log10", "modf", "nan",
+    "nextafter", "perm", "pi", "pow", "prod", "radians", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "tau",
+    "trunc", "ulp",
 ]
 
 # A step asks for the same few powers once for each parameter.

@@ -228,9 +228,9 @@ void note_refusals(const OperatorHandle& op, std::vector<c10::RegistrationHandle
 
 // An allowed operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
 struct Watched {
-  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA,
-                                          DispatchKey::BackendSelect, DispatchKey::CPU, DispatchKey::CUDA,
-                                          DispatchKey::SparseCPU};
+  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU,   DispatchKey::AutogradCUDA,
+                                          DispatchKey::BackendSelect, DispatchKey::CPU,
+                                          DispatchKey::CUDA,          DispatchKey::SparseCPU};
   static constexpr std::size_t kCount = std::size(kKeys);
 
   explicit Watched(const OperatorHandle& handle) : op(handle) {

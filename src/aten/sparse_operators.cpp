@@ -124,8 +124,7 @@ Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
   TORCH_CHECK(self.sizes() == mask.sizes(), "aten::sparse_mask: sizes ", self.sizes(), " and ", mask.sizes());
   const Rows rows(op, mask);
   at::DimVector sizes(rows.values.sizes());
-  const Tensor values =
-      self.reshape({rows.places, rows.width}).index_select(0, rows.numbers(op, mask)).reshape(sizes);
+  const Tensor values = self.reshape({rows.places, rows.width}).index_select(0, rows.numbers(op, mask)).reshape(sizes);
   return sparse_of(rows.indices.clone(), values, self.sizes(), rows.coalesced);
 }
 
@@ -224,7 +223,8 @@ torch::CppFunction kernel() {
 }
 
 std::vector<SparseOperator> all_operators() {
-  constexpr auto certified = OperatorClass::certified, exact = OperatorClass::exact, composite = OperatorClass::composite;
+  constexpr auto certified = OperatorClass::certified, exact = OperatorClass::exact,
+                 composite = OperatorClass::composite;
   constexpr std::string_view sums = "4: of sparse tensors; the rows of one place like a scatter";
   constexpr std::string_view by_rows = "4: of sparse tensors; one operation on each place's sum";
   constexpr std::string_view parts = "shows or sets a sparse tensor's indices and values: computes nothing";
@@ -249,10 +249,9 @@ std::vector<SparseOperator> all_operators() {
         "aten::clone", "aten::zero_"}) {
     all.push_back({name, exact, parts, nullptr});
   }
-  for (const std::string_view name :
-       {"aten::coalesce", "aten::_sparse_coo_tensor_unsafe", "aten::sparse_coo_tensor.indices",
-        "aten::sparse_coo_tensor.indices_size", "aten::embedding_sparse_backward", "aten::to_dense",
-        "aten::to_dense_backward"}) {
+  for (const std::string_view name : {"aten::coalesce", "aten::_sparse_coo_tensor_unsafe",
+                                      "aten::sparse_coo_tensor.indices", "aten::sparse_coo_tensor.indices_size",
+                                      "aten::embedding_sparse_backward", "aten::to_dense", "aten::to_dense_backward"}) {
     all.push_back({name, composite, calls, nullptr});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

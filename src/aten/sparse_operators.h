@@ -1,7 +1,8 @@
 // Sparse tensors in coordinate form on the CPU, as far as gradients of embeddings and their optimizers use them
 // (contract, section 4): coalescing sums like a scatter, everything else is arithmetic on rows, or a copy.
 //
-// Operators of other layouts, and those that are not on the list, are refused for sparse tensors. Thread-safe; no state.
+// Operators of other layouts, and those that are not on the list, are refused for sparse tensors. Thread-safe; no
+// state.
 #pragma once
 
 #include <string_view>
@@ -14,10 +15,10 @@
 namespace isobit::aten {
 
 struct SparseOperator {
-  std::string_view name;              // "aten::add_.Tensor"
-  OperatorClass kind;                 // of the operator where no other list names it
-  std::string_view reason;            // certified: the contract's section, in words
-  torch::CppFunction (*kernel)();     // at SparseCPU; nullptr: stock's stays
+  std::string_view name;           // "aten::add_.Tensor"
+  OperatorClass kind;              // of the operator where no other list names it
+  std::string_view reason;         // certified: the contract's section, in words
+  torch::CppFunction (*kernel)();  // at SparseCPU; nullptr: stock's stays
 };
 
 [[nodiscard]] const std::vector<SparseOperator>& sparse_operators();

@@ -31,8 +31,7 @@ Tensor kaiser_window(std::int64_t length, bool periodic, double beta, Type type,
                      std::optional<bool> /*pinned*/) {
   constexpr const char* op = "aten::kaiser_window";
   TORCH_CHECK(length >= 0, op, ": the length must not be negative, got ", length);
-  const at::ScalarType wanted =
-      require_computed(op, type.value_or(at::typeMetaToScalarType(at::get_default_dtype())));
+  const at::ScalarType wanted = require_computed(op, type.value_or(at::typeMetaToScalarType(at::get_default_dtype())));
   if (layout.value_or(at::kStrided) != at::kStrided) refuse(op, "is certified for dense tensors only", "make it dense");
   const double size = beta < 0.0 ? -beta : beta;
   const Tensor window = at::empty({length}, at::TensorOptions(wanted).device(at::kCPU));

@@ -41,8 +41,7 @@ template <int kWords>
 [[nodiscard]] inline Fixed<kWords> inverse_tan(const Fixed<kWords>& r) {
   const std::uint64_t k = r.word[kWords - 1] != 0 ? 16 : r.word[kWords - 2] >> 60;
   const Fixed<kWords> base = divide(whole<kWords>(k), 16), one = whole<kWords>(1);
-  return add(inverse_tans<kWords>()[k],
-             inverse_tan_series(divide(subtract(r, base), add(one, multiply(r, base)))));
+  return add(inverse_tans<kWords>()[k], inverse_tan_series(divide(subtract(r, base), add(one, multiply(r, base)))));
 }
 
 template <int kWords>
@@ -90,8 +89,9 @@ template <int kWords>
   if (size >= 0x1p64) return host::with_sign(host::kHalfPi, host::is_negative(x));
   const double result = host::decided([&]<int kWords>(double& out) {
     const auto number = host::fixed_of<kWords>(size), one = host::whole<kWords>(1);
-    const auto value = size <= 1 ? host::inverse_tan(number)
-                                 : host::subtract(host::half_turns<kWords>(1), host::inverse_tan(host::divide(one, number)));
+    const auto value = size <= 1
+                           ? host::inverse_tan(number)
+                           : host::subtract(host::half_turns<kWords>(1), host::inverse_tan(host::divide(one, number)));
     return host::round_fixed(value, 11, 0, out);
   });
   return host::with_sign(result, host::is_negative(x));
@@ -117,7 +117,8 @@ template <int kWords>
   return host::decided([&]<int kWords>(double& out) {
     const auto number = host::fixed_of<kWords>(size);
     const auto value = host::angle(host::cathetus(number), number);
-    return host::round_fixed(host::is_negative(x) ? host::subtract(host::half_turns<kWords>(2), value) : value, 40, 0, out);
+    return host::round_fixed(host::is_negative(x) ? host::subtract(host::half_turns<kWords>(2), value) : value, 40, 0,
+                             out);
   });
 }
 
@@ -165,7 +166,8 @@ namespace host {
   if (apart < -65) return decided(behind ? host::kWholePi : host::small_angle(a, b));
   const std::int64_t scale = std::max(host::binade(a), host::binade(b)) + 1;  // both at most 1, one at least 1/2
   return decided(host::decided([&]<int kWords>(double& out) {
-    const auto s = host::fixed<kWords>(a.integer, a.exponent - scale), c = host::fixed<kWords>(b.integer, b.exponent - scale);
+    const auto s = host::fixed<kWords>(a.integer, a.exponent - scale),
+               c = host::fixed<kWords>(b.integer, b.exponent - scale);
     const auto value = host::angle(s, c);
     return host::round_fixed(behind ? host::subtract(host::half_turns<kWords>(2), value) : value, 12, 0, out);
   }));
@@ -186,7 +188,8 @@ namespace host {
   const auto cube = [](std::uint64_t root, std::uint64_t* words) {
     const host::Uint128 square = static_cast<host::Uint128>(root) * root;
     const host::Uint128 low = static_cast<host::Uint128>(static_cast<std::uint64_t>(square)) * root;
-    const host::Uint128 high = static_cast<host::Uint128>(static_cast<std::uint64_t>(square >> 64)) * root + (low >> 64);
+    const host::Uint128 high =
+        static_cast<host::Uint128>(static_cast<std::uint64_t>(square >> 64)) * root + (low >> 64);
     words[0] = static_cast<std::uint64_t>(low), words[1] = static_cast<std::uint64_t>(high);
     words[2] = static_cast<std::uint64_t>(high >> 64), words[3] = 0;
   };

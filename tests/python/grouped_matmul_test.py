@@ -11,7 +11,7 @@ from torch.nn import functional
 import isobit
 
 ENDS = [7, 7, 40, 61]  # of four groups, one without rows; 64 rows, the last three in no group
-GROUPS = list(zip([0, *ENDS], ENDS))
+GROUPS = list(zip([0, *ENDS[:-1]], ENDS, strict=True))
 OFFSETS = torch.tensor(ENDS, dtype=torch.int32)
 
 
@@ -50,7 +50,7 @@ def grouped(a, b):
 
 class Grouped(Case):
     def assert_same(self, found, wanted):
-        for x, y in zip(found, wanted):
+        for x, y in zip(found, wanted, strict=True):
             self.assertEqual(x.shape, y.shape)
             self.assertTrue(torch.equal(x.view(torch.int32), y.view(torch.int32)))
 
@@ -73,7 +73,7 @@ class Grouped(Case):
             a, b = tensors(*sizes)
             with isobit.enabled():
                 found = with_gradients(grouped, a, b)
-            for x, y in zip(found, with_gradients(by_groups, a.double(), b.double())):
+            for x, y in zip(found, with_gradients(by_groups, a.double(), b.double()), strict=True):
                 torch.testing.assert_close(x.double(), y, rtol=1e-4, atol=2e-4, msg=name)
 
     def test_strides_and_batches(self):

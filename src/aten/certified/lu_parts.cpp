@@ -20,7 +20,8 @@ using at::Tensor;
 using Parts = std::tuple<Tensor, Tensor, Tensor>;
 using PartsOut = std::tuple<Tensor&, Tensor&, Tensor&>;
 
-// Row i of the permuted matrix is where the 1 of column i lies: exchanges from the first to the last, as LAPACK lists them.
+// Row i of the permuted matrix is where the 1 of column i lies: exchanges from the first to the last, as LAPACK lists
+// them.
 Tensor permutation(const Tensor& given, at::IntArrayRef batch, std::int64_t rows, at::ScalarType type) {
   const Tensor pivots = contiguous(given);
   const std::int32_t* const exchange = pivots.const_data_ptr<std::int32_t>();

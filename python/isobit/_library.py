@@ -68,6 +68,8 @@ scalar_function: Callable[[int, float], float] = _declare(_brief, "scalar_functi
                                                           result=ctypes.c_double)
 scalar_power: Callable[[float, float], float] = _declare(_brief, "scalar_power", ctypes.c_double, ctypes.c_double,
                                                          result=ctypes.c_double)
+scalar_angle: Callable[[float, float], float] = _declare(_brief, "scalar_angle", ctypes.c_double, ctypes.c_double,
+                                                         result=ctypes.c_double)
 
 contract_version: str = _declare(_library, "contract_version")().decode()
 _declare(_library, "threads_from_torch", result=None)()

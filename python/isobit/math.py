@@ -5,7 +5,7 @@
 
 Python's math.cos, math.exp and ** are the C library's, whose last bit depends on the library and the CPU. These take and
 raise what their namesakes in Python's math do, whether the switch is on or not. What is exact in Python's math (sqrt, floor,
-pi, ...) is that very function here. The others (gamma, acos, ...) raise isobit.RefusedError when they are called.
+pi, ...) is that very function here. The others (gamma, erfc, ...) raise isobit.RefusedError when they are called.
 Thread-safe.
 """
 
@@ -56,10 +56,11 @@ from isobit._errors import RefusedError
 _Number: TypeAlias = SupportsFloat | SupportsIndex
 
 __all__ = [
-    "ceil", "comb", "copysign", "cos", "cosh", "degrees", "e", "erf", "exp", "exp2", "expm1", "fabs", "factorial",
-    "floor", "fmod", "frexp", "fsum", "gcd", "inf", "isclose", "isfinite", "isinf", "isnan", "isqrt", "lcm",
-    "ldexp", "log", "log1p", "log2", "log10", "modf", "nan", "nextafter", "perm", "pi", "pow", "prod", "radians",
-    "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "tau", "trunc", "ulp",
+    "acos", "asin", "atan", "atan2", "cbrt", "ceil", "comb", "copysign", "cos", "cosh", "degrees", "e", "erf",
+    "exp", "exp2", "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "fsum", "gcd", "hypot", "inf", "isclose",
+    "isfinite", "isinf", "isnan", "isqrt", "lcm", "ldexp", "log", "log1p", "log2", "log10", "modf", "nan",
+    "nextafter", "perm", "pi", "pow", "prod", "radians", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "tau",
+    "trunc", "ulp",
 ]
 
 # A step asks for the same few powers once for each parameter.
@@ -78,6 +79,26 @@ def _compute(index: int, x: _Number) -> float:
     if isfinite(number):
         raise OverflowError("math range error")
     return result
+
+
+def acos(x: _Number, /) -> float:
+    return _compute(_ACOS, x)
+
+
+def asin(x: _Number, /) -> float:
+    return _compute(_ASIN, x)
+
+
+def atan(x: _Number, /) -> float:
+    return _compute(_ATAN, x)
+
+
+def atan2(y: _Number, x: _Number, /) -> float:
+    return _library.scalar_angle(ldexp(y, 0), ldexp(x, 0))
+
+
+def cbrt(x: _Number, /) -> float:
+    return _compute(_CBRT, x)
 
 
 def cos(x: _Number, /) -> float:
@@ -137,6 +158,7 @@ def tanh(x: _Number, /) -> float:
     return _compute(_TANH, x)
 
 
+_ACOS, _ASIN, _ATAN, _CBRT = (_INDEX[name] for name in ("acos", "asin", "atan", "cbrt"))
 _COS, _COSH, _ERF, _EXP, _EXP2, _EXPM1 = (_INDEX[name] for name in ("cos", "cosh", "erf", "exp", "exp2", "expm1"))
 _LOG, _LOG10, _LOG1P, _LOG2 = (_INDEX[name] for name in ("log", "log10", "log1p", "log2"))
 _LOGARITHMS = (_LOG, _LOG10, _LOG1P, _LOG2)
@@ -153,6 +175,28 @@ def pow(x: _Number, y: _Number, /) -> float:
     if isinf(result):
         raise OverflowError("math range error")
     return result
+
+
+def hypot(*coordinates: _Number) -> float:
+    """The exact sum of squares in integers; its root rounded once."""
+    numbers = [abs(ldexp(x, 0)) for x in coordinates]
+    if any(map(isinf, numbers)):
+        return inf
+    if any(map(isnan, numbers)):
+        return nan
+    ratios = [x.as_integer_ratio() for x in numbers if x]
+    if not ratios:
+        return 0.0
+    bits = max(below.bit_length() for _, below in ratios) - 1  # denominators are powers of two
+    squares = sum((above << bits - (below.bit_length() - 1)) ** 2 for above, below in ratios)
+    more = max(0, 140 - squares.bit_length())
+    more += more % 2
+    root = isqrt(squares << more)
+    root = root << 1 | (root * root != squares << more)  # what is left out, as a last bit: so that the quotient rounds right
+    try:
+        return root / (1 << bits + more // 2 + 1)
+    except OverflowError:
+        return inf
 
 
 def float_power(base: float, exponent: float) -> float:

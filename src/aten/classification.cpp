@@ -10,6 +10,7 @@
 #include "aten/composite_operators.h"
 #include "aten/exact_operators.h"
 #include "aten/library_operators.h"
+#include "aten/sparse_operators.h"
 
 namespace isobit::aten {
 namespace {
@@ -49,6 +50,11 @@ const Certified* find_certified(std::string_view full, DeviceKind device) {
   return device != DeviceKind::cpu || found->on_cpu ? &*found : nullptr;
 }
 
+// An operator that only the list of sparse ones names.
+const SparseOperator* only_sparse(std::string_view full) {
+  return find_exact(full) != nullptr || is_composite(full) ? nullptr : find_sparse_operator(full);
+}
+
 }  // namespace
 
 std::string_view to_string(OperatorClass kind) {
@@ -63,6 +69,9 @@ std::string_view to_string(OperatorClass kind) {
 
 OperatorClass class_of(std::string_view full_name, DeviceKind device) {
   if (find_certified(full_name, device) != nullptr) return OperatorClass::certified;
+  if (const SparseOperator* sparse = only_sparse(full_name)) {
+    return device == DeviceKind::cpu ? sparse->kind : OperatorClass::refused;
+  }
   if (const ExactOperator* exact = find_exact(full_name)) {
     return device == DeviceKind::cpu || exact->on_device ? OperatorClass::exact : OperatorClass::refused;
   }
@@ -72,6 +81,11 @@ OperatorClass class_of(std::string_view full_name, DeviceKind device) {
 OperatorInfo classify(std::string_view name, std::string_view overload, DeviceKind device) {
   const std::string full = full_name(name, overload);
   OperatorInfo info{std::string(name), std::string(overload), class_of(full, device), "not certified"};
+  const SparseOperator* const sparse = only_sparse(full);
+  if (sparse != nullptr && info.kind == sparse->kind && find_certified(full, device) == nullptr) {
+    info.reason = sparse->reason;
+    return info;
+  }
   switch (info.kind) {
     case OperatorClass::certified: {
       const Certified& found = *find_certified(full, device);

@@ -75,6 +75,7 @@ aten::nan_to_num aten::nan_to_num_ aten::remainder.Scalar_out aten::fmod.Scalar_
 aten::special_exp2 aten::special_erfc aten::special_logit aten::special_sinc aten::special_xlog1py.other_scalar
 aten::special_xlog1py.self_scalar aten::arcsin aten::arcsin_ aten::arccos aten::arccos_ aten::arctan aten::arctan_ aten::arcsinh
 aten::arcsinh_ aten::arccosh aten::arccosh_ aten::arctanh aten::arctanh_ aten::arctan2 aten::arctan2_ aten::ldexp.Tensor
+aten::ldexp.out aten::ldexp_ aten::float_power.Tensor_Tensor aten::float_power.Tensor_Scalar aten::float_power.Scalar
 aten::deg2rad aten::deg2rad_ aten::rad2deg aten::rad2deg_ aten::trapezoid.x aten::trapezoid.dx aten::trapz.x aten::trapz.dx
 aten::cumulative_trapezoid.x aten::cumulative_trapezoid.dx aten::kron aten::dist aten::cov aten::linalg_vecdot
 aten::linalg_matrix_power aten::matrix_power aten::deg2rad.out aten::rad2deg.out aten::gradient.scalarint

@@ -21,6 +21,7 @@
 #include "aten/guarded_kernels.h"
 #include "aten/library_operators.h"
 #include "aten/refusal.h"
+#include "aten/sparse_operators.h"
 #include "aten/stand_ins.h"
 #include "aten/subnormals.h"
 
@@ -104,7 +105,7 @@ Plan plan(const OperatorHandle& op, bool known) {
   std::vector<Registration> registrations;
   if (const LibraryOperator* ours = find_library_operator(full)) {
     if (fits(*ours, op)) {
-      registrations.push_back({DispatchKey::BackendSelect, ours->kernel()});
+      registrations.push_back({DispatchKey::BackendSelect, library_kernel(*ours)});
       return {kind, std::move(registrations)};
     }
     kind = OperatorClass::refused;
@@ -119,7 +120,8 @@ Plan plan(const OperatorHandle& op, bool known) {
     return {kind, std::move(registrations)};
   }
   if (kind == OperatorClass::exact) {
-    c10::KernelFunction kernel = checking_kernel(find_exact(full)->rule, full);
+    const ExactOperator* const exact = find_exact(full);  // or one that makes sparse tensors
+    c10::KernelFunction kernel = exact == nullptr ? c10::KernelFunction() : checking_kernel(exact->rule, full);
     if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
   }
   if (c10::KernelFunction kernel = device_kernel(op, full, known); kernel.isValid()) {
@@ -130,7 +132,9 @@ Plan plan(const OperatorHandle& op, bool known) {
   }
   if (known) {
     static const std::vector<DispatchKey> others = other_backends();
+    const bool takes_sparse = find_sparse_operator(full) != nullptr;
     for (const DispatchKey key : others) {
+      if (takes_sparse && key == DispatchKey::SparseCPU) continue;
       if (op.hasKernelForDispatchKey(key)) registrations.push_back({key, refusing_layout_kernel()});
     }
   }
@@ -224,8 +228,9 @@ void note_refusals(const OperatorHandle& op, std::vector<c10::RegistrationHandle
 
 // An allowed operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
 struct Watched {
-  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA,
-                                          DispatchKey::BackendSelect, DispatchKey::CPU, DispatchKey::CUDA};
+  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU,   DispatchKey::AutogradCUDA,
+                                          DispatchKey::BackendSelect, DispatchKey::CPU,
+                                          DispatchKey::CUDA,          DispatchKey::SparseCPU};
   static constexpr std::size_t kCount = std::size(kKeys);
 
   explicit Watched(const OperatorHandle& handle) : op(handle) {

@@ -1,7 +1,9 @@
 #include "aten/guarded_kernels.h"
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/Dispatch.h>
@@ -226,7 +228,9 @@ const char* remedy_of_layout(c10::DispatchKey key) {
   if (name.find("NestedTensor") != name.npos) {
     return "pad the rows to one length (torch.nn.utils.rnn.pad_sequence) and pass a mask of what is padding";
   }
-  if (name.find("Sparse") != name.npos) return "use dense tensors: make them dense (Tensor.to_dense) outside isobit";
+  if (name.find("Sparse") != name.npos) {
+    return "use dense tensors (sparse=False of an embedding), or make them dense (Tensor.to_dense) outside isobit";
+  }
   if (name.find("Quantized") != name.npos) return "compute in float32: nothing is certified for quantized numbers";
   return "use dense CPU tensors, or run this part outside isobit (with isobit.disabled():)";
 }
@@ -246,7 +250,25 @@ void go_cpu_way(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
   op.redispatchBoxed(DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+// Another library's operator that is ours; of tensors without values, what that library says about their shapes.
+class LibraryKernel final : public c10::OperatorKernel {
+ public:
+  explicit LibraryKernel(c10::KernelFunction kernel) : kernel_(std::move(kernel)) {}
+  void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+    if (!has_no_values(Arguments(op, *stack), keys)) return kernel_.callBoxed(op, keys, stack);
+    const DispatchKeySet after = keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
+    op.redispatchBoxed(after | DispatchKeySet(c10::DispatchKey::Meta), stack);
+  }
+
+ private:
+  c10::KernelFunction kernel_;
+};
+
 }  // namespace
+
+c10::KernelFunction library_kernel(const LibraryOperator& op) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<LibraryKernel>(op.kernel()));
+}
 
 c10::KernelFunction refusing_device_kernel() { return c10::KernelFunction::makeFromBoxedFunction<&refuse_device>(); }
 

@@ -7,6 +7,7 @@
 #include <ATen/core/boxing/KernelFunction.h>
 
 #include "aten/exact_operators.h"
+#include "aten/library_operators.h"
 
 namespace isobit::aten {
 
@@ -21,6 +22,9 @@ namespace isobit::aten {
 
 // Takes the way of CPU tensors: for operators that only call others there.
 [[nodiscard]] c10::KernelFunction cpu_way_kernel();
+
+// Ours for tensors with values; those on the device "meta" get what the library says of their shapes.
+[[nodiscard]] c10::KernelFunction library_kernel(const LibraryOperator& op);
 
 // For `op`: checks the rule, then calls on; an invalid kernel for ExactRule::moves, which needs none.
 [[nodiscard]] c10::KernelFunction checking_kernel(ExactRule rule, std::string_view op);

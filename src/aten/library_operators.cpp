@@ -13,6 +13,7 @@ const std::vector<LibraryOperator>& library_operators() {
   static const std::vector<LibraryOperator> all = [] {
     std::vector<LibraryOperator> list = vision::box_operators();
     for (const LibraryOperator& op : vision::deformable_operators()) list.push_back(op);
+    for (const LibraryOperator& op : window_operators()) list.push_back(op);
     return list;
   }();
   return all;

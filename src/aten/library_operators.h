@@ -1,5 +1,6 @@
 // Operators of other libraries that our code computes, where such a library is loaded: torchvision's boxes and
-// deformable convolution (contract, section 16).
+// deformable convolution (contract, section 16). And PyTorch's that take no tensor, but for those that only call
+// others.
 //
 // Known by name and schema: one of the same name that takes something else is refused. The kernel stands at
 // BackendSelect, so that every call that has passed autograd ends there, whatever the library registers for a backend,
@@ -21,6 +22,8 @@ struct LibraryOperator {
 
   [[nodiscard]] std::string_view name() const { return schema.substr(0, schema.find('(')); }
 };
+
+[[nodiscard]] std::vector<LibraryOperator> window_operators();  // windows.cpp
 
 [[nodiscard]] const std::vector<LibraryOperator>& library_operators();
 

@@ -12,6 +12,7 @@
 #include "aten/certified.h"
 #include "aten/device_composites.h"
 #include "aten/guard.h"
+#include "aten/sparse_operators.h"
 #include "aten/tensor_memory.h"
 #include "aten/tensordot.h"
 #include "aten/torchscript_guard.h"
@@ -56,6 +57,7 @@ struct Installed {
   Installed()
       : library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__),
         autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__),
+        sparse_library(torch::Library::IMPL, "aten", c10::DispatchKey::SparseCPU, __FILE__, __LINE__),
         device_library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__),
         device_autograd_library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__, __LINE__),
         composites(torch::Library::IMPL, "aten", c10::DispatchKey::CompositeImplicitAutograd, __FILE__, __LINE__) {
@@ -63,6 +65,7 @@ struct Installed {
     const c10::WarningUtils::WarningHandlerGuard quiet(&silent);
     register_certified(library);
     register_certified_autograd(autograd_library);
+    register_sparse(sparse_library);
     register_certified_on_device(device_library);
     register_certified_autograd(device_autograd_library);
     register_device_composites(device_library, device_autograd_library);
@@ -77,7 +80,7 @@ struct Installed {
   KeptTensorMemory memory;
   WithoutFusedKernels choices;
   ScriptsAsWritten scripts;
-  torch::Library library, autograd_library, device_library, device_autograd_library, composites;
+  torch::Library library, autograd_library, sparse_library, device_library, device_autograd_library, composites;
   std::unique_ptr<Guard> guard;  // destroyed first: refusals go before the operators they protect
 };
 

@@ -22,7 +22,7 @@
 #include "aten/refusal.h"
 #include "aten/tensor_memory.h"
 #include "aten/torchscript_guard.h"
-#include "contract/host_functions.h"
+#include "contract/host_inverse.h"
 #include "contract/host_power.h"
 #include "contract/platform.h"
 #include "extension/reported.h"
@@ -68,6 +68,8 @@ struct ScalarFunction {
   double (*function)(double);
 };
 constexpr ScalarFunction kScalarFunctions[] = {
+    {"acos", isobit::contract::acos_rounded},   {"asin", isobit::contract::asin_rounded},
+    {"atan", isobit::contract::atan_rounded},   {"cbrt", isobit::contract::cbrt_rounded},
     {"cos", isobit::contract::cos_rounded},     {"cosh", isobit::contract::cosh_rounded},
     {"erf", isobit::contract::erf_rounded},     {"exp", isobit::contract::exp_rounded},
     {"exp2", isobit::contract::exp2_rounded},   {"expm1", isobit::contract::expm1_rounded},
@@ -229,6 +231,8 @@ const char* isobit_scalar_functions() {
 double isobit_scalar_function(int function, double x) { return kScalarFunctions[function].function(x); }
 
 double isobit_scalar_power(double x, double y) { return isobit::contract::pow_rounded(x, y); }
+
+double isobit_scalar_angle(double y, double x) { return isobit::contract::atan2_rounded(y, x); }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
 

@@ -72,6 +72,7 @@ void isobit_set_refusal_type(void* type);
 const char* isobit_scalar_functions();
 double isobit_scalar_function(int function, double x);
 double isobit_scalar_power(double x, double y);
+double isobit_scalar_angle(double y, double x);  // atan2
 
 // The program's commands (cli/program.h); not where the library has the operators alone.
 int isobit_program(int argc, char** argv);

@@ -176,9 +176,8 @@ TEST(Guard, NoticesReplacedKernels) {
 }
 
 TEST(Guard, RefusesOtherLayouts) {
-  const at::Tensor dense = at::ones({3, 4});
+  const at::Tensor dense = at::ones({3, 4}), sparse = dense.to_sparse();
   const std::map<std::string, at::Tensor> layouts = {
-      {"sparse", dense.to_sparse()},
       {"csr", dense.to_sparse_csr()},
       {"mkldnn", dense.to_mkldnn()},
       {"quantized", at::quantize_per_tensor(dense, 0.1, 0, at::kQInt8)},
@@ -191,6 +190,8 @@ TEST(Guard, RefusesOtherLayouts) {
     EXPECT_NE(refusal_of([&] { at::relu(tensor); }), "") << name;
     EXPECT_NE(refusal_of([&] { at::add(tensor, tensor); }), "") << name;
   }
+  EXPECT_NE(refusal_of([&] { at::relu(sparse); }), "");  // what takes them: sparse_operators.h
+  EXPECT_NE(refusal_of([&] { at::sum(sparse); }), "");
   EXPECT_NE(refusal_of([&] { dense.to_sparse(); }), "");
   EXPECT_NE(refusal_of([&] { dense.to_mkldnn(); }), "");
   EXPECT_NE(refusal_of([&] { at::quantize_per_tensor(dense, 0.1, 0, at::kQInt8); }), "");

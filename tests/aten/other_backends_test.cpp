@@ -85,7 +85,7 @@ TEST(OtherBackends, MetaTensorsPass) {
   EXPECT_EQ(at::linalg_inv(at::empty({3, 3}, at::device(at::kMeta))).dim(), 2);
   EXPECT_TRUE(at::kaiser_window(5, at::device(at::kMeta)).is_meta());
   EXPECT_THROW(static_cast<void>(at::special_bessel_j0(at::zeros({3}))), c10::Error);
-  EXPECT_THROW(static_cast<void>(at::kaiser_window(5)), c10::Error);
+  EXPECT_EQ(at::kaiser_window(5).size(0), 5);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "contract/host_inverse.h"
 #include "contract/host_power.h"
 #include "contract/mpfr_range.h"
 
@@ -69,7 +70,8 @@ const Function kFunctions[] = {
     {"log", log_rounded, mpfr_log},       {"log2", log2_rounded, mpfr_log2}, {"log10", log10_rounded, mpfr_log10},
     {"log1p", log1p_rounded, mpfr_log1p}, {"sin", sin_rounded, mpfr_sin},    {"cos", cos_rounded, mpfr_cos},
     {"tan", tan_rounded, mpfr_tan},       {"sinh", sinh_rounded, mpfr_sinh}, {"cosh", cosh_rounded, mpfr_cosh},
-    {"tanh", tanh_rounded, mpfr_tanh},    {"erf", erf_rounded, mpfr_erf},
+    {"tanh", tanh_rounded, mpfr_tanh},    {"erf", erf_rounded, mpfr_erf},    {"atan", atan_rounded, mpfr_atan},
+    {"asin", asin_rounded, mpfr_asin},    {"acos", acos_rounded, mpfr_acos}, {"cbrt", cbrt_rounded, mpfr_cbrt},
 };
 
 std::vector<double> arguments(int count, std::uint64_t seed) {
@@ -131,6 +133,45 @@ TEST(HostFunctions, EqualMpfr) {
       ASSERT_EQ(bits(function.ours(x)), bits(exact_value(function.exact, x)))
           << function.name << "(" << std::hexfloat << x << ")";
     }
+  }
+}
+
+TEST(HostFunctions, AngleOfTwoNumbersEqualsMpfr) {
+  const auto exact = [](double y, double x) {
+    mpfr_t a, b;
+    mpfr_inits2(53, a, b, static_cast<mpfr_ptr>(nullptr));
+    mpfr_set_d(a, y, MPFR_RNDN);
+    mpfr_set_d(b, x, MPFR_RNDN);
+    const double result = by_mpfr([&](mpfr_t r) { return mpfr_atan2(r, a, b, MPFR_RNDN); });
+    mpfr_clears(a, b, static_cast<mpfr_ptr>(nullptr));
+    return result;
+  };
+  const auto compare = [&](double y, double x) {
+    ASSERT_EQ(bits(atan2_rounded(y, x)), bits(exact(y, x))) << std::hexfloat << y << " " << x;
+  };
+  const double hostile[] = {0.0,     -0.0,     1.0,       -1.0,      3.0,        0.5,         kInf,
+                            -kInf,   kNan,     0x1p-1074, 0x3p-1074, -0x1p-1022, 0x1.8p-1022, 0x1.fffffffffffffp1023,
+                            0x1p-60, 0x1.8p64, 0x1p65,    0x1p66,    -0x1p-66,   1 + 0x1p-52, 0x1p53 - 1};
+  for (const double y : hostile) {
+    for (const double x : hostile) compare(y, x);
+  }
+  std::mt19937_64 engine(6);
+  std::uniform_real_distribution<double> everyday(-10, 10), size(-80, 80);
+  for (int i = 0; i < 1000; ++i) {
+    compare(everyday(engine), everyday(engine));
+    compare(everyday(engine) * std::exp2(size(engine)), everyday(engine));
+    compare(std::bit_cast<double>(engine()), std::bit_cast<double>(engine()));
+    compare(std::ldexp(std::round(everyday(engine)), -1070 + i % 8),
+            std::ldexp(1.0 + (i % 5), i % 3));  // exact quotients
+    compare(std::ldexp(1.0 + std::exp2(-i % 54), -90), std::ldexp(1.0, i % 40));
+  }
+}
+
+TEST(HostFunctions, CubeRootsOfCubesAreExact) {
+  for (std::uint64_t n = 1; n < 200000; n = n * 3 / 2 + 1) {
+    const double cube = static_cast<double>(n * n * n);
+    if (n < 131072) EXPECT_EQ(cbrt_rounded(-cube), -static_cast<double>(n));
+    EXPECT_EQ(cbrt_rounded(std::ldexp(cube, -900)), cbrt_rounded(cube) * 0x1p-300);
   }
 }
 

@@ -1,6 +1,7 @@
 """float64 under the switch: a model trained whole in double, values against stock's, types that meet, refusals."""
 
 import hashlib
+import math
 import unittest
 
 import numpy
@@ -258,10 +259,36 @@ class Types(Case):
                 mine = gradient()
             self.assertLess((mine - expected).abs().max().item(), 1e-13 if dtype == torch.float64 else 1e-5)
 
+    def test_angles_and_remainders(self):
+        torch.manual_seed(4)
+        special = torch.tensor([0.0, -0.0, 1, -1, 1.5, math.nan, math.inf, -math.inf, 1e-300, 1e300], dtype=torch.float64)
+        x, y = torch.cat([torch.rand(900).double() * 2 - 1, special]), torch.randn(910, dtype=torch.float64)
+        calls = {"acos": x.acos, "asin": x.asin, "atan": (x * 50).atan, "atan2": lambda: torch.atan2(y, x), "fmod": lambda: torch.fmod(x, y),
+                 "remainder": lambda: torch.remainder(x, y), "by a number": lambda: x % 2.5, "of a number": lambda: torch.remainder(2.5, y),
+                 "in place": lambda: x.clone().acos_(), "out": lambda: torch.atan2(y, x, out=torch.empty(0, dtype=torch.float64))}
+        stock, before = {name: call() for name, call in calls.items()}, torch.get_num_threads()
+        for name, call in calls.items():
+            found = []
+            for isa in ("reference", "auto"):
+                for threads in (1, 2, 3, 8):
+                    torch.set_num_threads(threads)
+                    with isobit.enabled(isa=isa):
+                        found.append(call())
+            torch.set_num_threads(before)
+            self.assertEqual(len({digest([each.nan_to_num(nan=7.0)]) for each in found}), 1, name)
+            torch.testing.assert_close(found[0], stock[name], rtol=1e-15, atol=0, equal_nan=True)
+        parameter = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
+        with isobit.enabled():
+            (parameter.acos() + 2 * parameter.asin() + parameter.atan() + torch.atan2(parameter, parameter**2)).sum().backward()
+        given = parameter.grad
+        parameter.grad = None
+        (parameter.acos() + 2 * parameter.asin() + parameter.atan() + torch.atan2(parameter, parameter**2)).sum().backward()
+        torch.testing.assert_close(given, parameter.grad, rtol=1e-14, atol=0)
+
     def test_refusals_name_the_type(self):
         x = torch.randn(1, 1, 8, 8, dtype=torch.float64)
         with isobit.enabled():
-            for call in (lambda: functional.conv2d(x, x), lambda: functional.max_pool2d(x, 2), lambda: torch.acos(x)):
+            for call in (lambda: functional.conv2d(x, x), lambda: functional.max_pool2d(x, 2), lambda: torch.acosh(x)):
                 self.assert_refuses("certified for float32 only, got Double", call)
             self.assert_refuses("float64", lambda: x.half().exp())
 

@@ -124,13 +124,32 @@ class Functions(Case):
     """isobit.math and the powers against Python's own, which errs by less than a unit of the last place or two."""
 
     def test_close_to_pythons(self):
-        for name in ("cos", "cosh", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh"):
-            stock = getattr(math, name, lambda x: 2.0**x)  # exp2 is of Python 3.11
+        for name in ("atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh"):
+            stock = getattr(math, name, lambda x: 2.0**x)  # exp2 and cbrt are of Python 3.11
             for x in (0.3, 1, 2.5, 17.25, 1e-9, True):
                 self.assertLessEqual(abs(getattr(our_math, name)(x) - stock(x)), 2 * math.ulp(stock(x)), (name, x))
         self.assertEqual(our_math.log(8, 2), 3.0)
         self.assertEqual(math.copysign(1, our_math.sin(-0.0)), -1)
         self.assertEqual(math.copysign(1, our_math.sin(0.0)), 1)
+
+    def test_angles_and_distances(self):
+        for x in (0.0, -0.0, 0.3, -0.999, 1, -1, 1e-9):
+            for name in ("acos", "asin"):
+                self.assertLessEqual(abs(getattr(our_math, name)(x) - getattr(math, name)(x)), 2 * math.ulp(1.0), (name, x))
+        for y, x in ((1, 2), (-1, 2.5), (0.0, -0.0), (-0.0, -1), (math.inf, -math.inf), (1e-320, 3.0), (5, 0)):
+            wanted = math.atan2(y, x)
+            self.assertLessEqual(abs(our_math.atan2(y, x) - wanted), 2 * math.ulp(wanted))
+            self.assertEqual(math.copysign(1, our_math.atan2(y, x)), math.copysign(1, wanted))
+        for numbers in ((), (3, 4), (0.1, 0.2, 0.3), (1e200, 1e-200), (5e-324, 5e-324), (-0.0,), (1e308, 1e308), (math.nan, math.inf), (2.5,)):
+            self.same_outcome(math.hypot, our_math.hypot, *numbers)
+        self.same_outcome(math.acos, our_math.acos, 1.5)
+        self.same_outcome(math.asin, our_math.asin, math.inf)
+        # Next to the middle of two floats: the exact root decides.
+        from fractions import Fraction
+        for a, b in ((0.1 * i, 0.7 / (i + 1)) for i in range(1, 200)):
+            found, exact = our_math.hypot(a, b), Fraction(a) ** 2 + Fraction(b) ** 2
+            half = Fraction(math.ulp(found)) / 2
+            self.assertTrue((Fraction(found) - half) ** 2 <= exact <= (Fraction(found) + half) ** 2)
 
     def test_powers_are_rounded_once(self):
         for step in (*range(1, 60), *range(61, 2000, 97)):

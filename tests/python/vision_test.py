@@ -171,6 +171,17 @@ class Vision(unittest.TestCase):
                 if place != 3 or masked:
                     self.near(ours, theirs.grad)
 
+    def test_tensors_without_values_get_their_shapes_from_the_library(self):
+        self.library.impl("nms", lambda boxes, scores, threshold: boxes.new_empty(5, dtype=torch.int64), "Meta")
+        self.library.impl("roi_align", lambda x, rois, scale, h, w, ratio, aligned: x.new_empty(len(rois), x.shape[1], h, w), "Meta")
+        with isobit.enabled():
+            self.assertEqual(OPS.nms(BOXES.to("meta"), SCORES.to("meta"), 0.5).shape, (5,))
+            shape = OPS.roi_align(IMAGES.to("meta"), ROIS.to("meta"), 0.5, 3, 5, 2, True)
+            self.assertEqual((shape.device.type, shape.shape), ("meta", (60, 4, 3, 5)))
+            with self.assertRaisesRegex(RuntimeError, "float32 on the CPU|dense"):
+                OPS.roi_align(IMAGES, ROIS.to("meta"), 0.5, 3, 5, 2, True)  # values and none: no shapes
+            self.assertEqual(OPS.nms(BOXES, SCORES, 0.3).tolist(), suppressed_plainly(BOXES.double(), SCORES, 0.3))
+
     def test_what_is_refused(self):
         with isobit.enabled():
             for boxes in (BOXES.double(), BOXES.half()):

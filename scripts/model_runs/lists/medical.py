@@ -56,7 +56,7 @@ for name, kind, shape, options in (
     ),
     ("SegResNet", "SegResNet", (1, 1, 16, 16, 16), dict(_IN_OUT_3D, init_filters=8)),
     ("SegResNetDS", "SegResNetDS", (1, 1, 32, 32), dict(_IN_OUT, init_filters=8, blocks_down=(1, 1, 1))),
-    ("VNet", "VNet", (2, 1, 16, 16, 16), dict(_IN_OUT_3D)),
+    ("VNet", "VNet", (2, 1, 32, 32, 32), dict(_IN_OUT_3D)),
     ("UNETR", "UNETR", (1, 1, 32, 32), dict(_IN_OUT, img_size=32, feature_size=4, hidden_size=24, mlp_dim=32, num_heads=2)),
     ("SwinUNETR", "SwinUNETR", (1, 1, 64, 64), dict(_IN_OUT, feature_size=12, depths=(1, 1, 1, 1), num_heads=(2, 2, 2, 2))),
     (
@@ -86,7 +86,7 @@ for name, kind, shape, options in (
     (
         "ResNet, volumes",
         "ResNet",
-        (2, 1, 16, 16, 16),
+        (2, 1, 32, 32, 32),
         dict(block="basic", layers=(1, 1, 1, 1), block_inplanes=(4, 8, 16, 16), n_input_channels=1, num_classes=2),
     ),
     (

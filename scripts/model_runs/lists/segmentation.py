@@ -24,7 +24,7 @@ for name, encoder, options in (
     ("UnetPlusPlus", "resnet18", _NARROW),
     ("MAnet", "resnet18", _NARROW),
     ("Linknet", "resnet18", {}),
-    ("FPN", "resnet18", dict(decoder_pyramid_channels=32, decoder_segmentation_channels=16)),
+    ("FPN", "resnet18", dict(decoder_pyramid_channels=32, decoder_segmentation_channels=32)),
     ("PSPNet", "resnet18", dict(psp_out_channels=32)),
     ("PAN", "resnet18", dict(decoder_channels=16)),
     ("DeepLabV3", "resnet18", dict(decoder_channels=16)),

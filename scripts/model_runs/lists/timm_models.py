@@ -12,6 +12,21 @@ def _model(name, size, options):
     return make
 
 
+def _built(module, name, size, options):
+    """By its class: the named function fixes the size."""
+
+    def make():
+        import importlib
+
+        built = getattr(importlib.import_module(f"timm.models.{module}"), name)
+        return Case(built(num_classes=10, **options(importlib.import_module(f"timm.models.{module}"))), image(size))
+
+    return make
+
+
+_MIXER = dict(img_size=32, patch_size=8, embed_dim=32, num_blocks=2)
+
+
 _VIT = dict(img_size=32, patch_size=8, embed_dim=32, depth=2, num_heads=2)
 _SWIN = dict(img_size=64, window_size=4, embed_dim=16, depths=(1, 1), num_heads=(2, 2))
 _STAGES = dict(depths=(1, 1, 1, 1), dims=(8, 16, 32, 64))
@@ -58,10 +73,9 @@ _MODELS = {
     "xception41": (64, {}),
     "dpn48b": (64, {}),
     "nf_regnet_b0": (64, {}),
-    "nfnet_f0": (64, dict(width_factor=0.1, depths=(1, 1, 1, 1))),
+    "eca_nfnet_l0": (64, {}),
     "convnext_atto": (64, _STAGES),
     "convnextv2_atto": (64, _STAGES),
-    "convmixer_768_32": (32, dict(dim=32, depth=2)),
     "edgenext_xx_small": (64, {}),
     "inception_next_tiny": (64, dict(depths=(1, 1, 1, 1), dims=(8, 16, 32, 64))),
     "starnet_s1": (64, {}),
@@ -75,7 +89,6 @@ _MODELS = {
     "vit_relpos_small_patch16_224": (32, _VIT),
     "cait_xxs24_224": (32, dict(_VIT, depth_token_only=1)),
     "xcit_nano_12_p16_224": (32, dict(_VIT, patch_size=16)),
-    "volo_d1_224": (64, dict(img_size=64, layers=(1, 1, 1, 1), embed_dims=(16, 32, 32, 32), num_heads=(2, 2, 2, 2))),
     "swin_tiny_patch4_window7_224": (64, _SWIN),
     "swinv2_tiny_window8_256": (64, _SWIN),
     "pit_ti_224": (64, dict(img_size=64)),
@@ -89,25 +102,21 @@ _MODELS = {
     "twins_pcpvt_small": (64, dict(img_size=64, depths=[1, 1, 1, 1])),
     "pvt_v2_b0": (64, {}),
     "poolformer_s12": (64, {}),
-    "efficientformer_l1": (64, {}),
-    "efficientformerv2_s0": (224, {}),
+    "efficientformer_l1": (224, {}),
+    "efficientformerv2_s0": (64, dict(img_size=64)),
     "fastvit_t8": (64, {}),
     "hiera_tiny_224": (64, dict(img_size=(64, 64), embed_dim=16, stages=(1, 1, 1, 1), num_heads=1)),
     "maxvit_pico_rw_256": (64, dict(img_size=64)),
     "coatnet_pico_rw_224": (64, dict(img_size=64)),
     "gcvit_xxtiny": (64, dict(img_size=64)),
     "davit_tiny": (64, dict(depths=(1, 1, 1, 1), embed_dims=(16, 32, 64, 64), num_heads=(2, 2, 2, 2), num_groups=None)),
-    "tiny_vit_5m_224": (64, dict(img_size=64)),
+    "tiny_vit_5m_224": (64, {}),
     "efficientvit_b0": (64, {}),
     "efficientvit_m0": (64, dict(img_size=64)),
-    "focalnet_tiny_srf": (64, dict(depths=(1, 1, 1, 1), embed_dim=16)),
     "nest_tiny": (64, dict(img_size=64)),
     "sequencer2d_s": (64, dict(img_size=64, layers=(1, 1, 1, 1), embed_dims=(16, 32, 32, 32), hidden_sizes=(4, 8, 8, 8))),
-    "mixer_s16_224": (32, dict(img_size=32, patch_size=8, embed_dim=32, num_blocks=2)),
-    "gmlp_ti16_224": (32, dict(img_size=32, patch_size=8, embed_dim=32, num_blocks=2)),
-    "resmlp_12_224": (32, dict(img_size=32, patch_size=8, embed_dim=32, num_blocks=2)),
     "lambda_resnet26t": (64, {}),
-    "halonet26t": (64, {}),
+    "halonet26t": (256, {}),
     "botnet26t_256": (64, dict(img_size=64)),
     "mambaout_femto": (64, {}),
     "swiftformer_xs": (64, {}),
@@ -116,8 +125,29 @@ _MODELS = {
     "naflexvit_base_patch16_gap": (32, {}),
     "hgnetv2_b0": (64, {}),
     "vitamin_small_224": (64, dict(img_size=64)),
-    "nextvit_small": (64, dict(depths=(1, 1, 1, 1))),
+    "nextvit_small": (64, {}),
     "csatv2": (64, {}),
+}
+# name: (module, class, pixels, configuration of the module)
+_CLASSES = {
+    "convmixer": ("convmixer", "ConvMixer", 32, lambda _: dict(dim=32, depth=2, kernel_size=3, patch_size=4)),
+    "volo": (
+        "volo",
+        "VOLO",
+        64,
+        lambda _: dict(img_size=64, layers=(1, 1, 1, 1), embed_dims=(16, 32, 32, 32), num_heads=(2, 2, 2, 2)),
+    ),
+    "focalnet": ("focalnet", "FocalNet", 64, lambda _: dict(depths=(1, 1, 1, 1), embed_dim=16)),
+    "mixer": ("mlp_mixer", "MlpMixer", 32, lambda _: _MIXER),
+    "gmlp": (
+        "mlp_mixer",
+        "MlpMixer",
+        32,
+        lambda m: dict(_MIXER, mlp_ratio=6, block_layer=m.SpatialGatingBlock, mlp_layer=m.GatedMlp),
+    ),
+    "resmlp": ("mlp_mixer", "MlpMixer", 32, lambda m: dict(_MIXER, mlp_ratio=4, block_layer=m.ResBlock, norm_layer=m.Affine)),
 }
 for name, (size, options) in _MODELS.items():
     add("timm", name, _model(name, size, options))
+for name, (module, built, size, options) in _CLASSES.items():
+    add("timm", name, _built(module, built, size, options))

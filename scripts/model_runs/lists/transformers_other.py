@@ -225,7 +225,9 @@ def _llava():
     import transformers
 
     vision = transformers.CLIPVisionConfig(**IMAGE)
-    config = transformers.LlavaConfig(vision, transformers.LlamaConfig(**DECODER), image_token_id=98, vision_feature_layer=-1)
+    config = transformers.LlavaConfig(
+        vision_config=vision, text_config=transformers.LlamaConfig(**DECODER), image_token_id=98, vision_feature_layer=-1
+    )
     words = torch.cat([torch.full((2, 16), 98), integers(90, 2, 6, low=3)], 1)
     return Case(
         transformers.LlavaForConditionalGeneration(config),

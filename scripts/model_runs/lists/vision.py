@@ -154,7 +154,7 @@ def _raft():
 def _inception():
     import torchvision
 
-    return Case(torchvision.models.inception_v3(weights=None, num_classes=10, init_weights=False), image(96))
+    return Case(torchvision.models.inception_v3(weights=None, num_classes=10, init_weights=False, aux_logits=False), image(96))
 
 
 def _googlenet():

@@ -1,4 +1,6 @@
 // Gradients of embeddings, and bags of embeddings: sums and means (contract, section 4; kernels/indexed.h).
+#include <ATen/ops/embedding_sparse_backward.h>
+
 #include <optional>
 #include <tuple>
 
@@ -27,12 +29,11 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 // Result, the bag of each index, the number of indices in each bag (padding apart), and what only maxima use.
 Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tensor& given_offsets,
-                   bool /*scale_by_frequency*/, std::int64_t given_mode, bool sparse, const Optional& factors,
+                   bool /*scale_by_frequency*/, std::int64_t given_mode, bool /*sparse*/, const Optional& factors,
                    bool includes_last, std::int64_t padding) {
   const at::ScalarType type = require_computed(kBag, weight.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
-  if (mode == Mode::maximum || sparse)
-    refuse(kBag, "is certified for dense sums and means only", "use mode sum or mean");
+  if (mode == Mode::maximum) refuse(kBag, "is certified for sums and means only", "use mode sum or mean");
   const bool weighted = factors && factors->defined();
   TORCH_CHECK(!weighted || mode == Mode::sum, kBag, ": per_sample_weights need mode sum");
   const Tensor indices = on_host(given_indices), offsets = on_host(given_offsets);
@@ -72,27 +73,37 @@ Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tens
   return {y, bag.to(device), sizes, new_tensor({0}, at::kLong)};
 }
 
-Tensor embedding_bag_backward(const Tensor& grad_output, const Tensor& indices, const Tensor& bag, const Tensor& sizes,
-                              const Tensor& /*maximum*/, std::int64_t rows, bool scale_by_frequency,
-                              std::int64_t given_mode, const Optional& factors, std::int64_t padding) {
-  constexpr const char* op = "aten::_embedding_bag_dense_backward";
+// The gradient of each index's row, before those of one row are summed.
+Tensor gradient_of_each(const char* op, const Tensor& grad_output, const Tensor& bag, const Tensor& sizes,
+                        std::int64_t given_mode, const Optional& factors) {
   require_computed(op, grad_output.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
   if (mode == Mode::maximum) refuse(op, "is certified for sums and means only", "use mode sum or mean");
   Tensor dy = grad_output;
   if (mode == Mode::mean) dy = dy.div(sizes.clamp_min(1).to(dy.scalar_type()).unsqueeze(1));
   dy = dy.index_select(0, bag);
-  if (factors && factors->defined()) dy = dy.mul(factors->unsqueeze(1));
+  return factors && factors->defined() ? dy.mul(factors->unsqueeze(1)) : dy;
+}
+
+Tensor embedding_bag_backward(const Tensor& grad_output, const Tensor& indices, const Tensor& bag, const Tensor& sizes,
+                              const Tensor& /*maximum*/, std::int64_t rows, bool scale_by_frequency,
+                              std::int64_t given_mode, const Optional& factors, std::int64_t padding) {
+  constexpr const char* op = "aten::_embedding_bag_dense_backward";
+  const Tensor dy = gradient_of_each(op, grad_output, bag, sizes, given_mode, factors);
   return row_gradients(op, contiguous(dy), on_host(indices).flatten(), rows, padding, scale_by_frequency);
 }
 
-// Stock's loop over the two kinds of gradient; sparse ones are not certified. The offsets are in `bag` already.
+// Stock's choice between the two kinds of gradient. The offsets are in `bag` already.
 Tensor any_embedding_bag_backward(const Tensor& dy, const Tensor& indices, const Tensor& /*offsets*/, const Tensor& bag,
                                   const Tensor& sizes, const Tensor& maximum, std::int64_t rows,
                                   bool scale_by_frequency, std::int64_t mode, bool sparse, const Optional& factors,
                                   std::int64_t padding) {
-  if (sparse) refuse("aten::_embedding_bag_backward", "is certified for dense gradients only", "use sparse=False");
-  return embedding_bag_backward(dy, indices, bag, sizes, maximum, rows, scale_by_frequency, mode, factors, padding);
+  if (!sparse) {
+    return embedding_bag_backward(dy, indices, bag, sizes, maximum, rows, scale_by_frequency, mode, factors, padding);
+  }
+  TORCH_CHECK(!scale_by_frequency, "aten::_embedding_bag_backward: scale_grad_by_freq with sparse gradients");
+  const Tensor each = gradient_of_each("aten::_embedding_bag_backward", dy, bag, sizes, mode, factors);
+  return at::embedding_sparse_backward(each, indices.flatten(), rows, padding, false);
 }
 
 }  // namespace

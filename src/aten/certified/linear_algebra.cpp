@@ -196,9 +196,14 @@ Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bo
 Tensor& solve_triangular_out(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit, Tensor& out) {
   return float_out("aten::linalg_solve_triangular", solve_triangular(a, b, upper, left, unit), out);
 }
-std::tuple<Tensor, Tensor> triangular_solve(const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unit) {
+std::tuple<Tensor, Tensor> solved_triangular(const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unit) {
   const Tensor matrix = transpose ? a.mT() : a;
   return {solve_triangular(matrix, b, upper != transpose, true, unit), a.clone()};
+}
+std::tuple<Tensor&, Tensor&> triangular_solve_out(const Tensor& b, const Tensor& a, bool upper, bool transpose,
+                                                  bool unit, Tensor& x, Tensor& m) {
+  const auto [solution, copy] = solved_triangular(b, a, upper, transpose, unit);
+  return {float_out("aten::triangular_solve", solution, x), float_out("aten::triangular_solve", copy, m)};
 }
 
 // ---- LU
@@ -381,7 +386,8 @@ std::vector<Entry> linear_algebra_operators() {
       certify_by_host<cholesky_inverse_out>("aten::cholesky_inverse", "out", substitution),
       certify_by_host<solve_triangular>("aten::linalg_solve_triangular", "", substitution),
       certify_by_host<solve_triangular_out>("aten::linalg_solve_triangular", "out", substitution),
-      certify_by_host<triangular_solve>("aten::triangular_solve", "", substitution),
+      certify_by_host<solved_triangular>("aten::triangular_solve", "", substitution),
+      certify_by_host<triangular_solve_out>("aten::triangular_solve", "X", substitution),
       certify_by_host<lu_factor_ex>("aten::linalg_lu_factor_ex", "", lu_rule),
       certify_by_host<lu_factor_ex_out>("aten::linalg_lu_factor_ex", "out", lu_rule),
       certify_by_host<solve_ex>("aten::_linalg_solve_ex", "", lu_rule),

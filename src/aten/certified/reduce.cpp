@@ -4,6 +4,7 @@
 #include "kernels/reduce.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/sum_cpu_dispatch.h>
 
 #include <algorithm>
@@ -34,6 +35,10 @@ using Type = std::optional<at::ScalarType>;
 bool exact_sum(const Tensor& x, const Type& type) {
   return is_integral(x) && (!type || at::isIntegralType(*type, /*includeBool=*/true));
 }
+// Floats whose result is to be integers: converted first, as in torch.
+bool becomes_integral_sum(const Tensor& x, const Type& type) {
+  return !is_integral(x) && type && at::isIntegralType(*type, /*includeBool=*/true);
+}
 // In the type asked for, else in its own; converted first, as in torch.
 Tensor as_computed(const char* op, const Tensor& x, const Type& type) {
   if (!is_integral(x) || !type) require_computed(op, x.scalar_type());
@@ -42,12 +47,15 @@ Tensor as_computed(const char* op, const Tensor& x, const Type& type) {
 
 Tensor sum_dim(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type) {
   if (exact_sum(x, type)) return at::cpu::sum(x, dims, keep, type);
+  if (becomes_integral_sum(x, type)) return at::sum(x.to(*type), dims, keep, type);
   const Tensor input = as_computed("aten::sum", x, type);
   return reduce_new(plan_reduction("aten::sum", input, dims, keep), input, kSum);
 }
 Tensor& sum_out(const Tensor& x, OptionalIntArrayRef dims, bool keep, Type type, Tensor& out) {
   if (exact_sum(x, type) && is_integral(out)) return at::cpu::sum_out(out, x, dims, keep, type);
-  const Tensor input = as_computed("aten::sum", x, type.value_or(out.scalar_type()));
+  const Type asked = type.value_or(out.scalar_type());
+  if (becomes_integral_sum(x, asked)) return at::sum_out(out, x.to(*asked), dims, keep, type);
+  const Tensor input = as_computed("aten::sum", x, asked);
   return reduce_out("aten::sum", plan_reduction("aten::sum", input, dims, keep), input, kSum, out);
 }
 Tensor sum(const Tensor& x, Type type) { return sum_dim(x, std::nullopt, false, type); }

@@ -3,8 +3,11 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/_cummax_helper.h>
 #include <ATen/ops/_cummin_helper.h>
+#include <ATen/ops/cumprod.h>
 #include <ATen/ops/cumprod_cpu_dispatch.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/cumsum_cpu_dispatch.h>
+#include <ATen/ops/prod.h>
 #include <ATen/ops/prod_cpu_dispatch.h>
 #include <ATen/ops/prod_native.h>
 
@@ -37,6 +40,10 @@ struct Line {
 bool stays_integral(const Tensor& x, const Type& type) {
   return is_integral(x) && (!type || at::isIntegralType(*type, /*includeBool=*/true));
 }
+// Floats whose result is to be integers: converted first, as in torch.
+bool becomes_integral(const Tensor& x, const Type& type) {
+  return !is_integral(x) && type && at::isIntegralType(*type, /*includeBool=*/true);
+}
 
 // ---- prod: leaves of 512, chains from 1, and the tree of their products
 
@@ -47,6 +54,7 @@ Tensor factors(const Tensor& x, const Type& type) {
 }
 Tensor prod_dim(const Tensor& given, std::int64_t dim, bool keep, Type type) {
   if (stays_integral(given, type)) return at::cpu::prod(given, dim, keep, type);
+  if (becomes_integral(given, type)) return at::prod(given.to(*type), dim, keep, type);
   const Tensor x = factors(given, type);
   dim = at::maybe_wrap_dim(dim, x.dim());
   if (x.dim() == 0) return x.clone();
@@ -62,11 +70,14 @@ Tensor prod_dim(const Tensor& given, std::int64_t dim, bool keep, Type type) {
 }
 Tensor prod(const Tensor& x, Type type) {
   if (stays_integral(x, type)) return at::native::prod(x, type);
+  if (becomes_integral(x, type)) return at::prod(x.to(*type), type);
   return prod_dim(x.is_contiguous() ? x.view({-1}) : x.contiguous().view({-1}), 0, false, type);
 }
 Tensor& prod_out(const Tensor& x, std::int64_t dim, bool keep, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::prod_out(out, x, dim, keep, type);
-  return float_out("aten::prod", prod_dim(x, dim, keep, type.value_or(out.scalar_type())), out);
+  const Type asked = type.value_or(out.scalar_type());
+  if (becomes_integral(x, asked)) return at::prod_out(out, x.to(*asked), dim, keep, type);
+  return float_out("aten::prod", prod_dim(x, dim, keep, asked), out);
 }
 
 // ---- cumsum, cumprod
@@ -82,24 +93,28 @@ Tensor scan(const char* op, Cumulative kind, const Tensor& given, std::int64_t d
                    [&](auto* y) { kernels::cumulative(kind, line.outer, line.size, line.inner, data_like(y, x), y); });
 }
 Tensor cumsum(const Tensor& x, std::int64_t dim, Type type) {
+  if (becomes_integral(x, type)) return at::cumsum(x.to(*type), dim, type);
   return stays_integral(x, type) ? at::cpu::cumsum(x, dim, type) : scan("aten::cumsum", Cumulative::sum, x, dim, type);
 }
 Tensor& cumsum_out(const Tensor& x, std::int64_t dim, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::cumsum_out(out, x, dim, type);
-  return float_out("aten::cumsum", scan("aten::cumsum", Cumulative::sum, x, dim, type.value_or(out.scalar_type())),
-                   out);
+  const Type asked = type.value_or(out.scalar_type());
+  if (becomes_integral(x, asked)) return at::cumsum_out(out, x.to(*asked), dim, type);
+  return float_out("aten::cumsum", scan("aten::cumsum", Cumulative::sum, x, dim, asked), out);
 }
 Tensor& cumsum_(Tensor& x, std::int64_t dim, Type type) {
   return is_integral(x) ? at::cpu::cumsum_(x, dim, type) : x.copy_(scan("aten::cumsum", Cumulative::sum, x, dim, type));
 }
 Tensor cumprod(const Tensor& x, std::int64_t dim, Type type) {
+  if (becomes_integral(x, type)) return at::cumprod(x.to(*type), dim, type);
   return stays_integral(x, type) ? at::cpu::cumprod(x, dim, type)
                                  : scan("aten::cumprod", Cumulative::product, x, dim, type);
 }
 Tensor& cumprod_out(const Tensor& x, std::int64_t dim, Type type, Tensor& out) {
   if (stays_integral(x, type) && is_integral(out)) return at::cpu::cumprod_out(out, x, dim, type);
-  return float_out("aten::cumprod",
-                   scan("aten::cumprod", Cumulative::product, x, dim, type.value_or(out.scalar_type())), out);
+  const Type asked = type.value_or(out.scalar_type());
+  if (becomes_integral(x, asked)) return at::cumprod_out(out, x.to(*asked), dim, type);
+  return float_out("aten::cumprod", scan("aten::cumprod", Cumulative::product, x, dim, asked), out);
 }
 Tensor& cumprod_(Tensor& x, std::int64_t dim, Type type) {
   return is_integral(x) ? at::cpu::cumprod_(x, dim, type)

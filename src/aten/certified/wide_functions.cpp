@@ -22,6 +22,7 @@
 #include <ATen/ops/remainder_cpu_dispatch.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -29,7 +30,8 @@
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
 #include "aten/subnormals.h"
-#include "contract/host_functions.h"
+#include "contract/host_inverse.h"
+#include "kernels/float_environment.h"
 #include "kernels/pointwise.h"
 #include "kernels/threads.h"
 
@@ -70,6 +72,9 @@ constexpr double (*rounded_function(WideUnary op))(double) {
   if (op == WideUnary::sinh) return contract::sinh_rounded;
   if (op == WideUnary::cosh) return contract::cosh_rounded;
   if (op == WideUnary::tan) return contract::tan_rounded;
+  if (op == WideUnary::asin) return contract::asin_rounded;
+  if (op == WideUnary::acos) return contract::acos_rounded;
+  if (op == WideUnary::atan) return contract::atan_rounded;
   return nullptr;
 }
 template <WideUnary op>
@@ -129,11 +134,35 @@ Tensor of_integers(WideBinary op, const Tensor& a, const Tensor& b) {
   }
 }
 
+double exact_fmod(double a, double b) { return std::fmod(a, b); }  // exact in every library
+double exact_remainder(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+constexpr double (*rounded_function(WideBinary op))(double, double) {
+  if (op == WideBinary::atan2) return contract::atan2_rounded;
+  if (op == WideBinary::fmod) return exact_fmod;
+  if (op == WideBinary::remainder) return exact_remainder;
+  return nullptr;
+}
+template <WideBinary op>
+struct WideKernelOfTwo {
+  void operator()(const std::array<const float*, 2>& x, float* y, std::int64_t n) const {
+    kernels::wide_binary(op, x[0], x[1], y, n);
+  }
+  void operator()(const std::array<const double*, 2>& x, double* y, std::int64_t n) const
+    requires(rounded_function(op) != nullptr)
+  {
+    kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
+      const kernels::FloatEnvironment environment;
+      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op)(x[0][i], x[1][i]);
+    });
+  }
+};
+
 template <WideBinary op>
 struct Two {
-  static constexpr auto kKernel = [](std::array<const float*, 2> x, float* y, std::int64_t n) {
-    kernels::wide_binary(op, x[0], x[1], y, n);
-  };
+  static constexpr WideKernelOfTwo<op> kKernel{};
   static Tensor integers(const Tensor& a, const Tensor& b) {
     return is_integral(a) && is_integral(b) ? of_integers(op, a, b) : Tensor();
   }

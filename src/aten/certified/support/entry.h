@@ -67,7 +67,7 @@ Entry certify_by_host(std::string_view name, std::string_view overload, std::str
   X(recurrent_cell) X(resampling) X(grid_sampling) X(pooling3d) X(unpooling) X(rank) X(lerp) \
   X(unique_value) X(distance) X(wide_function) X(sequence) X(scan) X(composed_reduction) \
   X(fractional_pooling) X(factorisation) X(histogram) X(special_function) X(distribution) \
-  X(linear_algebra)
+  X(linear_algebra) X(grouped_matmul) X(lu_part)
 // clang-format on
 
 #define ISOBIT_DECLARE_FAMILY(family) std::vector<Entry> family##_operators();

@@ -222,7 +222,8 @@ class Step:
             result = torch.empty_like(parameter.tensor, requires_grad=False, memory_format=torch.contiguous_format)
             if not parameter.sum.result(result):
                 name = self._loop._name_of(parameter.tensor)
-                raise RuntimeError(f"the gradient of {name} is not finite in step {self.number}: the sum of its grains exceeds float32's range")
+                raise RuntimeError(f"the gradient of {name} is not finite in step {self.number}: "
+                                   "the sum of its grains exceeds float32's range")
             parameter.tensor.grad = result
         if self._loss_sum is not None:
             total = torch.zeros((), dtype=torch.float32)

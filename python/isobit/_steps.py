@@ -43,7 +43,8 @@ class StepCount(int):
         RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
         """
         self._run._require_open("steps")
-        return Steps(self._run, samples, batch, batch if grain is None else grain, epochs, steps, shuffle, seed, weights, collate_fn)
+        return Steps(self._run, samples, batch, batch if grain is None else grain, epochs, steps, shuffle, seed, weights,
+                     collate_fn)
 
 
 class Steps:

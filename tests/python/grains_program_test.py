@@ -16,7 +16,6 @@ from record_test import PROGRAM, Folder
 from records import write_images
 from torch import nn
 
-
 SOURCE = pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"])
 EXAMPLE = (SOURCE / "examples" / "python" / "grains.py").read_text()
 

@@ -15,7 +15,7 @@ from differential_runs import programs  # noqa: E402
 
 DIFFERENTIAL = runpy.run_path(str(SCRIPTS / "differential"))
 ISAS = DIFFERENTIAL["available_isas"]()
-EVER_FAILED: list[int] = []  # seeds; none so far
+EVER_FAILED = [3340]  # an infinity under attention's mask: 0 times it is NaN, but stock's fused kernel skips it
 
 
 def report(seeds):

@@ -246,12 +246,24 @@ class record:
     def load(self, weights_only: bool = True) -> Any:
         """What the newest save() was given, where an interrupted run is resumed; None in a new one.
 
-        weights_only: as torch.load has it; False runs code of the checkpoint.
+        weights_only: as torch.load has it; False runs code of the checkpoint. RecordError where it cannot be read.
         """
         self._require_open("load")
         if self._checkpoint is None:
             return None
-        inner = torch.load(self._checkpoint[0], weights_only=weights_only)
+        with self._checkpoint[0].open("rb") as file:
+            try:
+                return self._restore(torch.load(file, weights_only=weights_only))
+            except Exception as error:  # whatever torch.load, and what takes its result, make of a damaged file
+                what = (str(error).strip().splitlines() or [""])[0]
+                raise RecordError(f"isobit.record: {self._checkpoint[0]} cannot be read: {type(error).__name__}: {what}\n"
+                                  "  do     where run.save was given objects of the program's own classes, call "
+                                  "run.load(weights_only=False); else begin a new run") from error
+
+    def _restore(self, inner: Any) -> Any:
+        for name, kinds in _CHECKPOINT.items():
+            if not isinstance(inner[name], kinds):
+                raise TypeError(f"{name} is no {kinds[0].__name__}")
         _generators.set_states(inner["generators"])
         self._epoch, self._batch = inner["epoch"], inner["batch"]
         self._loss, self._resumed_weights, self._resumed_sha256 = inner["loss"], inner["weights"], inner.get("sha256", "")
@@ -499,6 +511,12 @@ class record:
 
 def _shape_of(model: torch.nn.Module) -> list[str]:
     return [f"{name} {list(tensor.shape)}" for name, tensor in model.state_dict().items()]
+
+
+# What run.save writes beside the program's own state.
+_CHECKPOINT: dict[str, tuple[type, ...]] = {
+    "generators": (dict,), "epoch": (int,), "batch": (list, tuple), "loss": (int,), "progress": (dict,),
+    "weights": (str, type(None)), "models": (list, tuple), "optimizers": (int,)}
 
 
 def _canonical(value: Any) -> Any:

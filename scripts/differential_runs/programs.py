@@ -192,5 +192,6 @@ class Program:
                 pool.append(result)
         results: list[Any] = pool[len(leaves):]
         if results and results[-1].requires_grad:
-            results[-1].sum().backward()
+            # Not the plain sum: its gradient through softmax and normalisation is 0, and nothing would be seen there.
+            (results[-1] * NUMBERS[:results[-1].numel()].view(results[-1].shape).to(dtype)).sum().backward()
         return [x.detach() for x in results] + [leaf.grad for leaf in leaves if leaf.grad is not None]

@@ -152,6 +152,10 @@ TEST(Export, RefusesWhatIsNoPlainFileOfTheRun) {
       {raw_entry(id + "/pipe", "", '6'), "is not a regular file"},
       {good + good, "it holds '"},
       {raw_entry(id + "/huge", "", '0', "", 1ull << 32), "claims to be larger than the archive"},
+      // A map of holes that is none: libarchive ends without a word.
+      {good + raw_entry("PaxHeader", "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n", 'x') +
+           raw_entry(id + "/sparse", "K\n0\n3\n"),
+       "damaged: its headers contradict each other"},
       {good, "added after the run was finished"},
   };
   for (const auto& [entry, part] : cases) {

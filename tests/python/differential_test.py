@@ -15,7 +15,10 @@ from differential_runs import programs  # noqa: E402
 
 DIFFERENTIAL = runpy.run_path(str(SCRIPTS / "differential"))
 ISAS = DIFFERENTIAL["available_isas"]()
-EVER_FAILED: list[int] = []  # seeds; none so far
+EVER_FAILED = [
+    3340,  # an infinity under attention's mask: 0 times it is NaN, but stock's fused kernel skips it
+    31180,  # the gradient of a normalisation's plain sum is 0: to the bit in stock, a rounding of the mean in isobit
+]
 
 
 def report(seeds):

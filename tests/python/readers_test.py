@@ -1,17 +1,24 @@
 """What the package reads of a record that anybody may have written: altered files end in the errors that are documented, never in
 another exception, a hang, or a file elsewhere. The same kinds of changes as tests/fuzz/mutation.cpp, the same ones each time."""
 
+import functools
+import io
 import json
 import os
 import pathlib
 import random
 import stat
 import tempfile
+import types
 import unittest
 import warnings
+import zipfile
+from unittest import mock
+
+import torch
 
 import isobit
-from isobit import _again, _checkout, _provenance, _resume, _verify
+from isobit import _again, _checkout, _generators, _provenance, _record, _resume, _verify
 
 FILES = {
     "experiment.toml": _provenance.toml("script", {"file": "train.py", "arguments": ["--lr", "0.1"], "folder": "", "commit": "1" * 40,
@@ -47,6 +54,14 @@ def mutated(content, draw):
         else:
             content = content[:at] + draw.choice(PIECES) + content[at:]
     return content
+
+
+def zipped(members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
 
 
 class NoRepository:
@@ -137,6 +152,44 @@ class Readers(unittest.TestCase):
                     _resume.recorded_sources(self.record)
             else:
                 self.assertIsNone(_resume.choose(self.folder / "runs", PROGRAM, strict=True))
+
+    def checkpoint(self):
+        """A sound one, and the members of its zip file."""
+        inner = {"state": {"w": torch.arange(6.0).view(2, 3), "epoch": 1}, "generators": _generators.states(), "epoch": 1, "batch": [],
+                 "loss": 0x7FC00000, "weights": None, "sha256": "", "models": [["weight"]], "optimizers": 1,
+                 "progress": {"next_epoch": 1, "epoch_begin": None, "loop": None, "loaders": []}}
+        buffer = io.BytesIO()
+        torch.save(inner, buffer)
+        with zipfile.ZipFile(buffer) as file:
+            return buffer.getvalue(), {name: file.read(name) for name in file.namelist()}
+
+    def test_a_programs_checkpoint_is_read_or_refused(self):
+        file, members = self.checkpoint()
+        pickled = next(name for name in members if name.endswith("data.pkl"))
+        path = self.folder / "step-3.pt"
+        states = torch.get_rng_state(), random.getstate()
+        self.addCleanup(lambda: (torch.set_rng_state(states[0]), random.setstate(states[1])))
+        draw, read, refused = random.Random(2), 0, 0
+        contents = [file, b"", file[:100], b"PK\5\6" + bytes(18)]
+        for number in range(600):
+            if number % 3 == 0:
+                contents.append(mutated(file, draw))
+            else:  # behind the zip file's check sums
+                contents.append(zipped({**members, pickled: mutated(members[pickled], draw)}))
+        for content in contents:
+            path.write_bytes(content)
+            run = types.SimpleNamespace(_checkpoint=(path, 3), _require_open=lambda method: None, _progress=mock.Mock(), _between=None)
+            run._restore = functools.partial(_record.record._restore, run)
+            with self.subTest(content=content[:300]), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    self.assertIsNotNone(_record.record.load(run))
+                    read += 1
+                except isobit.RecordError as error:
+                    self.assertRegex(str(error), r"step-3.pt cannot be read: .*\n  do     ")
+                    refused += 1
+        self.assertGreater(read, 1)  # what altered a number of the program's own
+        self.assertGreater(refused, 300)
 
     def test_what_a_program_leaves_is_counted_only_in_a_regular_file(self):
         runs = self.folder / "left"

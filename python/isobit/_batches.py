@@ -76,8 +76,9 @@ class Progress:
 
     def saved(self) -> dict[str, Any]:
         loop: dict[str, Any] | None = None
-        if len(self._loops) + (self._steps is not None) > 1:
-            raise RecordError("isobit.record: run.save within several loops over run.batches or run.steps: only one can be "
+        loops = len(self._loops) + (self._steps is not None)
+        if loops > 1:
+            raise RecordError(f"isobit.record: run.save within {loops} loops over run.batches or run.steps: only one can be "
                               "resumed\n  do     write the others without run.batches, or save outside of them")
         if self._step is not None and self._step._state != "finished":
             raise RecordError(f"isobit.record: run.save within step {self._step.number} of the loop over run.steps\n"

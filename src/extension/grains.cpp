@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 
 #include <memory>
 #include <optional>
@@ -15,27 +14,13 @@
 #include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "extension/reported.h"
-#include "kernels/exact_accumulator.h"
+#include "grains/gradient_accumulator.h"
 #include "kernels/exact_sum.h"
 
 namespace {
 
 using isobit::extension::reported;
 using isobit::extension::tensor_of;
-
-// Memory of the sums' device, which the switch keeps for later tensors.
-class TensorDigits {
- public:
-  TensorDigits(std::int64_t n, c10::Device device)
-      : sums_(at::zeros({n}, at::TensorOptions(device).dtype(at::kLong))) {}
-  [[nodiscard]] std::int64_t* data() { return sums_.mutable_data_ptr<std::int64_t>(); }
-  [[nodiscard]] const std::int64_t* data() const { return sums_.const_data_ptr<std::int64_t>(); }
-  void clear() { sums_.zero_(); }
-  void add(const TensorDigits& other) { sums_.add_(other.sums_); }
-
- private:
-  at::Tensor sums_;
-};
 
 void require_float(const at::Tensor& tensor) {
   if (tensor.scalar_type() == at::kFloat && tensor.layout() == at::kStrided) return;
@@ -61,7 +46,7 @@ struct isobit_sum {
 
   std::vector<std::int64_t> sizes;
   c10::Device device;
-  isobit::kernels::ExactAccumulatorOf<TensorDigits> digits;
+  isobit::grains::GradientAccumulator digits;
 };
 
 struct isobit_grain {

@@ -1,12 +1,24 @@
 #include "grains/grain_sums.h"
 
 #include <ATen/ops/empty.h>
-#include <fmt/format.h>
+#include <sstream>
+#include <string>
 
 #include "aten/device_work.h"
 #include "kernels/exact_sum.h"
 
 namespace isobit::grains {
+namespace {
+
+// The operators alone are built without {fmt}.
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+}  // namespace
 
 GrainSums::GrainSums(const std::vector<trace::NamedTensor>& parameters, c10::Device device, std::int64_t step,
                      std::int64_t grains)
@@ -24,13 +36,13 @@ void GrainSums::expect_finite(const GrainResult& result) const {
     const at::Tensor& gradient = result.gradients[i];
     if (kernels::top_limb(gradient.const_data_ptr<float>(), gradient.numel()) != kernels::kNotFinite) continue;
     throw NotFinite(
-        fmt::format("the gradient of {} is not finite in step {} (loss {})", names_[i], step_, result.loss));
+        text("the gradient of ", names_[i], " is not finite in step ", step_, " (loss ", result.loss, ")"));
   }
 }
 
 void GrainSums::add(GrainResult&& result) {
   if (!by_grain_.emplace(result.grain, OfGrain{result.counts, std::move(result.statistics)}).second)
-    throw std::logic_error(fmt::format("grain {} of step {} was added twice", result.grain, step_));
+    throw std::logic_error(text("grain ", result.grain, " of step ", step_, " was added twice"));
   for (const auto& [name, count] : result.increments) increments_[name] += count;
   if (digest_.empty()) digest_.resize(result.digest.size());
   for (std::size_t i = 0; i < result.digest.size(); ++i) digest_[i] = kernels::merge(digest_[i], result.digest[i]);
@@ -44,18 +56,18 @@ void GrainSums::add(GrainResult&& result) {
   for (std::size_t i = 0; i < accumulators_.size(); ++i) {
     const at::Tensor gradient = result.gradients[i].to(device_).contiguous();
     if (accumulators_[i].add(gradient.const_data_ptr<float>())) continue;
-    throw NotFinite(fmt::format("the gradient of {} is not finite in step {}, grain {} (loss {})", names_[i], step_,
-                                result.grain, result.loss));
+    throw NotFinite(text("the gradient of ", names_[i], " is not finite in step ", step_, ", grain ", result.grain, " (loss ",
+                         result.loss, ")"));
   }
   if (!loss_.add(&result.loss))
-    throw NotFinite(fmt::format("the loss is not finite in step {}, grain {}", step_, result.grain));
+    throw NotFinite(text("the loss is not finite in step ", step_, ", grain ", result.grain));
 }
 
 void GrainSums::merge(GrainSums&& other) {
   if (other.by_grain_.empty()) return;
   for (auto& [grain, kept] : other.by_grain_) {
     if (!by_grain_.emplace(grain, std::move(kept)).second)
-      throw std::logic_error(fmt::format("grain {} of step {} was computed twice", grain, step_));
+      throw std::logic_error(text("grain ", grain, " of step ", step_, " was computed twice"));
   }
   for (const auto& [name, count] : other.increments_) increments_[name] += count;
   if (digest_.empty()) digest_.resize(other.digest_.size());
@@ -72,7 +84,7 @@ void GrainSums::merge(GrainSums&& other) {
 
 FinishedStep GrainSums::finish() {
   if (grains_present() != grains_)
-    throw std::logic_error(fmt::format("step {} has {} of its {} grains", step_, grains_present(), grains_));
+    throw std::logic_error(text("step ", step_, " has ", grains_present(), " of its ", grains_, " grains"));
   FinishedStep step;
   step.digest = std::move(digest_);
   step.increments = std::move(increments_);
@@ -90,7 +102,7 @@ FinishedStep GrainSums::finish() {
     const at::Tensor sum = at::empty(sizes_[i], at::TensorOptions(device_).dtype(at::kFloat));
     accumulators_[i].result(sum.mutable_data_ptr<float>());
     if (kernels::top_limb(sum.const_data_ptr<float>(), sum.numel()) == kernels::kNotFinite) {
-      throw NotFinite(fmt::format("the gradient of {} is not finite in step {}", names_[i], step_));
+      throw NotFinite(text("the gradient of ", names_[i], " is not finite in step ", step_));
     }
     step.gradients.push_back(sum);
   }

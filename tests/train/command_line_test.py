@@ -487,7 +487,7 @@ class CommandLine(unittest.TestCase):
         refused(images, idx([90], bytes(90)), "wrong magic number")
         refused(labels, idx([90], [3] * 89 + [10]), "sample 89: label 10 is out of range 0..9")
         refused(labels, idx([89], [3] * 89), "89 labels for the 90 images")
-        refused("t10k-images-idx3-ubyte.gz", idx([30, 14, 14], bytes(30 * 196)), "14x14")
+        refused("t10k-images-idx3-ubyte.gz", idx([30, 14, 14], bytes(30 * 196)), "[1, 14, 14]")
         data = self.fresh("cut")
         shutil.copytree(self.scratch + "/data", data)
         os.truncate(f"{data}/{images}", 2000)

@@ -139,8 +139,6 @@ std::vector<std::string> safetensors_seeds() {
 
 // ---- Tar: as it is, and with the check sums that its headers have
 
-namespace {
-
 void make_sums(std::string& tar) {
   constexpr std::size_t kBlock = 512;
   for (std::size_t at = 0; at + kBlock <= tar.size();) {
@@ -154,6 +152,8 @@ void make_sums(std::string& tar) {
     at += kBlock + (size > tar.size() ? tar.size() : (size + kBlock - 1) / kBlock * kBlock);
   }
 }
+
+namespace {
 
 void unpack(std::string_view content) {
   const fs::path file = scratch() / "in.tar", folder = scratch() / "unpacked";

@@ -241,6 +241,13 @@ void open(const fs::path& folder, bool given) {
 
 }  // namespace
 
+std::map<std::string, std::string> sound_record() {
+  Files files = base(false), named;
+  seal(files, true);
+  for (const auto& [path, content] : files) named[std::string(kId) + "/" + path] = content;
+  return named;
+}
+
 void run_record(std::string_view text) {
   static Folder folder("records");
   const Input input = parse_input(text);

@@ -34,6 +34,7 @@ constexpr Target kTargets[] = {
     {"run_index", run_run_index, run_index_seeds, 1000},
     {"record", run_record, record_seeds, 300},
     {"unfinished", run_unfinished, unfinished_seeds, 150},
+    {"reports", run_reports, reports_seeds, 300},
 };
 
 struct Folder {

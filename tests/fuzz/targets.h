@@ -1,6 +1,7 @@
 // The targets, one a reader; targets.cpp lists them with their names.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,8 +53,15 @@ void run_csv(std::string_view input);
 std::vector<std::string> csv_seeds();
 void run_image(std::string_view input);
 std::vector<std::string> image_seeds();
+// The check sums that the headers of a tar file then have.
+void make_sums(std::string& tar);
+
+// report_target.cpp: what a program that is executed again says and leaves.
+void run_reports(std::string_view input);
+std::vector<std::string> reports_seeds();
 
 // record_targets.cpp: folders of a run.
+std::map<std::string, std::string> sound_record();  // its files, "ID/steps.jsonl" and so on; the same in each process
 void run_record(std::string_view input);
 std::vector<std::string> record_seeds();
 void run_unfinished(std::string_view input);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/json_text.h"
+#include "archive/sha256.h"
 #include "archive/user_error.h"
 
 namespace isobit::train {
@@ -73,17 +74,19 @@ TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
   TrainingState state;
   try {
     const auto json = archive::parse_json(checkpoint.state());
-    state.steps_done = json.at("steps_done");
+    state.steps_done = archive::integer<std::int64_t>(json.at("steps_done"));
     const auto binary64 = [&](const char* key) {
-      return std::bit_cast<double>(std::stoull(json.at(key).template get<std::string>(), nullptr, 16));
+      const auto digits = json.at(key).template get<std::string>();
+      if (!archive::is_hex(digits, 16)) throw std::invalid_argument(std::string(key) + " is not 16 hexadecimal digits");
+      return std::bit_cast<double>(static_cast<std::uint64_t>(std::stoull(digits, nullptr, 16)));
     };
     state.sums.loss = binary64("epoch_loss_bits");
-    state.sums.counts.correct = json.at("epoch_correct");
-    state.sums.samples = json.at("epoch_samples");
+    state.sums.counts.correct = archive::integer<std::int64_t>(json.at("epoch_correct"));
+    state.sums.samples = archive::integer<std::int64_t>(json.at("epoch_samples"));
     state.sums.derivable = !json.contains("epoch_targets");
     if (!state.sums.derivable) {
       state.sums.weight = binary64("epoch_weight_bits");
-      state.sums.counts.targets = json.at("epoch_targets");
+      state.sums.counts.targets = archive::integer<std::int64_t>(json.at("epoch_targets"));
       state.sums.counts.error = binary64("epoch_error_bits");
     }
   } catch (const std::exception& error) {

@@ -48,7 +48,8 @@ Session begin(const RunOptions& options) {
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment),
-                                  environment(options.execution), train::describe_data(session.experiment, samples::Digests::cached)};
+                                  environment(options.execution),
+                                  train::describe_data(session.experiment, samples::Digests::cached)};
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());

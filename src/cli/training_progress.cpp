@@ -48,7 +48,8 @@ void TrainingProgress::step(const train::StepReport& report) {
 void TrainingProgress::metrics(const train::MetricsReport& report) {
   clear_line();
   const auto text = [](const train::Metrics& metrics) {
-    if (metrics.name == "accuracy") return fmt::format("loss {:.4f}, accuracy {:.2f} %", metrics.loss, 100 * metrics.score);
+    if (metrics.name == "accuracy")
+      return fmt::format("loss {:.4f}, accuracy {:.2f} %", metrics.loss, 100 * metrics.score);
     return fmt::format("loss {:.4g}, {} {:.4g}", metrics.loss, metrics.name, metrics.score);
   };
   fmt::print(stderr, "epoch {}: train {}", report.epoch, text(report.train));

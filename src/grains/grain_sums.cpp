@@ -35,8 +35,7 @@ void GrainSums::expect_finite(const GrainResult& result) const {
   for (std::size_t i = 0; i < result.gradients.size(); ++i) {
     const at::Tensor& gradient = result.gradients[i];
     if (kernels::top_limb(gradient.const_data_ptr<float>(), gradient.numel()) != kernels::kNotFinite) continue;
-    throw NotFinite(
-        text("the gradient of ", names_[i], " is not finite in step ", step_, " (loss ", result.loss, ")"));
+    throw NotFinite(text("the gradient of ", names_[i], " is not finite in step ", step_, " (loss ", result.loss, ")"));
   }
 }
 
@@ -56,8 +55,8 @@ void GrainSums::add(GrainResult&& result) {
   for (std::size_t i = 0; i < accumulators_.size(); ++i) {
     const at::Tensor gradient = result.gradients[i].to(device_).contiguous();
     if (accumulators_[i].add(gradient.const_data_ptr<float>())) continue;
-    throw NotFinite(text("the gradient of ", names_[i], " is not finite in step ", step_, ", grain ", result.grain, " (loss ",
-                         result.loss, ")"));
+    throw NotFinite(text("the gradient of ", names_[i], " is not finite in step ", step_, ", grain ", result.grain,
+                         " (loss ", result.loss, ")"));
   }
   if (!loss_.add(&result.loss))
     throw NotFinite(text("the loss is not finite in step ", step_, ", grain ", result.grain));

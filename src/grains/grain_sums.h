@@ -33,9 +33,7 @@ struct Counts {
   std::int64_t correct = 0, targets = 0;
   double error = 0;
 
-  void add(const Counts& other) {
-    correct += other.correct, targets += other.targets, error += other.error;
-  }
+  void add(const Counts& other) { correct += other.correct, targets += other.targets, error += other.error; }
 };
 
 struct GrainResult {
@@ -45,7 +43,7 @@ struct GrainResult {
   std::vector<at::Tensor> gradients;               // in the order of the parameters
   aten::RunningUpdates statistics;                 // of the running tensors to be updated
   std::map<std::string, std::int64_t> increments;  // of buffers that count
-  std::vector<kernels::Fingerprint> digest;        // of the batch's fields: element sums at the grain's place in the step
+  std::vector<kernels::Fingerprint> digest;  // of the batch's fields: element sums at the grain's place in the step
 };
 
 struct FinishedStep {
@@ -83,8 +81,8 @@ class GrainSums {
   std::vector<std::vector<std::int64_t>> sizes_;
   c10::Device device_;
   std::int64_t step_, grains_;
-  std::vector<at::Tensor> gradients_;               // of one grain
-  std::vector<GradientAccumulator> accumulators_;   // of several
+  std::vector<at::Tensor> gradients_;              // of one grain
+  std::vector<GradientAccumulator> accumulators_;  // of several
   kernels::ExactAccumulator loss_{1};
   float only_loss_ = 0;
   std::map<std::int64_t, OfGrain> by_grain_;

@@ -30,10 +30,10 @@ std::vector<float> per_channel(const std::vector<double>& given, double otherwis
                                const char* key) {
   if (given.empty()) return {static_cast<float>(otherwise)};
   if (static_cast<std::int64_t>(given.size()) != channels_of(field)) {
-    throw UserError(key,
-                    fmt::format("has {} numbers, but the field '{}' has {} channels", given.size(), field.name,
-                                channels_of(field)),
-                    "give one number per channel");
+    throw UserError(
+        key,
+        fmt::format("has {} numbers, but the field '{}' has {} channels", given.size(), field.name, channels_of(field)),
+        "give one number per channel");
   }
   return {given.begin(), given.end()};
 }
@@ -46,8 +46,7 @@ BatchMaker::Plan BatchMaker::plan_of(const Experiment& experiment, const samples
   const bool named = std::find(chosen.begin(), chosen.end(), field.name) != chosen.end();
   const bool augmenting = crop_ > 0 || flip_;
   if (named && !is_image(field)) {
-    throw UserError("augment.fields", fmt::format("the field '{}' is no image", field.name),
-                    "leave it out");
+    throw UserError("augment.fields", fmt::format("the field '{}' is no image", field.name), "leave it out");
   }
   plan.augmented = augmenting && (chosen.empty() ? is_image(field) : named);
   if (field.role == samples::Role::target || field.element == Element::int64) return plan;
@@ -89,10 +88,10 @@ BatchMaker::BatchMaker(const Experiment& experiment, const samples::Samples& dat
     if (!plan.augmented) continue;
     const auto sides = [](const samples::Field& f) { return std::pair(f.shape.end()[-2], f.shape.end()[-1]); };
     if (image != nullptr && sides(image->field) != sides(plan.field)) {
-      throw UserError("augment.fields",
-                      fmt::format("the fields '{}' and '{}' have images of different sizes", image->field.name,
-                                  plan.field.name),
-                      "name the fields that are cropped and mirrored together");
+      throw UserError(
+          "augment.fields",
+          fmt::format("the fields '{}' and '{}' have images of different sizes", image->field.name, plan.field.name),
+          "name the fields that are cropped and mirrored together");
     }
     image = &plan;
   }
@@ -175,8 +174,7 @@ void BatchMaker::fill(std::size_t i, std::span<const std::int64_t> ids, std::int
   const bool target = plan.field.role == samples::Role::target;
   const auto as_it_is = [](std::int64_t) { return [](auto x) { return x; }; };
   switch (plan.field.element) {
-    case Element::int64:
-      return convert<std::int64_t>(plan, ids, epoch, out.mutable_data_ptr<std::int64_t>(), as_it_is);
+    case Element::int64: return convert<std::int64_t>(plan, ids, epoch, out.mutable_data_ptr<std::int64_t>(), as_it_is);
     case Element::uint8:
       if (target) return convert<std::uint8_t>(plan, ids, epoch, out.mutable_data_ptr<std::int64_t>(), as_it_is);
       return convert<std::uint8_t>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](std::int64_t c) {
@@ -189,7 +187,8 @@ void BatchMaker::fill(std::size_t i, std::span<const std::int64_t> ids, std::int
       if (target || (is(plan.mean, 0) && is(plan.deviation, 1)))
         return convert<float>(plan, ids, epoch, out.mutable_data_ptr<float>(), as_it_is);
       return convert<float>(plan, ids, epoch, out.mutable_data_ptr<float>(), [&](std::int64_t c) {
-        const float mean = plan.mean[static_cast<std::size_t>(c)], deviation = plan.deviation[static_cast<std::size_t>(c)];
+        const float mean = plan.mean[static_cast<std::size_t>(c)],
+                    deviation = plan.deviation[static_cast<std::size_t>(c)];
         return [mean, deviation](float x) { return (x - mean) / deviation; };
       });
     }
@@ -210,10 +209,9 @@ std::vector<kernels::Fingerprint> BatchMaker::sums(const std::vector<at::Tensor>
   const auto count = static_cast<std::int64_t>(ids.size());
   for (std::size_t i = 0; i < plans_.size(); ++i) {
     const std::int64_t n = plans_[i].field.elements();
-    sums.push_back(
-        values[i].scalar_type() == at::kLong
-            ? kernels::element_sums(values[i].const_data_ptr<std::int64_t>(), first * n, count * n)
-            : kernels::element_sums(values[i].const_data_ptr<float>(), first * n, count * n));
+    sums.push_back(values[i].scalar_type() == at::kLong
+                       ? kernels::element_sums(values[i].const_data_ptr<std::int64_t>(), first * n, count * n)
+                       : kernels::element_sums(values[i].const_data_ptr<float>(), first * n, count * n));
   }
   sums.push_back(kernels::element_sums(ids.data(), first, count));
   if (weights.defined()) sums.push_back(kernels::element_sums(weights.const_data_ptr<float>(), first, count));
@@ -232,8 +230,8 @@ kernels::Fingerprint BatchMaker::close(const std::vector<kernels::Fingerprint>& 
     const samples::Field& field = plans_[i].field;
     std::vector<std::int64_t> shape{count};
     shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-    const bool whole = field.element == Element::int64 || (field.role == samples::Role::target &&
-                                                           field.element == Element::uint8);
+    const bool whole =
+        field.element == Element::int64 || (field.role == samples::Role::target && field.element == Element::uint8);
     entries.push_back({field.name, whole ? "int64" : "float32", shape, sums[i]});
   }
   entries.push_back({"samples", "int64", {count}, sums[plans_.size()]});

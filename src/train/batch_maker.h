@@ -4,11 +4,11 @@
 // deviation), or x itself with mean 0 and deviation 1; mean and deviation are rounded to binary32 first. Where they are
 // given per channel, that is the first dimension of [channels, height, width], the only one of [columns]. Integers are
 // as they are; bytes of a target become integers.
-// Augmentation (training only; contract, section 5): with w = random_block(derive_key(seed, augmentation, epoch, sample),
-// 0), c the crop in pixels: the window of the old size in the image padded by c pixels (of value 0 before normalising;
-// class 0 in a mask) starts at row floor(w0 * (2c + 1) / 2^32) and column floor(w1 * (2c + 1) / 2^32) of the padded
-// image; it is mirrored where w2 >= 2^31. All augmented fields of a sample share the window.
-// Immutable; thread-safe.
+// Augmentation (training only; contract, section 5): with w = random_block(derive_key(seed, augmentation, epoch,
+// sample), 0), c the crop in pixels: the window of the old size in the image padded by c pixels (of value 0 before
+// normalising; class 0 in a mask) starts at row floor(w0 * (2c + 1) / 2^32) and column floor(w1 * (2c + 1) / 2^32) of
+// the padded image; it is mirrored where w2 >= 2^31. All augmented fields of a sample share the window. Immutable;
+// thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

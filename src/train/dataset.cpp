@@ -69,7 +69,9 @@ class Silhouettes final : public Samples {
   std::vector<samples::Field> fields_;
 };
 
-std::string shape_text(const samples::Field& field) { return fmt::format("{} [{}]", field.name, fmt::join(field.shape, ", ")); }
+std::string shape_text(const samples::Field& field) {
+  return fmt::format("{} [{}]", field.name, fmt::join(field.shape, ", "));
+}
 
 void expect_same_fields(const Samples& train, const Samples& test, const std::string& place) {
   std::vector<std::string> a, b;

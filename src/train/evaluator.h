@@ -1,7 +1,7 @@
 // Evaluates a model on the test samples, in parts of evaluate.batch samples, without gradients.
 //
-// Parts can be computed by anyone in any order; their losses are added in binary64 in the order of the parts. Immutable;
-// thread-safe for models of different threads.
+// Parts can be computed by anyone in any order; their losses are added in binary64 in the order of the parts.
+// Immutable; thread-safe for models of different threads.
 #pragma once
 
 #include <cstdint>

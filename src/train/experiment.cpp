@@ -201,8 +201,7 @@ void check_data(const Experiment& e, const Fail& fail) {
          "choose another data.target, or data.format = \"idx\"");
   }
   if ((e.data.format == "text") != (e.data.target == "next")) {
-    fail("data.target",
-         fmt::format("data.format = \"{}\" has no target \"{}\"", e.data.format, e.data.target),
+    fail("data.target", fmt::format("data.format = \"{}\" has no target \"{}\"", e.data.format, e.data.target),
          e.data.format == "text" ? "set data.target = \"next\"" : "choose data.format = \"text\", or another target");
   }
 }

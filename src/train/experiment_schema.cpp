@@ -92,34 +92,38 @@ std::vector<Key> make_keys() {
       "Subtracted from pixel / 255, or from the input as it is if it is no image of bytes.");
   KEY(data.deviation, "", "a finite number above 0", std::isfinite(e.data.deviation) && e.data.deviation > 0,
       "The difference is divided by it.");
-  KEY_WHERE(!e.data.channel_mean.empty(), data.channel_mean, "", "finite numbers, one per channel",
-            std::all_of(e.data.channel_mean.begin(), e.data.channel_mean.end(), [](double x) { return std::isfinite(x); }),
-            "The same for each channel of an image, or for each column; none: data.mean for all.");
+  KEY_WHERE(
+      !e.data.channel_mean.empty(), data.channel_mean, "", "finite numbers, one per channel",
+      std::all_of(e.data.channel_mean.begin(), e.data.channel_mean.end(), [](double x) { return std::isfinite(x); }),
+      "The same for each channel of an image, or for each column; none: data.mean for all.");
   KEY_WHERE(!e.data.channel_deviation.empty(), data.channel_deviation, "", "finite numbers above 0, one per channel",
             std::all_of(e.data.channel_deviation.begin(), e.data.channel_deviation.end(),
                         [](double x) { return std::isfinite(x) && x > 0; }),
             "The same for each channel or column; none: data.deviation for all.");
 
-  KEY(data.target, "",
-      "\"class\", \"mask\", \"silhouette\", \"labels\", \"value\", \"sequence\" or \"next\"",
+  KEY(data.target, "", "\"class\", \"mask\", \"silhouette\", \"labels\", \"value\", \"sequence\" or \"next\"",
       one_of(e.data.target, {"class", "mask", "silhouette", "labels", "value", "sequence", "next"}),
-      "What the network learns: class, the sample's class; mask, a class per pixel; silhouette, a mask made of image and "
+      "What the network learns: class, the sample's class; mask, a class per pixel; silhouette, a mask made of image "
+      "and "
       "label, label + 1 where a pixel is above 0, else 0 (idx); labels, yes or no for each of several; value, numbers; "
       "sequence, a class per position; next, the next token.");
 
-  KEY_WHERE(!e.split.of_files(), split.rule, "", "\"files\", \"random\", \"stratified\" or \"blocks\"",
-            one_of(e.split.rule, {"files", "random", "stratified", "blocks"}),
-            "How training and test parts are made: files, they are files of their own; else folds of the training data.");
+  KEY_WHERE(
+      !e.split.of_files(), split.rule, "", "\"files\", \"random\", \"stratified\" or \"blocks\"",
+      one_of(e.split.rule, {"files", "random", "stratified", "blocks"}),
+      "How training and test parts are made: files, they are files of their own; else folds of the training data.");
   KEY_WHERE(!e.split.of_files(), split.folds, "folds", "2 to 1000000", e.split.folds >= 2 && e.split.folds <= 1'000'000,
             "Parts that the data is cut into.");
   KEY_WHERE(!e.split.of_files(), split.fold, "", "0 or more, below `split.folds`", e.split.fold >= 0,
             "The part that is tested, not trained on.");
-  KEY_WHERE(!e.split.of_files() || !e.split.group.empty(), split.group, "", "a name, or nothing", true,
-            "Array or column of the samples' groups (patients, subjects), which stay in one part; with files of their own "
-            "it is checked that they do.");
+  KEY_WHERE(
+      !e.split.of_files() || !e.split.group.empty(), split.group, "", "a name, or nothing", true,
+      "Array or column of the samples' groups (patients, subjects), which stay in one part; with files of their own "
+      "it is checked that they do.");
 
   KEY(model.name, "",
-      "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\", \"gpt2\" or \"torchscript\"",
+      "\"mlp\", \"lenet5\", \"resnet18\", \"unet\", \"cnn_lstm\", \"transformer\", \"vit_tiny\", \"gpt2\" or "
+      "\"torchscript\"",
       one_of(e.model.name,
              {"mlp", "lenet5", "resnet18", "unet", "cnn_lstm", "transformer", "vit_tiny", "gpt2", "torchscript"}),
       "The network.");
@@ -138,8 +142,9 @@ std::vector<Key> make_keys() {
   KEY_WHERE(has_width(e), model.depth, "layers", "0 to 64", e.model.depth >= 0 && e.model.depth <= 64,
             "Levels below the first (unet), layers or blocks; 0: the network's own (2, cnn_lstm 1, transformer and "
             "gpt2 4, vit_tiny 12).");
-  KEY_WHERE(has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12,
-            "Heads of the attention (transformer, vit_tiny, gpt2), a divisor of the width; 0: one per 64 of the width.");
+  KEY_WHERE(
+      has_heads(e), model.heads, "heads", "0 or more", e.model.heads >= 0 && e.model.heads <= 1 << 12,
+      "Heads of the attention (transformer, vit_tiny, gpt2), a divisor of the width; 0: one per 64 of the width.");
   KEY_WHERE(e.model.name == "vit_tiny", model.patch, "pixels", "1 to 1024", e.model.patch >= 1 && e.model.patch <= 1024,
             "Side of the square patches that become tokens (vit_tiny).");
   KEY_WHERE(e.model.name == "torchscript", model.torchscript, "", "a file", true,
@@ -147,12 +152,14 @@ std::vector<Key> make_keys() {
   KEY_WHERE(e.model.name == "torchscript", model.sha256, "", "64 hex digits, or nothing",
             e.model.sha256.empty() || is_sha256(e.model.sha256),
             "SHA-256 that the TorchScript file must have; written into the record (torchscript).");
-  KEY_WHERE(e.model.name != "torchscript" && e.model.name != "gpt2", model.dropout, "", "0 or more, below 1", fraction(e.model.dropout),
+  KEY_WHERE(e.model.name != "torchscript" && e.model.name != "gpt2", model.dropout, "", "0 or more, below 1",
+            fraction(e.model.dropout),
             "Share of values dropped before the last layer, and after each hidden layer of an mlp.");
 
   KEY(loss.name, "", "\"cross_entropy\", \"binary_cross_entropy\", \"mse\", \"l1\", \"huber\" or \"dice\"",
       one_of(e.loss.name, {"cross_entropy", "binary_cross_entropy", "mse", "l1", "huber", "dice"}),
-      "The loss, averaged over the step's targets: cross_entropy of classes (binary_cross_entropy, of logits: of labels), "
+      "The loss, averaged over the step's targets: cross_entropy of classes (binary_cross_entropy, of logits: of "
+      "labels), "
       "mse, l1 and huber of values; dice, of masks, couples the samples of a step and takes no grains.");
   KEY_WHERE(e.loss.name == "cross_entropy", loss.label_smoothing, "", "0 or more, below 1",
             fraction(e.loss.label_smoothing), "Share of the target spread evenly over all classes.");
@@ -249,9 +256,8 @@ const std::vector<Key>& experiment_keys() {
 }
 
 std::string_view type_name(const Field& field) {
-  constexpr std::string_view names[] = {"an integer", "a number",           "true or false",
-                                        "a string",   "a list of integers", "a list of numbers",
-                                        "a list of strings"};
+  constexpr std::string_view names[] = {"an integer",         "a number",          "true or false",    "a string",
+                                        "a list of integers", "a list of numbers", "a list of strings"};
   return names[field.index()];
 }
 

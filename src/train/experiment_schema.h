@@ -13,9 +13,8 @@
 namespace isobit::train {
 
 // Where a key's value lives in an Experiment; the alternative is its type.
-using Field =
-    std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*, std::vector<double>*,
-                 std::vector<std::string>*>;
+using Field = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::int64_t>*,
+                           std::vector<double>*, std::vector<std::string>*>;
 
 struct Key {
   std::string_view name;  // "optimizer.lr"

@@ -2,8 +2,8 @@
 //
 // What a grain sees is a function of the experiment, the data and the grain's place, so preparing ahead changes no bit.
 // A grain that was not announced is prepared on the spot. One caller's thread; the object's thread touches no tensors,
-// only the memory it was given, and takes no part in the kernels' pool. The digest of what the network will see is taken
-// there too, from the memory that the network reads.
+// only the memory it was given, and takes no part in the kernels' pool. The digest of what the network will see is
+// taken there too, from the memory that the network reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>

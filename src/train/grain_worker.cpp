@@ -61,10 +61,11 @@ void GrainWorker::put_back(const std::vector<BufferState>& before, grains::Grain
     const at::Tensor now = on_host(tensor).contiguous(), old = on_host(value).contiguous();
     if (std::memcmp(now.const_data_ptr(), old.const_data_ptr(), old.nbytes()) == 0) continue;
     if (tensor.scalar_type() != at::kLong || tensor.numel() != 1) {
-      throw archive::UserError("model." + name,
-                               "this buffer changes while a grain is computed, so a step of several grains would depend on "
-                               "their order",
-                               "set grain = 0, or keep the buffer as it is in training");
+      throw archive::UserError(
+          "model." + name,
+          "this buffer changes while a grain is computed, so a step of several grains would depend on "
+          "their order",
+          "set grain = 0, or keep the buffer as it is in training");
     }
     result.increments[name] += *now.const_data_ptr<std::int64_t>() - *old.const_data_ptr<std::int64_t>();
     tensor.copy_(value);

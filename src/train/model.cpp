@@ -133,8 +133,7 @@ std::unique_ptr<Model> make_vit(const ModelSettings& settings, const ImageShape&
 std::unique_ptr<Model> make_image_network(const ModelSettings& settings, const ImageShape& image, std::uint64_t seed,
                                           c10::Device device) {
   const auto [channels, height, width] = image;
-  if (settings.name == "resnet18")
-    return wrap(std::make_shared<networks::ResNet18>(settings, channels), seed, device);
+  if (settings.name == "resnet18") return wrap(std::make_shared<networks::ResNet18>(settings, channels), seed, device);
   if (settings.name == "unet") return make_unet(settings, image, seed, device);
   if (settings.name == "vit_tiny") return make_vit(settings, image, seed, device);
   if (settings.name == "cnn_lstm") {
@@ -163,10 +162,10 @@ void expect_one_input(const ModelSettings& settings, const std::vector<samples::
   if (inputs.size() == 1) return;
   std::vector<std::string> names;
   for (const samples::Field& field : inputs) names.push_back(field.name + " " + shape_text(field.shape));
-  throw UserError("model.name",
-                  fmt::format("{} takes one input, but the data has {}: {}", settings.name, inputs.size(),
-                              fmt::join(names, ", ")),
-                  "name one in data.inputs, or choose model.name = \"mlp\" or \"torchscript\"");
+  throw UserError(
+      "model.name",
+      fmt::format("{} takes one input, but the data has {}: {}", settings.name, inputs.size(), fmt::join(names, ", ")),
+      "name one in data.inputs, or choose model.name = \"mlp\" or \"torchscript\"");
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Of the inputs' fields, [n, shape...] each, in their order. Gives [n, classes], per pixel [n, classes, height, width],
-  // per token [n, tokens, classes].
+  // Of the inputs' fields, [n, shape...] each, in their order. Gives [n, classes], per pixel [n, classes, height,
+  // width], per token [n, tokens, classes].
   [[nodiscard]] virtual at::Tensor forward(const std::vector<at::Tensor>& inputs) = 0;
   [[nodiscard]] at::Tensor forward(const at::Tensor& x) { return forward(std::vector<at::Tensor>{x}); }
   virtual void set_training(bool training) = 0;

@@ -23,8 +23,8 @@ namespace isobit::train {
 // Of the trainer's weights, by the names of its state: archive::weights_sha256.
 [[nodiscard]] std::string weights_sha256(const Trainer& trainer);
 
-// JSON: format, the decoder where one matters, and name, size and SHA-256 of the files (samples/source.h). UserError where
-// one is missing.
+// JSON: format, the decoder where one matters, and name, size and SHA-256 of the files (samples/source.h). UserError
+// where one is missing.
 [[nodiscard]] std::string describe_data(const Experiment& experiment,
                                         samples::Digests digests = samples::Digests::fresh);
 // Nothing if the files are those described, else UserError naming the first that is not. Reads them whole.

@@ -140,9 +140,10 @@ class ClassTask : public AnyTask {
   [[nodiscard]] Counts count(const at::Tensor& outputs, const at::Tensor& targets) const override {
     const at::Tensor host = on_host(outputs);
     const bool per_pixel = host.dim() == 4;
-    const at::Tensor dense =
-        (per_pixel ? host.permute({0, 2, 3, 1}).flatten(0, 2) : host.dim() == 3 ? host.flatten(0, 1) : host)
-            .contiguous();
+    const at::Tensor dense = (per_pixel         ? host.permute({0, 2, 3, 1}).flatten(0, 2)
+                              : host.dim() == 3 ? host.flatten(0, 1)
+                                                : host)
+                                 .contiguous();
     const std::int64_t classes = dense.size(1);
     const float* x = dense.const_data_ptr<float>();
     const std::int64_t* label = targets.const_data_ptr<std::int64_t>();

@@ -5,12 +5,12 @@
 //   mask, silhouette     [n, classes, h, w]      int64 [h, w]              cross entropy, dice       accuracy
 //   sequence, next       [n, t, classes]         int64 [t], -100 ignored   cross entropy             accuracy
 //   labels               [n, classes]            0 or 1 [classes]          binary cross entropy      accuracy
-//   value                [n, classes]            float32 [classes]         mse, l1, huber (delta 1)  mean_absolute_error
+//   value                [n, classes]            float32 [classes]         mse, l1, huber (delta 1) mean_absolute_error
 //
-// A sample with t targets and weight w adds w times the sum of its targets' losses, and w t to the weight D of its step,
-// which is known before any backward: RN32 of the correctly rounded binary64 sum of RN64(w t) over the step's samples. The
-// step's loss is the sum over RN(D). Dice (Milletari, Navab, Ahmadi, 2016) has no sum over samples: it takes whole steps,
-// 1 - mean over classes of (2 sum p y + 1) / (sum p + sum y + 1), sums over all pixels of the step.
+// A sample with t targets and weight w adds w times the sum of its targets' losses, and w t to the weight D of its
+// step, which is known before any backward: RN32 of the correctly rounded binary64 sum of RN64(w t) over the step's
+// samples. The step's loss is the sum over RN(D). Dice (Milletari, Navab, Ahmadi, 2016) has no sum over samples: it
+// takes whole steps, 1 - mean over classes of (2 sum p y + 1) / (sum p + sum y + 1), sums over all pixels of the step.
 // Immutable; thread-safe.
 #pragma once
 
@@ -53,8 +53,8 @@ class Task {
   [[nodiscard]] virtual bool takes_means() const = 0;
 
   // Of a grain, to be differentiated: the sum, or the mean. `weights` [n] or undefined.
-  [[nodiscard]] virtual at::Tensor loss(const at::Tensor& outputs, const at::Tensor& targets,
-                                        const at::Tensor& weights, bool mean) const = 0;
+  [[nodiscard]] virtual at::Tensor loss(const at::Tensor& outputs, const at::Tensor& targets, const at::Tensor& weights,
+                                        bool mean) const = 0;
   // Of the same, on the host.
   [[nodiscard]] virtual Counts count(const at::Tensor& outputs, const at::Tensor& targets) const = 0;
   [[nodiscard]] virtual Metrics metrics(double loss_sum, double weight, const Counts& counts) const = 0;

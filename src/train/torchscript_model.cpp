@@ -82,7 +82,9 @@ class TorchScriptModel : public Model {
     return trace::sorted_by_name(std::move(found));
   }
 
-  [[nodiscard]] bool by_token(const at::Tensor& logits) const { return logits.dim() == 3 && logits.size(2) == classes_; }
+  [[nodiscard]] bool by_token(const at::Tensor& logits) const {
+    return logits.dim() == 3 && logits.size(2) == classes_;
+  }
 
   torch::jit::Module module_;
   std::string path_;
@@ -130,11 +132,11 @@ std::vector<std::string> argument_names(const torch::jit::Module& module, const 
                        [&](const std::string& name) { return std::find(all.begin(), all.end(), name) != all.end(); });
   };
   if (within(fields, arguments) && within(wanted, fields)) return fields;
-  throw UserError(path,
-                  fmt::format("its forward takes ({}), but the data has the inputs ({})",
-                              archive::printable(fmt::format("{}", fmt::join(arguments, ", "))),
-                              fmt::join(fields, ", ")),
-                  "name the fields in data.inputs as the arguments");
+  throw UserError(
+      path,
+      fmt::format("its forward takes ({}), but the data has the inputs ({})",
+                  archive::printable(fmt::format("{}", fmt::join(arguments, ", "))), fmt::join(fields, ", ")),
+      "name the fields in data.inputs as the arguments");
 }
 
 }  // namespace

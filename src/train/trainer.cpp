@@ -62,10 +62,9 @@ StepOrder Trainer::order_of(const StepPlace& place) const {
   const double sum = total.result();
   order.weight = static_cast<float>(sum);
   if (order.weight > 0) return order;
-  throw archive::UserError(
-      fmt::format("step {}", place.step),
-      fmt::format("its samples weigh {} together, so their loss has no mean", sum),
-      "give some samples a weight above 0 (data.weight, data.count), or choose a larger batch");
+  throw archive::UserError(fmt::format("step {}", place.step),
+                           fmt::format("its samples weigh {} together, so their loss has no mean", sum),
+                           "give some samples a weight above 0 (data.weight, data.count), or choose a larger batch");
 }
 
 std::vector<std::int64_t> Trainer::grain_order(std::int64_t step) const {
@@ -115,8 +114,7 @@ void Trainer::apply(grains::FinishedStep& step) {
   const std::vector<NamedTensor> buffers = model().buffers();
   for (const auto& worker : workers_) {
     const std::vector<NamedTensor> theirs = worker->model().buffers();
-    for (std::size_t i = 0; i < theirs.size(); ++i)
-      counted[theirs[i].tensor.unsafeGetTensorImpl()] = buffers[i].tensor;
+    for (std::size_t i = 0; i < theirs.size(); ++i) counted[theirs[i].tensor.unsafeGetTensorImpl()] = buffers[i].tensor;
   }
   const auto ours = [&](at::Tensor& running) {
     if (!running.defined()) return;
@@ -160,8 +158,8 @@ StepResult Trainer::step() {
     apply(finished);
   } catch (const c10::OutOfMemoryError& error) {
     undo(buffers_before);
-    const std::int64_t fixed = 2 * bytes_of(workers_[0]->parameters()) + bytes_of(model().buffers()) +
-                               bytes_of(optimizer_.state());
+    const std::int64_t fixed =
+        2 * bytes_of(workers_[0]->parameters()) + bytes_of(model().buffers()) + bytes_of(optimizer_.state());
     throw out_of_memory(error.what_without_backtrace(),
                         {execution_.device.str(), place.step, std::min(experiment_.grain_size(), place.count), fixed});
   } catch (...) {

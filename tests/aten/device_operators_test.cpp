@@ -153,8 +153,8 @@ TEST(DeviceGuard, ExactOperatorsPassAndOthersAreRefused) {
   expect_words(message_of([&] { at::scatter(x, 1, twice, x); }), {"aten::scatter", "without repetitions", "the CPU"});
 }
 
-// Whatever the four classes call certified on the CPU is certified on the device too: stock's is not met. Sparse tensors
-// and Kaiser's window are the CPU's alone, and refused there.
+// Whatever the four classes call certified on the CPU is certified on the device too: stock's is not met. Sparse
+// tensors and Kaiser's window are the CPU's alone, and refused there.
 TEST(DeviceGuard, EveryCertifiedOperatorIsOursOnTheDevice) {
   if (!fake_cuda()) GTEST_SKIP();
   const aten::OperatorSwitch on;

@@ -19,8 +19,8 @@ TEST(FullSum, RoundsOnce) {
   EXPECT_EQ(sum_of({1e16, 1, 1e-16}), 10000000000000002.0);
   EXPECT_EQ(sum_of({1e308, 1, -1e308}), 1);
   EXPECT_EQ(sum_of(std::vector<double>(10, 0.1)), 1);
-  EXPECT_EQ(sum_of({0x1p53, 1}), 0x1p53);                  // half way, to even
-  EXPECT_EQ(sum_of({0x1p53, 1, 0x1p-100}), 0x1p53 + 2);    // a little above
+  EXPECT_EQ(sum_of({0x1p53, 1}), 0x1p53);                // half way, to even
+  EXPECT_EQ(sum_of({0x1p53, 1, 0x1p-100}), 0x1p53 + 2);  // a little above
   EXPECT_EQ(sum_of({0x1p53 + 2, 1, -0x1p-100}), 0x1p53 + 2);
 }
 

@@ -45,8 +45,8 @@ TEST_P(GrainPreparerWithThreads, GivesEachGrainsSamplesInAnyOrder) {
   const BatchMaker maker(experiment, *data.train);
   GrainPreparer preparer(experiment, *data.train, maker);
   ASSERT_EQ(timetable.steps(), 9);
-  const std::vector<std::pair<std::int64_t, std::int64_t>> course = {{1, 0}, {1, 1}, {1, 2}, {2, 0}, {7, 1}, {8, 0}, {9, 1},
-                                                                     {2, 2}, {2, 2}, {5, 0}, {6, 1}, {9, 0}};
+  const std::vector<std::pair<std::int64_t, std::int64_t>> course = {{1, 0}, {1, 1}, {1, 2}, {2, 0}, {7, 1}, {8, 0},
+                                                                     {9, 1}, {2, 2}, {2, 2}, {5, 0}, {6, 1}, {9, 0}};
   for (std::size_t k = 0; k < course.size(); ++k) {
     const GrainPlace now = grain_place(timetable.place(course[k].first), course[k].second, 3);
     std::optional<GrainPlace> next;  // announced truly, wrongly, or not at all
@@ -75,9 +75,8 @@ TEST_P(GrainPreparerWithThreads, DigestsOfGrainsMakeTheSteps) {
   for (const std::int64_t step : {1, 3, 8}) {
     const StepPlace place = timetable.place(step);
     const PreparedGrain& whole = preparer.take(grain_place(place, 0, 8), std::nullopt);
-    const kernels::Fingerprint expected = trace::fingerprint({{"images", whole.values[0]},
-                                                              {"labels", whole.values[1]},
-                                                              {"samples", at::tensor(whole.samples, at::kLong)}});
+    const kernels::Fingerprint expected = trace::fingerprint(
+        {{"images", whole.values[0]}, {"labels", whole.values[1]}, {"samples", at::tensor(whole.samples, at::kLong)}});
     EXPECT_EQ(maker.close(whole.digest, place.count), expected);
     std::vector<kernels::Fingerprint> sums(3);
     for (std::int64_t grain = 0; grain * 3 < place.count; ++grain) {

@@ -35,8 +35,7 @@ inline std::shared_ptr<const samples::Samples> samples_of(const Images& data) {
       {"images", samples::Element::uint8, {1, data.height, data.width}, samples::Role::input},
       {"labels", samples::Element::int64, targets, samples::Role::target}};
   return std::make_shared<samples::MemorySamples>(
-      std::move(fields), std::vector<std::vector<std::byte>>{std::move(pixels), std::move(labels)}, data.count,
-      "made");
+      std::move(fields), std::vector<std::vector<std::byte>>{std::move(pixels), std::move(labels)}, data.count, "made");
 }
 
 // One sample's pixels or targets; in an epoch, or (0) as they are.

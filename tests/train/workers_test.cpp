@@ -1,5 +1,5 @@
-// A step's grains by several workers of one process: pulled in any order, one of them slow, one stopped in the middle and
-// its grain taken over. The bits are those of one worker.
+// A step's grains by several workers of one process: pulled in any order, one of them slow, one stopped in the middle
+// and its grain taken over. The bits are those of one worker.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -25,14 +25,17 @@ struct Course {
 };
 
 const Course kCourses[] = {
-    {"mlp with dropout", "seed = 3\nsteps = 4\nbatch = 24\ngrain = 5\n[model]\nname = \"mlp\"\nhidden = [20]\n"
-                         "dropout = 0.25\n[augment]\ncrop = 1\nflip = true\n[optimizer]\nname = \"adamw\"\nlr = 0.002",
+    {"mlp with dropout",
+     "seed = 3\nsteps = 4\nbatch = 24\ngrain = 5\n[model]\nname = \"mlp\"\nhidden = [20]\n"
+     "dropout = 0.25\n[augment]\ncrop = 1\nflip = true\n[optimizer]\nname = \"adamw\"\nlr = 0.002",
      false},
-    {"resnet18", "seed = 4\nsteps = 3\nbatch = 12\ngrain = 4\n[model]\nname = \"resnet18\"\n[optimizer]\nlr = 0.05\n"
-                 "momentum = 0.9",
+    {"resnet18",
+     "seed = 4\nsteps = 3\nbatch = 12\ngrain = 4\n[model]\nname = \"resnet18\"\n[optimizer]\nlr = 0.05\n"
+     "momentum = 0.9",
      false},
-    {"unet of masks", "seed = 5\nsteps = 3\nbatch = 8\ngrain = 2\n[data]\ntarget = \"mask\"\n[model]\nname = \"unet\"\n"
-                      "width = 4\nclasses = 11\n[augment]\nflip = true\n[optimizer]\nlr = 0.05",
+    {"unet of masks",
+     "seed = 5\nsteps = 3\nbatch = 8\ngrain = 2\n[data]\ntarget = \"mask\"\n[model]\nname = \"unet\"\n"
+     "width = 4\nclasses = 11\n[augment]\nflip = true\n[optimizer]\nlr = 0.05",
      true},
     {"one grain", "seed = 6\nsteps = 3\nbatch = 12\n[model]\nname = \"resnet18\"\n[optimizer]\nlr = 0.05", false}};
 
@@ -155,8 +158,8 @@ class ScriptGrains : public Workers {
  protected:
   ScriptGrains() {
     torch::jit::Module net("Net");
-    net.register_parameter(
-        "weight", at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).requires_grad_(true), false);
+    net.register_parameter("weight",
+                           at::arange(-720, 720).to(at::kFloat).mul(1e-4).view({10, 144}).requires_grad_(true), false);
     net.register_buffer("running_mean", at::zeros({144}));
     net.register_buffer("running_var", at::ones({144}));
     net.register_buffer("calls", at::zeros({}, at::kLong));
@@ -179,7 +182,8 @@ class ScriptGrains : public Workers {
 TEST_F(ScriptGrains, AreThoseOfOneWorkerInAnyOrder) {
   const std::string text = experiment(
       "    if self.training:\n        self.calls.add_(1)\n"
-      "    x = torch.batch_norm(x, None, None, self.running_mean, self.running_var, self.training, 0.1, 1e-5, False)\n");
+      "    x = torch.batch_norm(x, None, None, self.running_mean, self.running_var, self.training, 0.1, 1e-5, "
+      "False)\n");
   const Course course{"torchscript", text.c_str(), false};
   const std::string one = run(course, 1, GrainOrder::ascending);
   EXPECT_EQ(run(course, 1, GrainOrder::shuffled), one);
@@ -196,9 +200,9 @@ TEST_F(ScriptGrains, AreThoseOfOneWorkerInAnyOrder) {
 }
 
 TEST_F(ScriptGrains, ABufferThatKeepsAnAverageIsRefusedByName) {
-  const std::string text =
-      experiment("    if self.training:\n        self.running_mean.mul_(0.9).add_(x.mean(0), alpha=0.1)\n"
-                 "    x = x - self.running_mean\n");
+  const std::string text = experiment(
+      "    if self.training:\n        self.running_mean.mul_(0.9).add_(x.mean(0), alpha=0.1)\n"
+      "    x = x - self.running_mean\n");
   const DataSets data = synthetic_data(60, 8, 12);
   try {
     (void)Trainer(parse_experiment(text, "test"), data).step();

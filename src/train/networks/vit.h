@@ -23,7 +23,8 @@ struct VitBlock : nn::Module {
 };
 
 struct VitTiny : Network {
-  VitTiny(const ModelSettings& settings, std::int64_t in, std::int64_t height, std::int64_t width) : dropout(settings.dropout) {
+  VitTiny(const ModelSettings& settings, std::int64_t in, std::int64_t height, std::int64_t width)
+      : dropout(settings.dropout) {
     const std::int64_t channels = width_of(settings), patch = settings.patch;
     const auto embed = register_module("patch_embed", std::make_shared<nn::Module>());
     project = embed->register_module("proj", nn::Conv2d(nn::Conv2dOptions(in, channels, patch).stride(patch)));

@@ -168,7 +168,7 @@ class OwnData(unittest.TestCase):
             (lambda line: line.rsplit(",", 1)[0] + ",nan", "line 18", "price"),
         ):
             with open(file, "w", encoding="utf-8") as new:
-                new.write("\n".join(lines[:17] + [change(lines[17])] + lines[18:]) + "\n")
+                new.write("\n".join([*lines[:17], change(lines[17]), *lines[18:]]) + "\n")
             self.refused("houses", [f"data.path={self.work}/data"], "houses.csv", *parts)
         self.refused("houses", ['data.inputs=["rooms", "aera"]'], "aera", "area")
 

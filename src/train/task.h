@@ -60,7 +60,6 @@ class Task {
   [[nodiscard]] virtual Metrics metrics(double loss_sum, double weight, const Counts& counts) const = 0;
 };
 
-// `fields` of the data, to name them in errors.
 [[nodiscard]] std::unique_ptr<Task> make_task(const Experiment& experiment);
 
 }  // namespace isobit::train

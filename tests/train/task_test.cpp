@@ -2,7 +2,6 @@
 // of weighted samples; sequences whose targets count in part.
 #include "train/task.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
@@ -10,10 +9,10 @@
 #include <cmath>
 
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
 #include "contract/philox.h"
 #include "samples/data_files.h"
 #include "samples/memory_samples.h"
+#include "train/switched_on.h"
 #include "train/trainer.h"
 
 namespace isobit::train {
@@ -60,14 +59,8 @@ class Weighted final : public samples::Samples {
   std::vector<std::int64_t> counts_;
 };
 
-class TaskTest : public testing::Test {
+class TaskTest : public SwitchedOn {
  protected:
-  static void SetUpTestSuite() {
-    at::set_num_threads(1);
-    on_ = new aten::OperatorSwitch;
-  }
-  static void TearDownTestSuite() { delete on_; }
-
   static std::string bits(Trainer& trainer) {
     std::string text;
     while (trainer.steps_done() < trainer.timetable().steps()) {
@@ -76,9 +69,6 @@ class TaskTest : public testing::Test {
     }
     return text + kernels::to_hex(trainer.weights_fingerprint()) + std::to_string(trainer.evaluate().score);
   }
-
- private:
-  static inline aten::OperatorSwitch* on_ = nullptr;
 };
 
 constexpr const char* kRegression =

@@ -2,15 +2,14 @@
 // under the switch; a step that is not finite changes nothing; batch norm's statistics of several grains.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "contract/order_plan.h"
-#include "aten/operator_switch.h"
 #include "contract/host_scalars.h"
+#include "train/switched_on.h"
 #include "train/synthetic_data.h"
 #include "train/trainer.h"
 
@@ -34,17 +33,7 @@ Experiment experiment_of(const char* model, std::int64_t batch, std::int64_t gra
   return e;
 }
 
-class TrainerTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    at::set_num_threads(1);
-    on_ = new aten::OperatorSwitch;
-  }
-  static void TearDownTestSuite() { delete on_; }
-
- private:
-  static inline aten::OperatorSwitch* on_ = nullptr;
-};
+class TrainerTest : public SwitchedOn {};
 
 // The gradients of a one-grain step, by the lines a user would write.
 TEST_F(TrainerTest, OneGrainIsAnOrdinaryPyTorchStep) {

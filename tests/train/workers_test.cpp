@@ -1,6 +1,5 @@
 // A step's grains by several workers of one process: pulled in any order, one of them slow, one stopped in the middle
 // and its grain taken over. The bits are those of one worker.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <torch/csrc/jit/api/module.h>
@@ -11,7 +10,7 @@
 #include <thread>
 
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
+#include "train/switched_on.h"
 #include "train/synthetic_data.h"
 #include "train/trainer.h"
 
@@ -60,17 +59,7 @@ std::string run(const Course& course, int workers, GrainOrder order, const Hook&
   return text + std::to_string(test.loss) + " " + std::to_string(train.loss) + " " + std::to_string(train.score);
 }
 
-class Workers : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    at::set_num_threads(1);
-    on_ = new aten::OperatorSwitch;
-  }
-  static void TearDownTestSuite() { delete on_; }
-
- private:
-  static inline aten::OperatorSwitch* on_ = nullptr;
-};
+class Workers : public SwitchedOn {};
 
 TEST_F(Workers, AnyNumberGivesTheBitsOfOne) {
   for (const Course& course : kCourses) {

@@ -1,12 +1,11 @@
 #include "archive/run_index.h"
 
-#include <sqlite3.h>
-
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "archive/cache_database.h"
 #include "archive/json_text.h"
 
 namespace isobit::archive {
@@ -68,19 +67,6 @@ RunSummary from_json(const std::string& text) {
   return summary;
 }
 
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, Close>;
-using Statement = std::unique_ptr<sqlite3_stmt, Close>;
-
-Statement prepare(sqlite3* database, const char* sql) {
-  sqlite3_stmt* statement = nullptr;
-  sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
-  return Statement(statement);
-}
-
 void bind_text(sqlite3_stmt* statement, int place, const std::string& text) {
   sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
@@ -90,31 +76,13 @@ std::string column(sqlite3_stmt* statement, int place) {
   return text == nullptr ? "" : text;
 }
 
-// An open database with our tables, or nothing. `busy`: another process kept it, it is not broken.
 Database open_database(const fs::path& file, bool& busy) {
-  sqlite3* raw = nullptr;
-  const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  Database database(raw);
-  if (opened != SQLITE_OK) return nullptr;
-  sqlite3_busy_timeout(raw, 2000);
-  const auto run = [&](const char* sql) {
-    const int code = sqlite3_exec(raw, sql, nullptr, nullptr, nullptr);
-    busy = code == SQLITE_BUSY;
-    return code == SQLITE_OK;
-  };
-  // A cache: after a power failure it may be lost, but a commit need not wait for the disk.
-  if (!run("PRAGMA synchronous=OFF; BEGIN IMMEDIATE;"
-           "CREATE TABLE IF NOT EXISTS about (schema TEXT PRIMARY KEY);"
-           "CREATE TABLE IF NOT EXISTS runs (archive TEXT NOT NULL, id TEXT NOT NULL, stamp TEXT NOT NULL,"
-           " summary TEXT NOT NULL, check_sum INTEGER NOT NULL, PRIMARY KEY (archive, id));"
-           "INSERT OR IGNORE INTO about VALUES ('isobit-index-1'); COMMIT;")) {
-    return nullptr;
-  }
-  // Another version has left its own name beside ours; a foreign table lacks our columns.
-  const Statement about = prepare(raw, "SELECT count(*) FROM about");
-  if (!about || sqlite3_step(about.get()) != SQLITE_ROW || column(about.get(), 0) != "1") return nullptr;
-  if (!prepare(raw, "SELECT archive, id, stamp, summary, check_sum FROM runs")) return nullptr;
-  return database;
+  return open_cache(file,
+                    {"isobit-index-1",
+                     "CREATE TABLE IF NOT EXISTS runs (archive TEXT NOT NULL, id TEXT NOT NULL, stamp TEXT NOT NULL,"
+                     " summary TEXT NOT NULL, check_sum INTEGER NOT NULL, PRIMARY KEY (archive, id));",
+                     {"SELECT archive, id, stamp, summary, check_sum FROM runs"}},
+                    busy);
 }
 
 // A row that rotted on disk must not be believed: FNV-1a over what it says.

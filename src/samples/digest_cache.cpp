@@ -1,10 +1,9 @@
 #include "samples/digest_cache.h"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "archive/cache_database.h"
 #include "archive/run_index.h"
 #include "archive/sha256.h"
 
@@ -13,12 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, Close>;
-using Statement = std::unique_ptr<sqlite3_stmt, Close>;
+using archive::Database;
+using archive::prepare;
+using archive::Statement;
 
 // What names a file, and what tells its content: device, inode, size, times.
 struct Row {
@@ -44,42 +40,21 @@ std::int64_t check_sum(const Row& row) {
   return static_cast<std::int64_t>(hash);
 }
 
-Statement prepare(sqlite3* database, const char* sql) {
-  sqlite3_stmt* statement = nullptr;
-  sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
-  return Statement(statement);
-}
-
 constexpr const char* kSelect =
     "SELECT sha256, check_sum FROM files WHERE device = ? AND inode = ? AND size = ? AND modified = ? AND"
     " modified_nanoseconds = ? AND changed = ? AND changed_nanoseconds = ?";
 constexpr const char* kInsert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-// An open database with our table, or nothing. `busy`: another process kept it, it is not broken.
 Database open_database(const fs::path& file, bool& busy) {
-  sqlite3* raw = nullptr;
-  const int opened = sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  Database database(raw);
-  if (opened != SQLITE_OK) return nullptr;
-  sqlite3_busy_timeout(raw, 2000);
-  // A cache: after a power failure it may be lost, but a commit need not wait for the disk.
-  const int code =
-      sqlite3_exec(raw,
-                   "PRAGMA synchronous=OFF; BEGIN IMMEDIATE;"
-                   "CREATE TABLE IF NOT EXISTS about (schema TEXT PRIMARY KEY);"
-                   "CREATE TABLE IF NOT EXISTS files (device INTEGER NOT NULL, inode INTEGER NOT NULL,"
-                   " size INTEGER NOT NULL, modified INTEGER NOT NULL, modified_nanoseconds INTEGER NOT NULL,"
-                   " changed INTEGER NOT NULL, changed_nanoseconds INTEGER NOT NULL, sha256 TEXT NOT NULL,"
-                   " check_sum INTEGER NOT NULL, PRIMARY KEY (device, inode));"
-                   "INSERT OR IGNORE INTO about VALUES ('isobit-digests-1'); COMMIT;",
-                   nullptr, nullptr, nullptr);
-  busy = code == SQLITE_BUSY;
-  if (code != SQLITE_OK) return nullptr;
-  // Another version has left its own name beside ours; a foreign table lacks our columns.
-  const Statement about = prepare(raw, "SELECT count(*) FROM about");
-  if (!about || sqlite3_step(about.get()) != SQLITE_ROW || sqlite3_column_int64(about.get(), 0) != 1) return nullptr;
-  if (!prepare(raw, kSelect) || !prepare(raw, kInsert)) return nullptr;
-  return database;
+  return archive::open_cache(
+      file,
+      {"isobit-digests-1",
+       "CREATE TABLE IF NOT EXISTS files (device INTEGER NOT NULL, inode INTEGER NOT NULL,"
+       " size INTEGER NOT NULL, modified INTEGER NOT NULL, modified_nanoseconds INTEGER NOT NULL,"
+       " changed INTEGER NOT NULL, changed_nanoseconds INTEGER NOT NULL, sha256 TEXT NOT NULL,"
+       " check_sum INTEGER NOT NULL, PRIMARY KEY (device, inode));",
+       {kSelect, kInsert}},
+      busy);
 }
 
 void bind(sqlite3_stmt* statement, const Row& row) {

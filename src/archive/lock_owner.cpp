@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -77,16 +78,13 @@ bool has_one_kernel(const fs::path& folder) {
   return std::find(kLocal.begin(), kLocal.end(), static_cast<std::uint32_t>(status.f_type)) != kLocal.end();
 }
 
-// Slurm's job: the same through all its restarts, one for each task of an array.
-void describe_job(LockOwner& owner) {
-  const std::string array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID"),
-                    restarts = variable("SLURM_RESTART_COUNT");
-  const bool counted =
-      restarts.empty() || std::from_chars(restarts.data(), restarts.data() + restarts.size(), owner.restart).ptr ==
-                              restarts.data() + restarts.size();
-  if (!counted) return;
-  owner.cluster = variable("SLURM_CLUSTER_NAME");
-  owner.job = array.empty() || task.empty() ? variable("SLURM_JOB_ID") : array + "_" + task;
+struct OwnJob {
+  std::mutex mutex;
+  std::optional<Job> job;
+};
+OwnJob& own_job() {
+  static OwnJob own;
+  return own;
 }
 
 Judgement judge_process(const LockOwner& owner, const LockOwner& self) {
@@ -102,6 +100,23 @@ Judgement judge_process(const LockOwner& owner, const LockOwner& self) {
 
 }  // namespace
 
+// Slurm's job: the same through all its restarts, one for each task of an array.
+Job scheduled_job() {
+  Job job;
+  const std::string array = variable("SLURM_ARRAY_JOB_ID"), task = variable("SLURM_ARRAY_TASK_ID"),
+                    restarts = variable("SLURM_RESTART_COUNT");
+  const char* end = restarts.data() + restarts.size();
+  if (!restarts.empty() && std::from_chars(restarts.data(), end, job.restart).ptr != end) return {};
+  job.cluster = variable("SLURM_CLUSTER_NAME");
+  job.name = array.empty() || task.empty() ? variable("SLURM_JOB_ID") : array + "_" + task;
+  return job;
+}
+
+void set_job(const Job& job) {
+  const std::lock_guard lock(own_job().mutex);
+  own_job().job = job;
+}
+
 LockOwner this_process() {
   LockOwner self;
   std::array<char, 256> name{};
@@ -113,7 +128,12 @@ LockOwner this_process() {
   self.time = link_of("/proc/self/ns/time");
   self.pid = ::getpid();
   if (proc_is_ours()) self.started = process_state("self").started;
-  describe_job(self);
+  Job job = scheduled_job();
+  {
+    const std::lock_guard lock(own_job().mutex);
+    if (own_job().job) job = *own_job().job;
+  }
+  self.cluster = job.cluster, self.job = job.name, self.restart = job.restart;
   return self;
 }
 

@@ -23,6 +23,16 @@ struct LockOwner {
 // Without generation and token.
 [[nodiscard]] LockOwner this_process();
 
+// The job that this process belongs to, and how often its writer has changed, in place of what a scheduler's variables
+// say: for the workers of a job, of which another one writes where the first is gone (src/scale).
+struct Job {
+  std::string cluster, name;
+  std::int64_t restart = 0;
+};
+void set_job(const Job& job);
+// Of the scheduler's variables; empty names without one.
+[[nodiscard]] Job scheduled_job();
+
 [[nodiscard]] std::string format_owner(const LockOwner& owner);
 // Nothing for a text that no lock holds; locks of earlier versions have no job and no generation.
 [[nodiscard]] std::optional<LockOwner> parse_owner(const std::string& text);

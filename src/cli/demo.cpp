@@ -61,12 +61,10 @@ int demo(const DemoOptions& options) {
   const fs::path experiment = out / "experiment.toml";
   archive::write_file(experiment, experiment_over(data.string(), made));
 
-  RunOptions training{.file = experiment.string(),
-                      .resume = "",
-                      .runs = (out / "runs").string(),
-                      .overrides = {},
-                      .json = false,
-                      .execution = options.execution};
+  RunOptions training;
+  training.file = experiment.string();
+  training.runs = (out / "runs").string();
+  training.execution = options.execution;
   const RunOutcome outcome = run(training);
   if (outcome.code != 0) return outcome.code;
 

@@ -2,90 +2,23 @@
 #include "cli/run.h"
 
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "archive/environment.h"
-#include "archive/files.h"
-#include "archive/record_rules.h"
-#include "archive/run_writer.h"
-#include "archive/runs.h"
 #include "archive/user_error.h"
-#include "contract/platform.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
+#include "cli/run_session.h"
+#include "cli/run_worker.h"
+#include "cli/run_workers.h"
 #include "cli/training_progress.h"
-#include "kernels/isa.h"
-#include "kernels/threads.h"
-#include "train/checkpoint_state.h"
 #include "train/recording.h"
 
 namespace isobit::cli {
 namespace {
 
 using archive::UserError;
-
-std::string environment(const ExecutionOptions& execution) {
-  return archive::environment_json({{"threads", std::to_string(kernels::thread_count())},
-                                    {"isa", std::string(kernels::name(kernels::active_isa()))},
-                                    {"device", execution.device_description()},
-                                    {"torch", TORCH_VERSION}});
-}
-
-// A run about to be executed: new, or resumed from its newest checkpoint.
-struct Session {
-  train::Experiment experiment;
-  train::DataSets data;
-  std::unique_ptr<train::Trainer> trainer;
-  std::unique_ptr<archive::RunWriter> writer;
-};
-
-Session begin(const RunOptions& options) {
-  Session session;
-  session.experiment = train::load_experiment(options.file, options.overrides);
-  session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment),
-                                  environment(options.execution),
-                                  train::describe_data(session.experiment, samples::Digests::cached)};
-  session.writer =
-      std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
-  fmt::print(stderr, "run {}\n", session.writer->folder().string());
-  if (!session.data.split.empty()) fmt::print(stderr, "{}\n", session.data.split);
-  return session;
-}
-
-Session resume(const RunOptions& options) {
-  Session session;
-  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
-  const archive::RunSummary summary = archive::summarize(folder);
-  if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
-    throw UserError(
-        folder.string(),
-        fmt::format("was recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
-        "resume it with the isobit that started it");
-  }
-  const auto experiment = folder / "experiment.toml";
-  if (std::filesystem::exists(experiment) && archive::is_script(archive::read_file(experiment))) {
-    throw UserError(folder.string(), "is the record of a Python program",
-                    "resume it by running the program again with isobit.record(resume=True)");
-  }
-  session.writer =
-      std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
-  session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
-  train::expect_data(session.writer->data(), session.experiment);
-  session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
-  if (session.writer->checkpoint()) {
-    fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());
-  } else {
-    fmt::print(stderr, "run {} has no checkpoint yet: it starts again from step 1\n", folder.string());
-  }
-  return session;
-}
 
 // Records, shows, and remembers the last metrics.
 class RunListener : public train::Recorder {
@@ -115,7 +48,7 @@ class RunListener : public train::Recorder {
   double seconds_ = 0;
 };
 
-void print_result(const Session& session, const RunListener& listener, const char* state, const std::string& weights,
+void print_result(const RunSession& session, const RunListener& listener, const char* state, const std::string& weights,
                   const std::string& sha256, bool json) {
   if (!json) {
     if (!weights.empty()) fmt::print("sha256  {}\nweights {}\n", sha256, weights);
@@ -134,7 +67,7 @@ void print_result(const Session& session, const RunListener& listener, const cha
   fmt::print("{}\n", result.dump());
 }
 
-RunOutcome execute(Session& session, bool json) {
+RunOutcome execute(RunSession& session, bool json) {
   const std::filesystem::path folder = session.writer->folder();
   const aten::OperatorSwitch on;
   const StopSignal stop;
@@ -180,7 +113,9 @@ RunOutcome run(const RunOptions& options) {
     throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
   }
   options.execution.apply();
-  Session session = options.resume.empty() ? begin(options) : resume(options);
+  if (!options.join.empty()) return run_worker(options);
+  if (options.workers > 0) return run_workers(options);
+  RunSession session = options.resume.empty() ? begin_run(options) : resume_run(options);
   return execute(session, options.json);
 }
 
@@ -194,6 +129,18 @@ Action declare(OptionSet& app) {
       .repeatable();
   app.add("--resume", options->resume, "Resume an interrupted run from its newest checkpoint").type("RUN");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.add("--workers", options->workers, "Train in so many processes on this machine; the bits are those of one")
+      .type("N")
+      .at_least(1)
+      .group("Workers");
+  app.add("--listen", options->listen,
+          "Let workers of other machines join --workers there (default: this machine alone)")
+      .type("HOST[:PORT]")
+      .group("Workers");
+  app.add("--join", options->join, "Be a worker of the job whose host is there").type("HOST:PORT").group("Workers");
+  app.add("--key-file", options->key_file, "The job's key, readable by you alone (default: $ISOBIT_JOB_KEY)")
+      .type("FILE")
+      .group("Workers");
   app.flag("--json", options->json, "One JSON object on stdout instead of the last line");
   options->execution.declare(app);
   return [options] { return run(*options).code; };

@@ -1,6 +1,7 @@
 // A training by an experiment file, recorded, as `isobit run` does it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ struct RunOptions {
   std::string file, resume, runs;
   std::vector<std::string> overrides;
   bool json = false;
+  std::int64_t workers = 0;  // 0: this process alone
+  std::string listen, join, key_file;
   ExecutionOptions execution;
 };
 

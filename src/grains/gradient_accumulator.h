@@ -16,6 +16,7 @@ class TensorDigits {
   TensorDigits(std::int64_t n, c10::Device device);
   [[nodiscard]] std::int64_t* data() { return sums_.mutable_data_ptr<std::int64_t>(); }
   [[nodiscard]] const std::int64_t* data() const { return sums_.const_data_ptr<std::int64_t>(); }
+  [[nodiscard]] const at::Tensor& tensor() const { return sums_; }
   void clear();
   void add(const TensorDigits& other);  // of any device
 

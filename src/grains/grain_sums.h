@@ -22,10 +22,14 @@
 
 namespace isobit::grains {
 
-// A gradient or loss became infinite or NaN.
+// A gradient or loss became infinite or NaN, in this grain of the step.
 class NotFinite : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit NotFinite(const std::string& what, std::int64_t grain = 0) : std::runtime_error(what), grain_(grain) {}
+  [[nodiscard]] std::int64_t grain() const { return grain_; }
+
+ private:
+  std::int64_t grain_;
 };
 
 // What a task counts besides the loss; binary64 sums are added in grain order.
@@ -68,26 +72,46 @@ class GrainSums {
   // Precondition: every grain is there (std::logic_error).
   [[nodiscard]] FinishedStep finish();
 
-  [[nodiscard]] std::int64_t grains_present() const { return static_cast<std::int64_t>(by_grain_.size()); }
+  [[nodiscard]] std::int64_t grains_present() const { return static_cast<std::int64_t>(rest_.by_grain.size()); }
 
- private:
+  // ---- for those who merge the sums of several processes (src/scale)
+
+  // All that the grains left but gradients.
   struct OfGrain {
+    float loss = 0;
     Counts counts;
     aten::RunningUpdates statistics;
   };
+  struct Rest {
+    std::map<std::int64_t, OfGrain> by_grain;
+    std::map<std::string, std::int64_t> increments;
+    std::vector<kernels::Fingerprint> digest;
+  };
+  [[nodiscard]] const Rest& rest() const { return rest_; }
+  // As merge() does. std::logic_error where both have the same grain.
+  void merge(Rest&& other);
+  // The gradients of one grain as it gave them, or the sums of digits of several; of no grain neither.
+  [[nodiscard]] const std::vector<at::Tensor>& single() const { return gradients_; }
+  [[nodiscard]] const std::vector<GradientAccumulator>& digits() const { return accumulators_; }
+  // By parameter: the top limb of what is there, kernels::kNoLimb where all is zero.
+  [[nodiscard]] std::vector<int> top_limbs() const;
+  // The step whose gradients were summed elsewhere, of all grains' rest. NotFinite where a sum exceeds binary32's
+  // range.
+  [[nodiscard]] FinishedStep finish(std::vector<at::Tensor> sums);
+
+ private:
   void expect_finite(const GrainResult& result) const;
+  void expect_whole() const;
+  void accumulate();
+  [[nodiscard]] FinishedStep finish_rest();
 
   std::vector<std::string> names_;
   std::vector<std::vector<std::int64_t>> sizes_;
   c10::Device device_;
   std::int64_t step_, grains_;
-  std::vector<at::Tensor> gradients_;              // of one grain
-  std::vector<GradientAccumulator> accumulators_;  // of several
-  kernels::ExactAccumulator loss_{1};
-  float only_loss_ = 0;
-  std::map<std::int64_t, OfGrain> by_grain_;
-  std::map<std::string, std::int64_t> increments_;
-  std::vector<kernels::Fingerprint> digest_;
+  std::vector<at::Tensor> gradients_;              // of the first grain, while it is alone
+  std::vector<GradientAccumulator> accumulators_;  // from the second on
+  Rest rest_;
 };
 
 }  // namespace isobit::grains

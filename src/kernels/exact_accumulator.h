@@ -34,6 +34,7 @@ class ExactAccumulation {
  public:
   [[nodiscard]] std::int64_t size() const { return n_; }
   [[nodiscard]] std::int64_t grains() const { return grains_; }
+  [[nodiscard]] int top() const { return t_; }  // limb t, or kNoLimb
 
  protected:
   // How far sums of digits move down when t rises.
@@ -64,6 +65,9 @@ class ExactAccumulatorOf : public ExactAccumulation {
   // out[size()]: the sums rounded once to binary32; infinite where they exceed its range.
   void result(float* out) const;
   void clear();
+  // Sums of digits t and t - 1.
+  [[nodiscard]] const Digits& hi() const { return hi_; }
+  [[nodiscard]] const Digits& lo() const { return lo_; }
 
  private:
   void make_room(int t);

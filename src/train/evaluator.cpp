@@ -53,11 +53,13 @@ Metrics Evaluator::finish(const std::vector<Part>& parts) const {
   return task_.metrics(sum.loss, sum.weight, sum.counts);
 }
 
-Metrics Evaluator::evaluate(Model& model) const {
+Metrics Evaluator::evaluate(Model& model, const Share& share) const {
   const at::NoGradGuard no_grad;
   model.set_training(false);
+  const auto compute = [&](std::int64_t index) { return part(model, index); };
+  if (share) return finish(share(parts(), compute));
   std::vector<Part> all;
-  for (std::int64_t i = 0; i < parts(); ++i) all.push_back(part(model, i));
+  for (std::int64_t i = 0; i < parts(); ++i) all.push_back(compute(i));
   return finish(all);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "samples/samples.h"
@@ -30,7 +31,9 @@ class Evaluator {
   [[nodiscard]] Part part(Model& model, std::int64_t index) const;
   [[nodiscard]] Metrics finish(const std::vector<Part>& parts) const;
 
-  [[nodiscard]] Metrics evaluate(Model& model) const;
+  // Parts as `share` gives them: all, computed with the model where they are not another process's.
+  using Share = std::function<std::vector<Part>(std::int64_t parts, const std::function<Part(std::int64_t)>& compute)>;
+  [[nodiscard]] Metrics evaluate(Model& model, const Share& share = {}) const;
 
  private:
   const samples::Samples& data_;

@@ -1,6 +1,7 @@
 #include "train/execution.h"
 
 #include <chrono>
+#include <utility>
 
 namespace isobit::train {
 namespace {
@@ -20,12 +21,15 @@ MetricsReport metrics_of(Trainer& trainer, const StepPlace& place) {
 
 }  // namespace
 
-Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop) {
+Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop,
+                std::optional<StepResult> open) {
   const Timetable& timetable = trainer.timetable();
-  while (trainer.steps_done() < last) {
+  while (open || trainer.steps_done() < last) {
     const auto start = std::chrono::steady_clock::now();
     StepReport report;
-    report.result = trainer.step();
+    auto result = open ? std::exchange(open, std::nullopt) : trainer.advance();
+    if (!result) continue;
+    report.result = *result;
     report.seconds = seconds_since(start);
     const StepPlace place = report.result.place;
     if (timetable.fingerprint_after(place.step)) report.weights = trainer.weights_fingerprint();

@@ -43,7 +43,9 @@ class Listener {
 enum class Outcome { finished, interrupted };
 
 // Steps steps_done() + 1 .. last of the trainer. Where `stop` becomes true, the step under way is finished, a
-// checkpoint told, and interrupted returned. Throws what Trainer::step throws.
-Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop);
+// checkpoint told, and interrupted returned. `open`: the result of the trainer's last step, which nobody was told yet.
+// Throws what Trainer::step throws.
+Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const std::atomic<bool>& stop,
+                std::optional<StepResult> open = {});
 
 }  // namespace isobit::train

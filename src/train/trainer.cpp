@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "archive/user_error.h"
 #include "aten/batch_statistics.h"
@@ -82,16 +83,21 @@ std::vector<std::int64_t> Trainer::grain_order(std::int64_t step) const {
 }
 
 // The first worker on this thread, the others on threads of their own; the first error of the lowest worker is thrown.
-grains::FinishedStep Trainer::compute(const StepOrder& order) {
+grains::GrainSums Trainer::compute(const StepOrder& order, grains::GrainSource& source,
+                                   std::optional<grains::GrainSums>&& before) {
   const std::size_t count = order.grains == 1 ? 1 : workers_.size();
   std::vector<grains::GrainSums> sums;
   sums.reserve(count);
-  for (std::size_t i = 0; i < count; ++i)
-    sums.emplace_back(workers_[0]->parameters(), execution_.device, order.place.step, order.grains);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == 0 && before)
+      sums.push_back(std::move(*before));
+    else
+      sums.emplace_back(workers_[0]->parameters(), execution_.device, order.place.step, order.grains);
+  }
   std::vector<std::exception_ptr> errors(count);
   const auto work = [&](std::size_t i) {
     try {
-      workers_[i]->work(order, source_, sums[i]);
+      workers_[i]->work(order, source, sums[i]);
     } catch (...) {
       errors[i] = std::current_exception();
     }
@@ -103,7 +109,42 @@ grains::FinishedStep Trainer::compute(const StepOrder& order) {
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  return reducer_.reduce(std::move(sums));
+  for (std::size_t i = 1; i < count; ++i) sums[0].merge(std::move(sums[i]));
+  return std::move(sums[0]);
+}
+
+SharedSteps::Caller Trainer::caller() {
+  return {[this] { return steps_done_; }, [this] { return state(); },
+          [this](const TrainingState& state) { restore(state); }, [this] { return workers_[0]->parameters(); },
+          [this] { return model().buffers(); }};
+}
+
+void Trainer::forget_claims() {
+  source_.reset();
+  for (const auto& worker : workers_) worker->reset();
+}
+
+// Until the job's processes have the step together. Nothing of the model changes before.
+std::variant<grains::FinishedStep, SharedSteps::TakenOver> Trainer::compute_shared(const StepOrder& order) {
+  SharedSteps& shared = *execution_.shared;
+  std::optional<grains::GrainSums> sums;
+  while (true) {
+    if (std::exchange(claims_of_, shared.generation()) != shared.generation()) forget_claims();
+    std::exception_ptr error;
+    if (order.grains > 1) {
+      try {
+        sums = compute(order, shared.source(), std::exchange(sums, std::nullopt));
+      } catch (...) {
+        error = std::current_exception();
+        sums.reset();
+      }
+    }
+    SharedSteps::Outcome outcome = shared.finish(order, sums ? &*sums : nullptr, error, caller());
+    if (auto* finished = std::get_if<grains::FinishedStep>(&outcome)) return std::move(*finished);
+    if (auto* taken = std::get_if<SharedSteps::TakenOver>(&outcome)) return std::move(*taken);
+    if (std::holds_alternative<SharedSteps::Alone>(outcome)) return compute(order, source_, {}).finish();
+    if (std::get<SharedSteps::MoreGrains>(outcome).forget) sums.reset();
+  }
 }
 
 // Running statistics in grain order, and the buffers that count, into the first worker's model. A worker's updates name
@@ -142,11 +183,16 @@ void Trainer::load_replicas() {
 // A step that failed: nothing of it stays, and its grains can be claimed anew.
 void Trainer::undo(const std::vector<NamedTensor>& buffers_before) {
   copy_values(buffers_before, model().buffers());
-  source_.reset();
-  for (const auto& worker : workers_) worker->reset();
+  forget_claims();
 }
 
 StepResult Trainer::step() {
+  while (true) {
+    if (auto result = advance()) return std::move(*result);
+  }
+}
+
+std::optional<StepResult> Trainer::advance() {
   const StepPlace place = timetable_.place(steps_done_ + 1);
   gradients_.clear();
   const std::vector<NamedTensor> buffers_before = copies(model().buffers());
@@ -154,7 +200,14 @@ StepResult Trainer::step() {
   grains::FinishedStep finished;
   try {
     order = order_of(place);
-    finished = compute(order);
+    if (execution_.shared != nullptr) {
+      auto outcome = compute_shared(order);
+      if (auto* taken = std::get_if<SharedSteps::TakenOver>(&outcome))
+        return taken->result ? std::optional(*taken->result) : std::nullopt;
+      finished = std::move(std::get<grains::FinishedStep>(outcome));
+    } else {
+      finished = compute(order, source_, {}).finish();
+    }
     apply(finished);
   } catch (const c10::OutOfMemoryError& error) {
     undo(buffers_before);
@@ -166,7 +219,12 @@ StepResult Trainer::step() {
     undo(buffers_before);
     throw;
   }
+  StepResult result = close(place, order, std::move(finished));
+  if (execution_.shared != nullptr) execution_.shared->finished(result);
+  return result;
+}
 
+StepResult Trainer::close(const StepPlace& place, const StepOrder& order, grains::FinishedStep&& finished) {
   gradients_ = std::move(finished.gradients);
   StepResult result;
   result.place = place;
@@ -194,7 +252,10 @@ StepResult Trainer::step() {
 
 Evaluation Trainer::evaluate() {
   aten::begin_step(-1);
-  return evaluator_.evaluate(model());
+  if (execution_.shared == nullptr) return evaluator_.evaluate(model());
+  return evaluator_.evaluate(model(), [this](std::int64_t parts, const auto& compute) {
+    return execution_.shared->evaluate(steps_done_, parts, compute, caller());
+  });
 }
 
 kernels::Fingerprint Trainer::weights_fingerprint() const {
@@ -219,8 +280,7 @@ void Trainer::restore(const TrainingState& state) {
     sums_.weight = static_cast<double>(sums_.samples);
     sums_.counts.targets = sums_.samples * static_cast<std::int64_t>(task_->sample_weight(*data_.train, 0));
   }
-  source_.reset();
-  for (const auto& worker : workers_) worker->reset();
+  forget_claims();
   load_replicas();
 }
 

@@ -8,7 +8,7 @@
 // Batch norm in a step of several grains: each grain's own statistics are collected (aten/batch_statistics.h), and
 // running = RN(RN(1 - m) * running) + RN(m * new) is applied in grain order after the last one.
 // The trainer keeps timetable, optimizer and state; grains are computed by GrainWorkers, handed out by a GrainSource,
-// made one step by a StepReducer; an Evaluator evaluates.
+// merged in one step's sums; an Evaluator evaluates. With Execution::shared the processes of a job do so together.
 //
 // Bits do not depend on threads, instruction set, the order in which grains are executed, or on being
 // stopped and restored. Needs the operator switch on (aten/operator_switch.h) to be of the contract; with it off
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@
 #include "train/model.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
-#include "train/step_reducer.h"
+#include "train/shared_steps.h"
 #include "train/task.h"
 
 namespace isobit::train {
@@ -79,6 +80,10 @@ class Trainer {
   // The next step. Throws NotFinite, archive::UserError where the device's memory is too small, and c10::Error
   // where an operator is refused.
   StepResult step();
+  // The same; nothing where another process's state was taken over whose steps are recorded already.
+  std::optional<StepResult> advance();
+  // What the job's other processes ask of this one (shared_steps.h).
+  [[nodiscard]] SharedSteps::Caller caller();
   // Since the epoch of the last step began.
   [[nodiscard]] const EpochSums& epoch_sums() const { return sums_; }
   // Of the epoch so far, as seen in training.
@@ -100,8 +105,13 @@ class Trainer {
  private:
   [[nodiscard]] StepOrder order_of(const StepPlace& place) const;
   [[nodiscard]] std::vector<std::int64_t> grain_order(std::int64_t step) const;
-  [[nodiscard]] grains::FinishedStep compute(const StepOrder& order);
+  [[nodiscard]] grains::GrainSums compute(const StepOrder& order, grains::GrainSource& source,
+                                          std::optional<grains::GrainSums>&& before);
+  // The step under way, or a later one whose state was taken over.
+  [[nodiscard]] std::variant<grains::FinishedStep, SharedSteps::TakenOver> compute_shared(const StepOrder& order);
+  void forget_claims();
   void apply(grains::FinishedStep& step);
+  StepResult close(const StepPlace& place, const StepOrder& order, grains::FinishedStep&& finished);
   void undo(const std::vector<NamedTensor>& buffers_before);
   void load_replicas();
 
@@ -112,12 +122,11 @@ class Trainer {
   std::unique_ptr<Task> task_;
   BatchMaker maker_;
   grains::LocalGrainSource source_;
-  LocalReducer reducer_;
   Evaluator evaluator_;
   std::vector<std::unique_ptr<GrainWorker>> workers_;  // the first has the model that counts
   Optimizer optimizer_;
   std::vector<at::Tensor> gradients_;
-  std::int64_t steps_done_ = 0;
+  std::int64_t steps_done_ = 0, claims_of_ = 0;
   EpochSums sums_;
 };
 

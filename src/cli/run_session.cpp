@@ -1,0 +1,77 @@
+#include "cli/run_session.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <filesystem>
+#include <map>
+
+#include "archive/environment.h"
+#include "archive/files.h"
+#include "archive/record_rules.h"
+#include "archive/runs.h"
+#include "archive/user_error.h"
+#include "contract/platform.h"
+#include "kernels/isa.h"
+#include "kernels/threads.h"
+#include "train/checkpoint_state.h"
+#include "train/recording.h"
+
+namespace isobit::cli {
+
+using archive::UserError;
+
+std::string run_environment(const RunOptions& options) {
+  const ExecutionOptions& execution = options.execution;
+  std::map<std::string, std::string> extra = {{"threads", std::to_string(kernels::thread_count())},
+                                              {"isa", std::string(kernels::name(kernels::active_isa()))},
+                                              {"device", execution.device_description()},
+                                              {"torch", TORCH_VERSION}};
+  if (options.workers > 0) extra["workers"] = std::to_string(options.workers);
+  return archive::environment_json(extra);
+}
+
+RunSession begin_run(const RunOptions& options) {
+  RunSession session;
+  session.experiment = train::load_experiment(options.file, options.overrides);
+  session.data = train::load_data(session.experiment);
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), run_environment(options),
+                                  train::describe_data(session.experiment, samples::Digests::cached)};
+  session.writer =
+      std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
+  fmt::print(stderr, "run {}\n", session.writer->folder().string());
+  if (!session.data.split.empty()) fmt::print(stderr, "{}\n", session.data.split);
+  return session;
+}
+
+RunSession resume_run(const RunOptions& options) {
+  RunSession session;
+  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
+  const archive::RunSummary summary = archive::summarize(folder);
+  if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
+    throw UserError(
+        folder.string(),
+        fmt::format("was recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
+        "resume it with the isobit that started it");
+  }
+  const auto experiment = folder / "experiment.toml";
+  if (std::filesystem::exists(experiment) && archive::is_script(archive::read_file(experiment))) {
+    throw UserError(folder.string(), "is the record of a Python program",
+                    "resume it by running the program again with isobit.record(resume=True)");
+  }
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, run_environment(options)));
+  session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
+  train::expect_data(session.writer->data(), session.experiment);
+  session.data = train::load_data(session.experiment);
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
+  if (session.writer->checkpoint()) {
+    fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());
+  } else {
+    fmt::print(stderr, "run {} has no checkpoint yet: it starts again from step 1\n", folder.string());
+  }
+  return session;
+}
+
+}  // namespace isobit::cli

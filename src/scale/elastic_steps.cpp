@@ -1,0 +1,304 @@
+#include "scale/elastic_steps.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "archive/user_error.h"
+#include "scale/state_message.h"
+
+namespace isobit::scale {
+namespace {
+
+using train::StepResult;
+using Part = train::Evaluator::Part;
+
+Failure failure_of(const std::exception_ptr& error, std::int64_t grain) {
+  Failure failure;
+  failure.grain = grain;
+  try {
+    std::rethrow_exception(error);
+  } catch (const grains::NotFinite& not_finite) {
+    failure.kind = Failure::Kind::not_finite;
+    failure.message = not_finite.what();
+    failure.grain = not_finite.grain();
+  } catch (const archive::UserError& user) {
+    failure = {Failure::Kind::user_error, grain, user.place(), user.problem(), user.remedy()};
+  } catch (const std::exception& other) {
+    failure.message = other.what();
+  }
+  return failure;
+}
+
+[[noreturn]] void raise(const Failure& failure) {
+  if (failure.kind == Failure::Kind::not_finite) throw grains::NotFinite(failure.message, failure.grain);
+  if (failure.kind == Failure::Kind::user_error)
+    throw archive::UserError(failure.place, failure.message, failure.remedy);
+  throw std::runtime_error(failure.message);
+}
+
+[[noreturn]] void throw_ended() {
+  throw archive::UserError("job", "has ended without this worker", "look at the run: isobit show last");
+}
+
+Bytes bytes_of(const Part& part) {
+  const std::int64_t words[5] = {std::bit_cast<std::int64_t>(part.loss), std::bit_cast<std::int64_t>(part.weight),
+                                 part.counts.correct, part.counts.targets,
+                                 std::bit_cast<std::int64_t>(part.counts.error)};
+  Bytes bytes(sizeof words);
+  std::memcpy(bytes.data(), words, sizeof words);
+  return bytes;
+}
+
+Part part_of(const Bytes& bytes) {
+  std::int64_t words[5];
+  if (bytes.size() != sizeof words) throw WireError("a part of an evaluation that isobit does not send");
+  std::memcpy(words, bytes.data(), sizeof words);
+  return {std::bit_cast<double>(words[0]),
+          std::bit_cast<double>(words[1]),
+          {words[2], words[3], std::bit_cast<double>(words[4])}};
+}
+
+}  // namespace
+
+void ElasticSteps::Source::done(std::int64_t, std::int64_t) {
+  const std::lock_guard lock(steps_.mutex_);
+  steps_.link_->count_grain();
+}
+
+void ElasticSteps::Source::stop(std::int64_t) {
+  const std::lock_guard lock(steps_.mutex_);
+  steps_.stopped_ = true;
+}
+
+ElasticSteps::ElasticSteps(Settings settings)
+    : settings_(std::move(settings)), link_(std::make_unique<Link>(settings_.link)) {}
+
+ElasticSteps::~ElasticSteps() = default;
+
+// ---- the host
+
+// What a worker hears that was dropped, or whose host is silent: a new group, of a new connection.
+Reply ElasticSteps::ask(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  try {
+    return link_->ask(request);
+  } catch (const LinkLost&) {
+    join_again();
+    return Again{};
+  }
+}
+
+void ElasticSteps::join_again() {
+  exchange_.reset();
+  generation_ = -1;
+  try {
+    link_ = std::make_unique<Link>(settings_.link);
+  } catch (const LinkLost& error) {
+    throw archive::UserError(settings_.link.host.host + ":" + std::to_string(settings_.link.host.port),
+                             std::string("the job's host is gone: ") + error.what(),
+                             "resume the run from its newest checkpoint: isobit run --resume RUN");
+  }
+}
+
+std::optional<std::int64_t> ElasticSteps::claim(std::int64_t step, bool ahead) {
+  const std::int64_t grains = settings_.grains(step);
+  if (grains <= 1) return std::nullopt;  // everybody computes it
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return std::nullopt;
+  }
+  const Reply reply = ask(Claim{generation_, step, grains, ahead});
+  if (const auto* granted = std::get_if<Granted>(&reply)) return granted->index;
+  return std::nullopt;  // finish() hears why
+}
+
+// ---- groups
+
+ElasticSteps::Regrouped ElasticSteps::regroup(const Caller& caller, const std::vector<std::int64_t>& held) {
+  Regrouped result;
+  const std::int64_t before = caller.steps_done();
+  while (true) {
+    const std::int64_t done = caller.steps_done();
+    const bool can_record = settings_.recording != nullptr && settings_.recording->can_record();
+    const Reply reply = ask(Regroup{done, done == before ? held : std::vector<std::int64_t>(), can_record});
+    if (const auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
+    if (std::holds_alternative<Done>(reply)) {
+      ended_ = true;
+      return result;
+    }
+    const auto* formed = std::get_if<Formed>(&reply);
+    if (formed == nullptr) continue;  // joined anew
+    try {
+      if (form(caller, *formed, result)) return result;
+    } catch (const ExchangeLost& lost) {
+      exchange_.reset();
+      (void)ask(Lost{generation_, lost.what()});
+    } catch (const LinkLost&) {
+      const std::lock_guard lock(mutex_);
+      join_again();
+    }
+  }
+}
+
+// False: the state of this worker has changed, and the others must hear of it.
+bool ElasticSteps::form(const Caller& caller, const Formed& formed, Regrouped& result) {
+  generation_ = formed.generation;
+  ++claims_;
+  stopped_ = false;
+  exchange_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    exchange_ = std::make_unique<Exchange>(*link_, formed.generation, formed.rank, formed.size);
+  }
+  if (!formed.behind.empty()) share_state(caller, formed, result);
+  result.forget = !formed.keep || result.taken;
+  if (formed.stop && settings_.agreed != nullptr) *settings_.agreed = true;
+  const bool records = formed.rank == formed.recorder;
+  if (settings_.recording == nullptr) return true;
+  if (recorder_ && (!records || recordings_ != formed.recordings)) settings_.recording->end();
+  const bool begins = records && (!recorder_ || recordings_ != formed.recordings);
+  recorder_ = records;
+  recordings_ = formed.recordings;
+  if (!begins || !settings_.recording->begin(formed.recordings, caller)) return true;
+  result.taken = true;
+  result.result = last_ = nullptr;
+  (void)ask(Lost{generation_, "the record is ahead"});
+  return false;
+}
+
+// From the one that is farthest to those behind. Weights, optimizer and sums have the bits that they would compute.
+void ElasticSteps::share_state(const Caller& caller, const Formed& formed, Regrouped& result) {
+  const bool source = formed.rank == formed.source;
+  const bool behind = std::find(formed.behind.begin(), formed.behind.end(), formed.rank) != formed.behind.end();
+  train::TrainingState state = caller.state();
+  Bytes text =
+      source ? encode_state(state, last_.get(), settings_.recording ? settings_.recording->notes() : "") : Bytes();
+  std::int64_t length = static_cast<std::int64_t>(text.size());
+  wait(exchange_->broadcast({reinterpret_cast<std::uint8_t*>(&length), sizeof length}, formed.source));
+  if (length < 0 || static_cast<std::size_t>(length) > kLongestFrame)
+    throw WireError("a state that isobit does not send");
+  text.resize(static_cast<std::size_t>(length));
+  wait(exchange_->broadcast(text, formed.source));
+  for (std::vector<trace::NamedTensor>* list : {&state.weights, &state.optimizer}) {
+    for (trace::NamedTensor& each : *list) {
+      // Into memory of its own: where the exchange fails midway, nothing has changed.
+      at::Tensor values = source ? each.tensor.contiguous() : each.tensor.detach().clone();
+      wait(exchange_->broadcast({static_cast<std::uint8_t*>(values.mutable_data_ptr()), values.nbytes()},
+                                formed.source));
+      each.tensor = values;
+    }
+  }
+  if (!behind) return;
+  DecodedState decoded = decode_state(text);
+  state.steps_done = decoded.steps_done;
+  state.sums = decoded.sums;
+  caller.take_over(state);
+  if (settings_.recording != nullptr) settings_.recording->take_notes(decoded.notes, decoded.steps_done);
+  last_ = result.result = decoded.result;
+  result.taken = true;
+}
+
+std::shared_ptr<StepResult> ElasticSteps::begin(const Caller& caller) { return regroup(caller, {}).result; }
+
+// ---- steps
+
+train::SharedSteps::Outcome ElasticSteps::outcome_of(const Regrouped& regrouped) {
+  if (ended_) throw_ended();
+  if (regrouped.taken) return TakenOver{regrouped.result};
+  return MoreGrains{regrouped.forget};
+}
+
+train::SharedSteps::Outcome ElasticSteps::finish(const train::StepOrder& order, grains::GrainSums* sums,
+                                                 const std::exception_ptr& error, const Caller& caller) {
+  Finish request;
+  request.generation = generation_;
+  request.step = order.place.step;
+  request.grains = order.grains;
+  request.stop = settings_.stop != nullptr && *settings_.stop;
+  Bytes packed;
+  if (sums != nullptr) {
+    for (const auto& [grain, kept] : sums->rest().by_grain) request.held.push_back(grain);
+    request.tops = limb_bytes(sums->top_limbs());
+    packed = pack(sums->rest(), caller.buffers());
+    request.packed = static_cast<std::int64_t>(packed.size());
+  }
+  if (error) request.failure = failure_of(error, 0);
+  const Reply reply = ask(request);
+  if (const auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
+  const auto* agreed = std::get_if<Reduce>(&reply);
+  if (agreed == nullptr) return outcome_of(regroup(caller, request.held));
+  if (order.grains == 1) {
+    if (agreed->stop && settings_.agreed != nullptr) *settings_.agreed = true;
+    return Alone{};
+  }
+  try {
+    grains::FinishedStep step = exact_reduce(*exchange_, *sums, caller.parameters(), caller.buffers(), packed, *agreed);
+    if (agreed->stop && settings_.agreed != nullptr) *settings_.agreed = true;
+    return step;
+  } catch (const ExchangeLost& lost) {
+    exchange_.reset();
+    (void)ask(Lost{generation_, lost.what()});
+    return outcome_of(regroup(caller, request.held));
+  }
+}
+
+void ElasticSteps::finished(const StepResult& result) { last_ = std::make_shared<StepResult>(result); }
+
+std::vector<Part> ElasticSteps::evaluate(std::int64_t step, std::int64_t parts,
+                                         const std::function<Part(std::int64_t)>& compute, const Caller& caller) {
+  std::optional<PartResult> done;
+  while (true) {
+    const Reply reply = ask(ClaimPart{generation_, step, parts, std::exchange(done, std::nullopt)});
+    if (const auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
+    if (const auto* granted = std::get_if<Granted>(&reply)) {
+      if (granted->index) {
+        done = PartResult{*granted->index, bytes_of(compute(*granted->index))};
+        continue;
+      }
+      const Reply all = ask(Evaluated{generation_, step});
+      if (const auto* failed = std::get_if<Failed>(&all)) raise(failed->failure);
+      if (const auto* values = std::get_if<AllParts>(&all)) {
+        std::vector<Part> result;
+        for (const Bytes& value : values->values) result.push_back(part_of(value));
+        return result;
+      }
+    }
+    if (regroup(caller, {}).taken) throw std::logic_error("a state was taken over in the middle of an evaluation");
+    if (ended_) throw_ended();
+  }
+}
+
+// ---- the end
+
+void ElasticSteps::end(const Caller& caller, const std::function<void()>& record) {
+  while (!ended_) {
+    if (recorder_) record();
+    const Reply reply = ask(End{generation_, recorder_});
+    if (const auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
+    if (std::holds_alternative<Done>(reply)) return;
+    (void)regroup(caller, {});
+  }
+}
+
+bool ElasticSteps::alive() {
+  const std::lock_guard lock(mutex_);
+  try {
+    (void)link_->ask(Put{"alive", {}});
+    return true;
+  } catch (const LinkLost&) {
+    join_again();
+    return false;
+  }
+}
+
+void ElasticSteps::fail(const std::exception_ptr& error) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    (void)link_->ask(Fail{failure_of(error, 0)});
+  } catch (const std::exception&) {  // then they hear that this worker is gone
+  }
+}
+
+}  // namespace isobit::scale

@@ -1,0 +1,44 @@
+// One step of the sums of all workers of a group (contract, section 7): exact, so that neither their number nor who
+// computed which grain shows.
+//
+// The flat sequence of all parameters' elements is cut into pieces, each piece into one slice for each worker. A worker
+// with one grain sends its float32 gradients, one with several their two int64 digits, each slice to its owner; the
+// owner adds digits of the agreed top limbs, rounds once, and all gather the float32 slices. For one grain a worker
+// that is 8 (n - 1) / n bytes an element in each direction, as a ring's all-reduce; otherwise 20 (n - 1) / n. What else
+// grains leave (losses, counts, running statistics, digests) is gathered by all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "grains/grain_sums.h"
+#include "scale/exchange.h"
+#include "scale/messages.h"
+
+namespace isobit::scale {
+
+// All that grains left but their gradients, as bytes. Running tensors are named by their place among `buffers`;
+// UserError for one that is not there.
+[[nodiscard]] Bytes pack(const grains::GrainSums::Rest& rest, const std::vector<trace::NamedTensor>& buffers);
+// WireError for bytes that pack() did not make.
+[[nodiscard]] grains::GrainSums::Rest unpack(std::span<const std::uint8_t> bytes,
+                                             const std::vector<trace::NamedTensor>& buffers);
+
+// Limbs as bytes (limb + 8), for Finish.
+[[nodiscard]] Bytes limb_bytes(const std::vector<int>& limbs);
+
+// `sums` stays as it is where an exchange fails (ExchangeLost); its rest is used up where it succeeds. Throws
+// NotFinite, the same in all workers, where a sum exceeds binary32's range. `packed`: pack() of its rest.
+[[nodiscard]] grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
+                                                const std::vector<trace::NamedTensor>& parameters,
+                                                const std::vector<trace::NamedTensor>& buffers, const Bytes& packed,
+                                                const Reduce& agreed);
+
+// The gradients alone; sizes as the parameters'.
+[[nodiscard]] std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,
+                                                       const std::vector<trace::NamedTensor>& parameters,
+                                                       const Reduce& agreed,
+                                                       std::int64_t piece = std::int64_t{1} << 22);
+
+}  // namespace isobit::scale

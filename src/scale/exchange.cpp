@@ -1,0 +1,218 @@
+#include "scale/exchange.h"
+
+#if __has_include(<gloo/algorithm.h>)
+#define ISOBIT_HAS_GLOO 1
+#endif
+
+#ifdef ISOBIT_HAS_GLOO
+
+#include <ATen/ops/from_blob.h>
+
+#include <chrono>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+
+namespace isobit::scale {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kMeeting{20000};
+constexpr double kSlowestBytesPerSecond = 2e6;
+
+// The group's meeting point: keys and values that the host keeps for the generation.
+class LinkStore final : public c10d::Store {
+ public:
+  LinkStore(Link& link, std::int64_t generation) : link_(link), prefix_("g" + std::to_string(generation) + "/") {}
+
+  c10::intrusive_ptr<Store> clone() override { return c10::intrusive_ptr<Store>::unsafe_reclaim_from_nonowning(this); }
+  void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
+    (void)link_.ask(Put{prefix_ + key, value});
+  }
+  std::vector<std::uint8_t> get(const std::string& key) override {
+    const auto until = std::chrono::steady_clock::now() + getTimeout();
+    for (milliseconds pause{1};; pause = std::min(2 * pause, milliseconds(50))) {
+      Reply reply = link_.ask(Get{prefix_ + key});
+      if (auto* value = std::get_if<Value>(&reply)) return std::move(value->value);
+      if (std::chrono::steady_clock::now() > until)
+        throw ExchangeLost("a worker of the group did not come to meet the others");
+      std::this_thread::sleep_for(pause);
+    }
+  }
+  bool check(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) {
+      if (!std::holds_alternative<Value>(link_.ask(Get{prefix_ + key}))) return false;
+    }
+    return true;
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) (void)get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
+
+  std::int64_t add(const std::string&, std::int64_t) override { unused(); }
+  std::vector<std::uint8_t> compareSet(const std::string&, const std::vector<std::uint8_t>&,
+                                       const std::vector<std::uint8_t>&) override {
+    unused();
+  }
+  bool deleteKey(const std::string&) override { unused(); }
+  std::int64_t getNumKeys() override { unused(); }
+
+ private:
+  [[noreturn]] static void unused() { throw ExchangeLost("the transport asks for what its meeting point does not do"); }
+
+  Link& link_;
+  std::string prefix_;
+};
+
+at::Tensor bytes_of(std::span<const std::uint8_t> bytes) {
+  return at::from_blob(const_cast<std::uint8_t*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte);
+}
+
+milliseconds patience(std::size_t bytes) {
+  return milliseconds(15000 + static_cast<std::int64_t>(1000.0 * static_cast<double>(bytes) / kSlowestBytesPerSecond));
+}
+
+// Whatever the transport throws is the same news.
+template <class Action>
+auto lost_if_it_throws(const Action& action) {
+  try {
+    return action();
+  } catch (const LinkLost&) {
+    throw;
+  } catch (const ExchangeLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw ExchangeLost(error.what());
+  }
+}
+
+}  // namespace
+
+class Exchange::Pending {
+ public:
+  Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors)
+      : work_(std::move(work)), tensors_(std::move(tensors)) {}
+  ~Pending() {
+    try {
+      finish();
+    } catch (const std::exception&) {  // whoever wanted to know has asked
+    }
+  }
+  void finish() {
+    if (auto work = std::exchange(work_, nullptr)) work->wait();
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  std::vector<at::Tensor> tensors_;
+};
+
+void wait(const std::shared_ptr<Exchange::Pending>& pending) {
+  if (pending) lost_if_it_throws([&] { pending->finish(); });
+}
+
+struct Exchange::Group {
+  c10::intrusive_ptr<LinkStore> store;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+};
+
+bool Exchange::available() { return true; }
+
+Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::int64_t size)
+    : rank_(rank), size_(size) {
+  if (size == 1) return;
+  lost_if_it_throws([&] {
+    group_ = std::make_unique<Group>();
+    group_->store = c10::make_intrusive<LinkStore>(link, generation);
+    group_->store->setTimeout(kMeeting);
+    auto options = c10d::ProcessGroupGloo::Options::create(kMeeting);
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(link.own_address()));
+    options->threads = 2;
+    group_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(group_->store, static_cast<int>(rank),
+                                                               static_cast<int>(size), options);
+  });
+}
+
+Exchange::~Exchange() = default;
+
+std::shared_ptr<Exchange::Pending> Exchange::all_to_all(std::span<const std::uint8_t> send,
+                                                        const std::vector<std::int64_t>& send_bytes,
+                                                        std::span<std::uint8_t> receive,
+                                                        const std::vector<std::int64_t>& receive_bytes) {
+  return lost_if_it_throws([&] {
+    at::Tensor to = bytes_of(receive), from = bytes_of(send);
+    auto to_bytes = receive_bytes, from_bytes = send_bytes;
+    c10d::AllToAllOptions options;
+    options.timeout = patience(send.size() + receive.size());
+    return std::make_shared<Pending>(group_->gloo->alltoall_base(to, from, to_bytes, from_bytes, options),
+                                     std::vector{to, from});
+  });
+}
+
+std::shared_ptr<Exchange::Pending> Exchange::all_gather(std::span<const std::uint8_t> send,
+                                                        std::span<std::uint8_t> receive) {
+  return lost_if_it_throws([&] {
+    at::Tensor to = bytes_of(receive), from = bytes_of(send);
+    c10d::AllgatherOptions options;
+    options.timeout = patience(receive.size());
+    return std::make_shared<Pending>(group_->gloo->_allgather_base(to, from, options), std::vector{to, from});
+  });
+}
+
+std::shared_ptr<Exchange::Pending> Exchange::broadcast(std::span<std::uint8_t> bytes, std::int64_t root) {
+  return lost_if_it_throws([&] {
+    std::vector<at::Tensor> tensors{bytes_of(bytes)};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    options.timeout = patience(bytes.size());
+    return std::make_shared<Pending>(group_->gloo->broadcast(tensors, options), tensors);
+  });
+}
+
+std::shared_ptr<Exchange::Pending> Exchange::all_reduce(std::span<float> values) {
+  return lost_if_it_throws([&] {
+    std::vector<at::Tensor> tensors{
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
+    return std::make_shared<Pending>(group_->gloo->allreduce(tensors, c10d::AllreduceOptions()), tensors);
+  });
+}
+
+}  // namespace isobit::scale
+
+#else
+
+#include "archive/user_error.h"
+
+namespace isobit::scale {
+
+class Exchange::Pending {};
+struct Exchange::Group {};
+
+namespace {
+[[noreturn]] void missing() {
+  throw archive::UserError("--workers", "this build of isobit has no transport between workers",
+                           "install Debian's libgloo-dev and build it again");
+}
+}  // namespace
+
+bool Exchange::available() { return false; }
+Exchange::Exchange(Link&, std::int64_t, std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {
+  if (size > 1) missing();
+}
+Exchange::~Exchange() = default;
+std::shared_ptr<Exchange::Pending> Exchange::all_to_all(std::span<const std::uint8_t>, const std::vector<std::int64_t>&,
+                                                        std::span<std::uint8_t>, const std::vector<std::int64_t>&) {
+  missing();
+}
+std::shared_ptr<Exchange::Pending> Exchange::all_gather(std::span<const std::uint8_t>, std::span<std::uint8_t>) {
+  missing();
+}
+std::shared_ptr<Exchange::Pending> Exchange::broadcast(std::span<std::uint8_t>, std::int64_t) { missing(); }
+std::shared_ptr<Exchange::Pending> Exchange::all_reduce(std::span<float>) { missing(); }
+void wait(const std::shared_ptr<Exchange::Pending>&) {}
+
+}  // namespace isobit::scale
+
+#endif

@@ -1,0 +1,63 @@
+// The group of a generation: exchanges between its workers, over c10d's Gloo.
+//
+// Made where the host has formed a group; whoever is lost during an exchange shows as ExchangeLost in the others, at
+// once where its connection breaks, else when the exchange takes far longer than it should. The object is then of no
+// use; a new group has a new one. Buffers lie on the host (CPU). One thread. The connections of Gloo are neither
+// authenticated nor encrypted: they are opened on the network that leads to the job's host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "scale/link.h"
+
+namespace isobit::scale {
+
+class ExchangeLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Exchange {
+ public:
+  // Whether this build has Gloo.
+  [[nodiscard]] static bool available();
+
+  // All of the group, at the same time. A group of one needs no connections.
+  Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::int64_t size);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  [[nodiscard]] std::int64_t rank() const { return rank_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+  // To each rank so many bytes of `send`, one after the other; from each so many of `receive`. May run while the caller
+  // works: wait() ends it, and the buffers stay alive until then.
+  class Pending;
+  [[nodiscard]] std::shared_ptr<Pending> all_to_all(std::span<const std::uint8_t> send,
+                                                    const std::vector<std::int64_t>& send_bytes,
+                                                    std::span<std::uint8_t> receive,
+                                                    const std::vector<std::int64_t>& receive_bytes);
+  // `receive` has size() times as many bytes as `send`, by rank.
+  [[nodiscard]] std::shared_ptr<Pending> all_gather(std::span<const std::uint8_t> send,
+                                                    std::span<std::uint8_t> receive);
+  [[nodiscard]] std::shared_ptr<Pending> broadcast(std::span<std::uint8_t> bytes, std::int64_t root);
+  // The transport's own sum, for comparison; its bits depend on the group.
+  [[nodiscard]] std::shared_ptr<Pending> all_reduce(std::span<float> values);
+
+ private:
+  struct Group;
+  std::int64_t rank_, size_;
+  std::unique_ptr<Group> group_;
+};
+
+// Ends an exchange: ExchangeLost where it failed.
+void wait(const std::shared_ptr<Exchange::Pending>& pending);
+
+}  // namespace isobit::scale

@@ -197,8 +197,11 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
   Step& now = step(request.step, request.grains);
   if (request.ahead) {
     // The last grains go to whoever is free first, not to whoever asks first.
+    // No grain of the next step is due while one of this step is left.
+    const auto current = steps_.find(steps_done_ + 1);
+    const bool early = request.step > steps_done_ + 1 && (current == steps_.end() || !current->second.free.empty());
     const bool tail = now.free.size() <= group_.size() && request.step == steps_done_ + 1 && now.begun;
-    if (tail || now.free.empty() || (!now.begun && joiners())) {
+    if (early || tail || now.free.empty() || (!now.begun && joiners())) {
       out.emplace_back(id, Granted{});
       return;
     }
@@ -221,6 +224,16 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
   if (!given_.emplace(request.step, grain).second) ++granted_again_;
   worker.steps_done = std::max(worker.steps_done, request.step - 1);
   out.emplace_back(id, Granted{grain});
+}
+
+void Membership::handle(WorkerId id, Worker&, const GiveBack& request, Replies& out) {
+  const auto found = steps_.find(request.step);
+  if (in_group(id, request.generation) && found != steps_.end()) {
+    found->second.free.push_back(request.grain);
+    given_.erase({request.step, request.grain});
+    --granted_;
+  }
+  out.emplace_back(id, Done{});
 }
 
 void Membership::handle(WorkerId id, Worker& worker, const Finish& request, Replies& out) {

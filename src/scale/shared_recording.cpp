@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "archive/lock_owner.h"
+#include "archive/runs.h"
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
 #include "train/checkpoint_state.h"
@@ -41,6 +42,8 @@ bool SharedRecording::begin(std::int64_t recordings, const train::SharedSteps::C
   job.restart = job.restart * kRecordings + recordings;
   archive::set_job(job);
   writer_.reset();
+  // The former recorder sealed it, and was lost before it could say so.
+  if (archive::summarize(place_.folder).state == archive::RunState::finished) return false;
   writer_ = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(place_.folder, place_.environment));
   const auto& checkpoint = writer_->checkpoint();
   const std::int64_t recorded = checkpoint ? checkpoint->step() : 0, done = caller.steps_done();

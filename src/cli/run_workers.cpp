@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "archive/log_lines.h"
@@ -52,7 +53,7 @@ Job prepare(const RunOptions& options) {
   return {session.experiment, session.writer->folder(), 0, session.trainer->timetable().steps()};
 }
 
-std::vector<std::string> worker_words(const RunOptions& options, const Job& job, int port) {
+std::vector<std::string> worker_words(const RunOptions& options, const Job& job, const std::string& host) {
   const int threads = options.execution.threads > 0
                           ? options.execution.threads
                           : std::max(1, kernels::available_cpus() / static_cast<int>(options.workers));
@@ -92,7 +93,7 @@ class Launcher {
         job_(std::move(job)),
         host_options_(host_options(options, job_)),
         host_(host_options_),
-        processes_(worker_words(options, job_, host_.port()),
+        processes_(worker_words(options, job_, fmt::format("{}:{}", host_options_.address, host_.port())),
                    {std::string(scale::kKeyVariable) + "=" + host_options_.key, std::string(kSpawnedVariable) + "=1"}),
         progress_(job_.done, job_.steps, job_.folder / archive::kMetricsLog) {
     if (!options.listen.empty())
@@ -106,8 +107,7 @@ class Launcher {
       scale::HostView view = host_.view();
       if (stop.flag()) host_.stop();
       look_after(view);
-      if (processes_.running() == 0 && (view.recorded || view.failure || exhausted_ || stop.flag()))
-        return host_.view();
+      if (is_over(view, stop.flag())) return host_.view();
       progress_.show(view);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -115,6 +115,15 @@ class Launcher {
   [[nodiscard]] const std::string& last_words() const { return last_words_; }
 
  private:
+  // Workers that joined from elsewhere hear the end from the host, too.
+  bool is_over(const scale::HostView& view, bool stopped) {
+    if (processes_.running() > 0 || !(view.recorded || view.failure || exhausted_ || stopped)) return false;
+    const auto now = Clock::now();
+    if (!over_) over_ = now;
+    const bool patient = now - *over_ < std::chrono::seconds(options_.silence);
+    return view.workers.empty() || ((view.recorded || view.failure) && !patient);
+  }
+
   void look_after(const scale::HostView& view) {
     for (const WorkerProcesses::Ended& ended : processes_.collect()) {
       const bool orderly = WIFEXITED(ended.status) && (view.recorded || view.failure || host_.view().recorded);
@@ -141,6 +150,7 @@ class Launcher {
   std::string last_words_;
   int early_ = 0;
   bool exhausted_ = false;
+  std::optional<Clock::time_point> over_;
 };
 
 RunOutcome report(const Job& job, const scale::HostView& view, bool json, double seconds) {

@@ -98,13 +98,7 @@ Reply ElasticSteps::ask(const Request& request) {
 void ElasticSteps::join_again() {
   exchange_.reset();
   generation_ = -1;
-  try {
-    link_ = std::make_unique<Link>(settings_.link);
-  } catch (const LinkLost& error) {
-    throw archive::UserError(settings_.link.host.host + ":" + std::to_string(settings_.link.host.port),
-                             std::string("the job's host is gone: ") + error.what(),
-                             "resume the run from its newest checkpoint: isobit run --resume RUN");
-  }
+  link_ = std::make_unique<Link>(settings_.link);
 }
 
 std::optional<std::int64_t> ElasticSteps::claim(std::int64_t step, bool ahead) {

@@ -42,6 +42,10 @@ Link::Link(const Options& options) : frames_(Frames::Side::worker, options.key) 
   } catch (const WireError& error) {
     if (descriptor_ >= 0) ::close(descriptor_);
     throw archive::UserError(place, std::string("the other side ") + error.what(), "use the key of this job");
+  } catch (const LinkLost& error) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw archive::UserError(place, error.what(),
+                             "if the job has not finished: isobit run --resume RUN (docs/guides/one-machine.md)");
   } catch (...) {
     if (descriptor_ >= 0) ::close(descriptor_);
     throw;
@@ -66,15 +70,18 @@ void Link::connect(const Options& options) {
       descriptor_ = *descriptor;
       break;
     }
-    if (Clock::now() > until)
-      throw LinkLost("nobody answers at " + options.host.host + ":" + std::to_string(options.host.port));
+    if (Clock::now() > until) throw LinkLost("nobody answers: the host of the job is gone, or never was there");
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   watch_connection(descriptor_, options.silence);
   own_address_ = own_address_of(descriptor_);
   while (!frames_.ready()) {
     if (Clock::now() > until) throw LinkLost("the host does not answer");
-    read_some(200);
+    try {
+      read_some(200);
+    } catch (const LinkLost&) {
+      throw WireError("turns this worker away: it has another key, or is another version of isobit");
+    }
     const std::lock_guard lock(mutex_);
     write_all();
   }

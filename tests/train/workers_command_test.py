@@ -131,7 +131,10 @@ class Workers(unittest.TestCase):
 
     def steps_of(self, runs):
         logs = glob.glob(f"{self.scratch}/{runs}/2*/steps.jsonl")
-        return sum(1 for _ in open(logs[0], encoding="ascii")) if logs else 0
+        if not logs:
+            return 0
+        with open(logs[0], encoding="ascii") as log:
+            return sum(1 for _ in log)
 
     def wait_for_step(self, process, runs, step):
         while process.poll() is None and self.steps_of(runs) < step:
@@ -239,7 +242,7 @@ class Workers(unittest.TestCase):
             joiners[0].kill()
 
         found = self.expect_finished(self.job("lenet5.toml", "--workers", "2", "--runs", runs, "--listen", f"127.0.0.1:{port}",
-                                              "--set", "steps=24", disturb=disturb,
+                                              disturb=disturb,
                                               environment={"ISOBIT_JOB_KEY": key}))
         for joiner in joiners:
             joiner.communicate(timeout=60)

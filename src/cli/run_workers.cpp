@@ -56,7 +56,8 @@ Job prepare(const RunOptions& options) {
 std::string local_address(const scale::HostOptions& host, int port) {
   const bool any = host.address == "0.0.0.0" || host.address == "::";
   const std::string address = any ? "127.0.0.1" : host.address;
-  return fmt::format(address.find(':') == std::string::npos ? "{}:{}" : "[{}]:{}", address, port);
+  const bool bracketed = address.find(':') != std::string::npos;
+  return bracketed ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
 }
 
 std::vector<std::string> worker_words(const RunOptions& options, const Job& job, const std::string& host) {

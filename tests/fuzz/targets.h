@@ -60,6 +60,10 @@ void make_sums(std::string& tar);
 void run_reports(std::string_view input);
 std::vector<std::string> reports_seeds();
 
+// slurm_target.cpp
+void run_slurm(std::string_view input);
+std::vector<std::string> slurm_seeds();
+
 // record_targets.cpp: folders of a run.
 std::map<std::string, std::string> sound_record();  // its files, "ID/steps.jsonl" and so on; the same in each process
 void run_record(std::string_view input);

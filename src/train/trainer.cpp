@@ -177,7 +177,12 @@ StepResult Trainer::step() {
   if (!finished.digest.empty()) result.batch_digest = maker_.close(finished.digest, place.count);
   {
     const aten::DeviceWork work(execution_.device);
-    optimizer_.step(place.step, result.lr, gradients_);
+    try {
+      optimizer_.step(place.step, result.lr, gradients_);
+    } catch (const grains::NotFinite&) {
+      undo(buffers_before);
+      throw;
+    }
   }
   load_replicas();
 

@@ -206,7 +206,7 @@ class _Reduction:
         splits = [self._slice(buffer.numel(), chunk, rank)[1] for rank in range(self.ranks)]
         received = rows.view(-1)[:self.ranks * splits[self.rank]]
         works = [] if self.ranks == 1 else [
-            torch.distributed.all_gather_into_tensor(headers.view(-1), own, group=self.group, async_op=True),
+            torch.distributed.all_gather_single(headers.view(-1), own, group=self.group, async_op=True),
             torch.distributed.all_to_all_single(received, buffer, [splits[self.rank]] * self.ranks, splits, group=self.group,
                                                 async_op=True)]
         if self.ranks == 1:
@@ -261,7 +261,7 @@ class _Reduction:
         if not _sums.sum_rows(part.rows.view(-1)[:self.ranks * count].view(self.ranks, count), lengths, part.limbs, mean[:count]):
             raise RuntimeError("isobit.distributed.exact: gradients have changed on their way, or while they were sent")
         mean.div_(self.ranks)
-        return torch.distributed.all_gather_into_tensor(part.rows.view(-1), mean, group=self.group, async_op=True)
+        return torch.distributed.all_gather_single(part.rows.view(-1), mean, group=self.group, async_op=True)
 
     def _require_sums_finite(self, part: _Part) -> None:
         # The sum of numbers below half the highest limb's weight, 2^113, stays in range for 2^14 ranks.

@@ -25,8 +25,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def lenet() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
 def strike(kind: str, marker: pathlib.Path) -> None:
@@ -55,7 +55,8 @@ def main() -> None:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         done = state["step"]
-    ddp = DistributedDataParallel(model)
+    # KEEP_BUCKETS: with it DDP does not make its buckets anew after the first step of each start.
+    ddp = DistributedDataParallel(model, find_unused_parameters="KEEP_BUCKETS" in os.environ)
     log = (folder / "log.jsonl").open("a", buffering=1) if rank == 0 else None
     for step in range(done + 1, steps + 1):
         generator = torch.Generator().manual_seed(1000 * step + rank)

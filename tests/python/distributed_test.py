@@ -263,9 +263,9 @@ class Failures(Case):
             return [work(rank, values, cap) for values, _ in cases for cap in (KILOBYTE / 10, 25)]
 
         inf, huge = float("inf"), 3e38
+        beyond = "the gradient of parts.0 is not finite in step 2: the sum over 3 ranks exceeds float32's range True"
         cases = (([(1, 1, 1), (1, float("nan"), inf), (1, inf, 1)], "the gradient of parts.1 is not finite on rank 1 of 3 in step 2 True"),
-                 ([(huge, 1, 1), (huge, 1, 1), (1, 1, 1)], "the gradient of parts.0 is not finite in step 2: the sum over 3 ranks "
-                                                           "exceeds float32's range True"))
+                 ([(huge, 1, 1), (huge, 1, 1), (1, 1, 1)], beyond))
         self.assertEqual(on_ranks(3, all_of_them, cases), [[cases[0][1]] * 2 + [cases[1][1]] * 2] * 3)
 
     def test_a_rank_without_the_hook(self):

@@ -10,6 +10,7 @@ once. Prints steps committed with fewer than three workers, seconds, and the SHA
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -56,7 +57,8 @@ def train(folder: pathlib.Path, replica: int, steps: int, lighthouse: str, fault
             loss.backward()
             wrapped.step()
             done = manager.current_step() >= step
-            log.write(json.dumps({"step": step, "committed": done, "ranks": manager.num_participants(), "time": time.time()}) + "\n")
+            ranks = manager.num_participants()
+            log.write(json.dumps({"step": step, "committed": done, "ranks": ranks, "time": time.time()}) + "\n")
         log.write(json.dumps({"weights": digest(model)}) + "\n")
     os._exit(0)
 
@@ -83,13 +85,14 @@ def run(kind: str, options: argparse.Namespace) -> dict[str, object]:
         for worker in workers:
             if worker.poll() is None:
                 worker.kill()
-        logs = [[json.loads(line) for line in path.read_text().splitlines()] for path in sorted(pathlib.Path(folder).glob("log*"))]
+        paths = sorted(pathlib.Path(folder).glob("log*"))
+        logs = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
     lighthouse.shutdown()
     steps = [line for line in logs[0] if "step" in line]
     return {"kind": kind, "seconds": time.time() - began, "training": steps[-1]["time"] - steps[0]["time"],
             "done": steps[-1]["step"], "not committed": sum(not line["committed"] for line in steps),
             "with fewer": sum(line["ranks"] < 3 for line in steps if line["committed"]),
-            "longest": max(b["time"] - a["time"] for a, b in zip(steps, steps[1:], strict=False)),
+            "longest": max(b["time"] - a["time"] for a, b in itertools.pairwise(steps)),
             "weights": [next((line["weights"][:16] for line in log if "weights" in line), None) for log in logs],
             "load": round(os.getloadavg()[0], 1)}
 

@@ -31,8 +31,8 @@ void isobit_sum_free(isobit_sum* sum);
 const char* isobit_is_finite(void* tensor, int* finite);
 
 // What ranks that exchange slices of their gradients need (grains/exact_slice.h): the top limb of each of `count`
-// consecutive pieces of a tensor, and the exact sums of rows [ranks, n] into out [n], whose consecutive segments have the
-// top limbs `limbs`. *fits is 0 where a row exceeds them.
+// consecutive pieces of a tensor, and the exact sums of rows [ranks, n] into out [n], whose consecutive segments have
+// the top limbs `limbs`. *fits is 0 where a row exceeds them.
 const char* isobit_top_limbs(void* tensor, const std::int64_t* lengths, std::int64_t count, int* limbs);
 const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out,
                             int* fits);

@@ -11,7 +11,8 @@
 
 namespace isobit::grains {
 
-// Consecutive elements of one tensor, and the top limb of that whole tensor over all ranks (kernels::kNoLimb: all zero).
+// Consecutive elements of one tensor, and the top limb of that whole tensor over all ranks (kernels::kNoLimb: all
+// zero).
 struct Segment {
   std::int64_t length = 0;
   int limb = 0;
@@ -21,9 +22,10 @@ struct Segment {
 // Precondition: x is contiguous float32 and the lengths add up to its size (std::invalid_argument).
 void top_limbs(const at::Tensor& x, std::span<const std::int64_t> lengths, std::span<int> limbs);
 
-// out[i] = the sum of rows[r][i] over the rows, rounded once to binary32 (infinite beyond its range). rows [ranks, n] and
-// out [n] are contiguous float32 of one device. False, and out of no use, where a row exceeds its segment's limb: such
-// values are not those that the limbs were taken from. std::invalid_argument where sizes do not fit or rows exceed 2^17.
+// out[i] = the sum of rows[r][i] over the rows, rounded once to binary32 (infinite beyond its range). rows [ranks, n]
+// and out [n] are contiguous float32 of one device. False, and out of no use, where a row exceeds its segment's limb:
+// such values are not those that the limbs were taken from. std::invalid_argument where sizes do not fit or rows exceed
+// 2^17.
 [[nodiscard]] bool sum_rows(const at::Tensor& rows, std::span<const Segment> segments, const at::Tensor& out);
 
 }  // namespace isobit::grains

@@ -22,7 +22,17 @@
 namespace isobit::train {
 namespace {
 
-enum class Plant { none, momentum, dampening, nesterov, weight_decay, eps_inside_root, beta, trust, rate_after_momentum };
+enum class Plant {
+  none,
+  momentum,
+  dampening,
+  nesterov,
+  weight_decay,
+  eps_inside_root,
+  beta,
+  trust,
+  rate_after_momentum
+};
 
 // torch::optim in float64, or with a planted error.
 class DoubleOptimizer {
@@ -84,8 +94,10 @@ class DoubleOptimizer {
       const double weight = w.norm().item<double>(), gradient = g.norm().item<double>();
       const bool plain = by_hand_.exclude_vectors && w.dim() < 2;
       const double decay = plain ? 0 : by_hand_.weight_decay;
-      double rate = plain || weight == 0 || gradient == 0 ? lr_ : lr_ * by_hand_.eta * weight / (gradient + decay * weight);
-      if (plant_ == Plant::trust) rate = plain ? lr_ : lr_ * by_hand_.eta * weight / (g + decay * w).norm().item<double>();
+      double rate =
+          plain || weight == 0 || gradient == 0 ? lr_ : lr_ * by_hand_.eta * weight / (gradient + decay * weight);
+      if (plant_ == Plant::trust)
+        rate = plain ? lr_ : lr_ * by_hand_.eta * weight / (g + decay * w).norm().item<double>();
       const bool after = plant_ == Plant::rate_after_momentum;
       averages_[i] = by_hand_.momentum * averages_[i] + (after ? 1 : rate) * (g + decay * w);
       w.sub_((after ? rate : 1) * averages_[i]);

@@ -16,6 +16,7 @@ from isobit._built import __version__, contract_version, torch_version
 from isobit._errors import RecordError, RefusedError
 
 if TYPE_CHECKING:
+    from isobit import distributed as distributed
     from isobit import lightning as lightning
     from isobit import math as math
     from isobit import transformers as transformers
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
            "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed"]
 
-_SUBMODULES = ("lightning", "math", "transformers")
+_SUBMODULES = ("distributed", "lightning", "math", "transformers")
 _MODULES = {"fingerprint": "_fingerprint", "record": "_record", **{name: name for name in _SUBMODULES},
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switch")}

@@ -20,6 +20,7 @@ def install() -> None:
     _refuse_scaling()
     _refuse_graphs()
     _refuse_several_devices()
+    _refuse_sharding()
 
 
 _UNCOMPILED = "run the model uncompiled while isobit is on, or disable isobit"
@@ -138,3 +139,18 @@ def _refuse_several_devices() -> None:
         if not hasattr(getattr(module, name), "_isobit"):
             setattr(module, name, refusing(getattr(module, name), name="torch.nn.DataParallel on several devices",
                                             remedy="use one device (device_ids=[0]): how many there are must not change a bit"))
+
+
+# ---- sharded training, where it is loaded already; else its operators are refused (src/aten/remedies.cpp)
+
+
+def _refuse_sharding() -> None:
+    sharding: Any = sys.modules.get("torch.distributed.fsdp")
+    if sharding is None:
+        return
+    remedy = "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)"
+    whole = sharding.FullyShardedDataParallel
+    if not hasattr(whole.__init__, "_isobit"):
+        whole.__init__ = refusing(whole.__init__, "torch.distributed.fsdp.FullyShardedDataParallel", remedy)
+    if not hasattr(sharding.fully_shard, "_isobit"):
+        sharding.fully_shard = refusing(sharding.fully_shard, "torch.distributed.fsdp.fully_shard", remedy)

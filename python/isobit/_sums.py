@@ -20,6 +20,9 @@ _result = _declare(_library._library, "sum_result", _POINTER, _POINTER, ctypes.P
 _clear = _declare(_library._library, "sum_clear", _POINTER, result=None)
 _free = _declare(_brief, "sum_free", _POINTER, result=None)
 _is_finite = _declare(_library._library, "is_finite", _POINTER, ctypes.POINTER(_FLAG))
+_top_limbs = _declare(_library._library, "top_limbs", _POINTER, ctypes.POINTER(_COUNT), _COUNT, ctypes.POINTER(_FLAG))
+_sum_rows = _declare(_library._library, "sum_rows", _POINTER, ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), _COUNT, _POINTER,
+                     ctypes.POINTER(_FLAG))
 _begin = _declare(_brief, "grain_begin", ctypes.POINTER(_POINTER))
 _end = _declare(_brief, "grain_end", _POINTER)
 _apply = _declare(_library._library, "grains_apply", ctypes.POINTER(_POINTER), _COUNT, _FLAG)
@@ -80,6 +83,26 @@ def is_finite(tensor: torch.Tensor) -> bool:
     finite = _FLAG()
     _library._raise(_is_finite(tensor._cdata, ctypes.byref(finite)), TypeError)
     return bool(finite.value)
+
+
+NO_LIMB, HIGHEST_LIMB, NOT_FINITE = -4, 3, 1 << 20  # src/kernels/exact_sum.h
+
+
+def top_limbs(tensor: torch.Tensor, lengths: Sequence[int]) -> list[int]:
+    """Of each of the consecutive pieces of a contiguous float32 tensor; NOT_FINITE where one has a NaN or infinity."""
+    limbs = (_FLAG * len(lengths))()
+    _library._raise(_top_limbs(tensor._cdata, (_COUNT * len(lengths))(*lengths), len(lengths), limbs), TypeError)
+    return list(limbs)
+
+
+def sum_rows(rows: torch.Tensor, lengths: Sequence[int], limbs: Sequence[int], out: torch.Tensor) -> bool:
+    """Exact sums of rows [ranks, n] into out [n], rounded once; segments of these lengths have these top limbs over all ranks.
+
+    False, and out of no use, where a row exceeds its segment's limb."""
+    fits = _FLAG()
+    _library._raise(_sum_rows(rows._cdata, (_COUNT * len(lengths))(*lengths), (_FLAG * len(limbs))(*limbs), len(lengths),
+                              out._cdata, ctypes.byref(fits)), TypeError)
+    return bool(fits.value)
 
 
 class GrainStatistics:

@@ -10,9 +10,15 @@ namespace {
 
 // The first that has a name counts: narrower families stand before wider ones.
 constexpr Family kFamilies[] = {
-    {"c10d::reduce c10d::_reduce c10d::allreduce c10d::check c10d:: _c10d_functional _dtensor:: symm_mem::",
-     "collectives of torch.distributed (DistributedDataParallel, sharded training)",
-     "train in one process: distributed workers are to come", ""},
+    {"fsdp:: c10d::reduce_scatter c10d::_reduce_scatter",
+     "sharded training (FullyShardedDataParallel, fully_shard), which adds gradients in the order of the transport",
+     "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)", ""},
+    {"c10d::reduce c10d::allreduce c10d::check c10d:: _c10d_functional _dtensor:: symm_mem::",
+     "collectives of torch.distributed (DistributedDataParallel), which add in the order of the transport",
+     "call isobit.distributed.exact(ddp) after DistributedDataParallel(...), or write the loop with run.steps and "
+     "start it "
+     "by python -m isobit launch",
+     ""},
     {"kaiser_window", "windows of spectra", "take torch.signal.windows.kaiser (sym=False for a periodic one)",
      "linspace cos sin"},
     {"fft_fftfreq fft_rfftfreq", "frequencies of a Fourier transform", "make them of torch.arange and a division",

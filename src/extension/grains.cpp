@@ -14,6 +14,7 @@
 #include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "extension/reported.h"
+#include "grains/exact_slice.h"
 #include "grains/gradient_accumulator.h"
 #include "kernels/exact_sum.h"
 
@@ -121,6 +122,23 @@ const char* isobit_is_finite(void* tensor, int* finite) {
     const at::Tensor given = tensor_of(tensor);
     require_float(given);
     *finite = is_finite(given.detach().contiguous()) ? 1 : 0;
+  });
+}
+
+const char* isobit_top_limbs(void* tensor, const std::int64_t* lengths, std::int64_t count, int* limbs) {
+  return reported([=] {
+    const auto size = static_cast<std::size_t>(count);
+    isobit::grains::top_limbs(tensor_of(tensor), {lengths, size}, {limbs, size});
+  });
+}
+
+const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out,
+                            int* fits) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    std::vector<isobit::grains::Segment> segments;
+    for (std::int64_t i = 0; i < count; ++i) segments.push_back({lengths[i], limbs[i]});
+    *fits = isobit::grains::sum_rows(tensor_of(rows), segments, tensor_of(out)) ? 1 : 0;
   });
 }
 

@@ -30,6 +30,13 @@ void isobit_sum_free(isobit_sum* sum);
 // *finite: whether every element of a float32 tensor is.
 const char* isobit_is_finite(void* tensor, int* finite);
 
+// What ranks that exchange slices of their gradients need (grains/exact_slice.h): the top limb of each of `count`
+// consecutive pieces of a tensor, and the exact sums of rows [ranks, n] into out [n], whose consecutive segments have
+// the top limbs `limbs`. *fits is 0 where a row exceeds them.
+const char* isobit_top_limbs(void* tensor, const std::int64_t* lengths, std::int64_t count, int* limbs);
+const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out,
+                            int* fits);
+
 // One grain's running statistics (aten/batch_statistics.h): collected on this thread from begin to end, which are
 // called in the order of nested scopes.
 struct isobit_grain;

@@ -59,6 +59,8 @@ struct OptimizerSettings {
   double weight_decay = 0;
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
+  double eta = 0.001;            // lars
+  bool exclude_vectors = false;  // lars
 };
 
 struct ScheduleSettings {

@@ -31,6 +31,7 @@ bool has_test(const E& e) { return e.split.of_files(); }
 bool takes_names(const E& e) { return one_of(e.data.format, {"images", "npy", "csv"}); }
 bool has_heads(const E& e) { return one_of(e.model.name, {"transformer", "vit_tiny", "gpt2"}); }
 bool has_width(const E& e) { return has_heads(e) || one_of(e.model.name, {"unet", "cnn_lstm"}); }
+bool has_averages(const E& e) { return one_of(e.optimizer.name, {"adam", "adamw"}); }
 bool is_sha256(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -164,21 +165,28 @@ std::vector<Key> make_keys() {
   KEY_WHERE(e.loss.name == "cross_entropy", loss.label_smoothing, "", "0 or more, below 1",
             fraction(e.loss.label_smoothing), "Share of the target spread evenly over all classes.");
 
-  KEY(optimizer.name, "", "\"sgd\", \"adam\" or \"adamw\"", one_of(e.optimizer.name, {"sgd", "adam", "adamw"}),
-      "The optimizer, as in torch.optim.");
+  KEY(optimizer.name, "", "\"sgd\", \"adam\", \"adamw\" or \"lars\"",
+      one_of(e.optimizer.name, {"sgd", "adam", "adamw", "lars"}),
+      "The optimizer, as in torch.optim; lars, as published (docs/guides/large-batch.md).");
   KEY(optimizer.lr, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.lr), "Learning rate.");
-  KEY_WHERE(e.optimizer.name == "sgd", optimizer.momentum, "", "a finite number, 0 or more",
-            finite_from_zero(e.optimizer.momentum), "Momentum (sgd).");
+  KEY_WHERE(e.optimizer.name == "sgd" || e.optimizer.name == "lars", optimizer.momentum, "",
+            "a finite number, 0 or more", finite_from_zero(e.optimizer.momentum), "Momentum (sgd, lars).");
   KEY_WHERE(e.optimizer.name == "sgd", optimizer.dampening, "", "a finite number", std::isfinite(e.optimizer.dampening),
             "Dampening of the momentum (sgd).");
   KEY_WHERE(e.optimizer.name == "sgd", optimizer.nesterov, "", "true or false", true, "Nesterov momentum (sgd).");
   KEY(optimizer.weight_decay, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.weight_decay),
       "Weight decay; decoupled for adamw.");
-  KEY_WHERE(e.optimizer.name != "sgd", optimizer.betas, "", "two numbers, each 0 or more and below 1",
+  KEY_WHERE(has_averages(e), optimizer.betas, "", "two numbers, each 0 or more and below 1",
             e.optimizer.betas.size() == 2 && fraction(e.optimizer.betas[0]) && fraction(e.optimizer.betas[1]),
             "Decay of the two averages (adam, adamw).");
-  KEY_WHERE(e.optimizer.name != "sgd", optimizer.eps, "", "a finite number, 0 or more",
-            finite_from_zero(e.optimizer.eps), "Added to the root (adam, adamw).");
+  KEY_WHERE(has_averages(e), optimizer.eps, "", "a finite number, 0 or more", finite_from_zero(e.optimizer.eps),
+            "Added to the root (adam, adamw).");
+  KEY_WHERE(e.optimizer.name == "lars", optimizer.eta, "", "a finite number above 0",
+            std::isfinite(e.optimizer.eta) && e.optimizer.eta > 0,
+            "Trust coefficient: a layer's rate is lr * eta |w| / (|g| + weight_decay |w|) (lars).");
+  KEY_WHERE(e.optimizer.name == "lars", optimizer.exclude_vectors, "", "true or false", true,
+            "Parameters of fewer than two dimensions (biases, scales of norms) take the rate lr and no weight decay; "
+            "false, as published (lars).");
 
   KEY(schedule.name, "", "\"constant\", \"step\" or \"cosine\"",
       one_of(e.schedule.name, {"constant", "step", "cosine"}), "Shape of the learning rate after the warm-up.");

@@ -3,14 +3,15 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "kernels/optimizer.h"
+#include "train/lars.h"
 
 namespace isobit::train {
 
 Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters)
     : settings_(settings), parameters_(std::move(parameters)) {
   std::vector<const char*> slots;
-  if (settings_.name != "sgd") slots = {".exp_avg", ".exp_avg_sq"};
-  if (settings_.name == "sgd" && settings_.momentum != 0) slots = {".momentum_buffer"};
+  if (settings_.name == "adam" || settings_.name == "adamw") slots = {".exp_avg", ".exp_avg_sq"};
+  if (settings_.name == "lars" || (settings_.name == "sgd" && settings_.momentum != 0)) slots = {".momentum_buffer"};
   slots_ = slots.size();
   for (const auto& [name, tensor] : parameters_) {
     for (const char* slot : slots) state_.push_back({name + slot, at::zeros_like(tensor.detach())});
@@ -18,6 +19,11 @@ Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor>
 }
 
 void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients) {
+  if (settings_.name == "lars") {
+    lars_step({lr, settings_.eta, settings_.momentum, settings_.weight_decay, settings_.exclude_vectors}, parameters_,
+              gradients, state_);
+    return;
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor& tensor = parameters_[i].tensor;
     float* parameter = tensor.mutable_data_ptr<float>();

@@ -1,6 +1,7 @@
-// The optimizers by name over the fused kernels; bits of torch.optim's single-tensor form (contract, section 8).
+// The optimizers by name: over the fused kernels, with the bits of torch.optim's single-tensor form, and LARS (lars.h;
+// contract, section 8).
 //
-// State tensors per parameter p: sgd with momentum "p.momentum_buffer"; adam and adamw "p.exp_avg",
+// State tensors per parameter p: lars, and sgd with momentum "p.momentum_buffer"; adam and adamw "p.exp_avg",
 // "p.exp_avg_sq". One thread per object.
 #pragma once
 
@@ -20,6 +21,7 @@ class Optimizer {
   Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters);
 
   // Step number `step` (from 1) with one gradient per parameter, in their order, contiguous.
+  // lars throws grains::NotFinite before it changes anything, and needs the operator switch.
   void step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients);
 
   // Named state, sharing memory. Before the first step every state tensor is zero.

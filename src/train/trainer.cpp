@@ -219,7 +219,13 @@ std::optional<StepResult> Trainer::advance() {
     undo(buffers_before);
     throw;
   }
-  StepResult result = close(place, order, std::move(finished));
+  StepResult result;
+  try {
+    result = close(place, order, std::move(finished));
+  } catch (const grains::NotFinite&) {  // a norm that the optimizer needs
+    undo(buffers_before);
+    throw;
+  }
   if (execution_.shared != nullptr) execution_.shared->finished(result);
   return result;
 }

@@ -74,7 +74,13 @@ TEST(Remedies, StandInTheMessage) {
   EXPECT_NE(window.find("\n  for    windows of spectra\n  do     take torch.signal.windows"), window.npos) << window;
   const std::string sent = refusal_of("c10d::allreduce_", "is certified for integers and bool only");
   EXPECT_NE(sent.find("DistributedDataParallel"), sent.npos) << sent;
-  EXPECT_NE(sent.find("distributed workers are to come"), sent.npos) << sent;
+  EXPECT_NE(sent.find("isobit.distributed.exact(ddp)"), sent.npos) << sent;
+  EXPECT_NE(sent.find("run.steps and start it by python -m isobit launch"), sent.npos) << sent;
+  for (const char* sharded : {"c10d::_reduce_scatter_base_", "c10d::reduce_scatter_", "fsdp::all_gather_copy_in"}) {
+    const std::string refusal = refusal_of(sharded, "is not certified");
+    EXPECT_NE(refusal.find("FullyShardedDataParallel, fully_shard"), refusal.npos) << refusal;
+    EXPECT_NE(refusal.find("wrap the model in DistributedDataParallel"), refusal.npos) << refusal;
+  }
   const std::string unknown = refusal_of("somebody::thing", "is not certified");
   EXPECT_EQ(unknown.find("--search"), unknown.npos) << unknown;
   EXPECT_NE(unknown.find("run this part outside isobit"), unknown.npos) << unknown;

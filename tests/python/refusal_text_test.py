@@ -161,7 +161,8 @@ class Scripts(unittest.TestCase):
         self.assertIn("c10d::allreduce_ is certified for integers, or for a group of one rank", done.stderr)
         self.assertIn("  at     train.py:6\n", done.stderr)
         self.assertIn("DistributedDataParallel", done.stderr)
-        self.assertIn("distributed workers are to come", done.stderr)
+        self.assertIn("isobit.distributed.exact(ddp)", done.stderr)
+        self.assertIn("python -m isobit launch", done.stderr)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,26 @@ flip = true
 batch = 16)",
                             70, 30, 28};
 
+constexpr Course kLars = {"lars", R"(
+seed = 8
+steps = 6
+batch = 48
+grain = 16
+[model]
+name = "lenet5"
+[optimizer]
+name = "lars"
+lr = 2.0
+momentum = 0.9
+weight_decay = 1e-3
+eta = 0.02
+exclude_vectors = true
+[schedule]
+warmup = 3
+[evaluate]
+batch = 16)",
+                          140, 30, 28};
+
 constexpr Course kResNet18 = {"resnet18", R"(
 seed = 6
 steps = 3
@@ -80,6 +100,8 @@ batch = 4)",
 TEST_F(Fingerprints, Mlp) { expect_one(kMlp, every_setting()); }
 TEST_F(Fingerprints, MlpOfOneGrain) { expect_one(kMlpOneGrain, every_setting()); }
 TEST_F(Fingerprints, LeNet5) { expect_one(kLeNet5, every_setting()); }
+
+TEST_F(Fingerprints, Lars) { expect_one(kLars, every_setting()); }
 
 TEST_F(Fingerprints, ResNet18PairwiseCover) { expect_one(kResNet18, pairwise_settings()); }
 

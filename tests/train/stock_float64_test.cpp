@@ -22,15 +22,26 @@
 namespace isobit::train {
 namespace {
 
-enum class Plant { none, momentum, dampening, nesterov, weight_decay, eps_inside_root, beta };
+enum class Plant {
+  none,
+  momentum,
+  dampening,
+  nesterov,
+  weight_decay,
+  eps_inside_root,
+  beta,
+  trust,
+  rate_after_momentum
+};
 
 // torch::optim in float64, or with a planted error.
 class DoubleOptimizer {
  public:
   DoubleOptimizer(const OptimizerSettings& s, const std::vector<at::Tensor>& parameters, Plant plant)
       : lr_(s.lr), parameters_(parameters) {
-    if (plant == Plant::eps_inside_root) {
+    if (plant == Plant::eps_inside_root || s.name == "lars") {
       by_hand_ = s;
+      plant_ = plant;
       return;
     }
     const double decay = plant == Plant::weight_decay ? s.weight_decay * 1.5 : s.weight_decay;
@@ -52,6 +63,7 @@ class DoubleOptimizer {
   }
 
   void step() {
+    if (by_hand_.name == "lars") return lars_step();
     if (optimizer_) {
       optimizer_->step();
       return;
@@ -72,7 +84,29 @@ class DoubleOptimizer {
   }
 
  private:
+  // Algorithm 1 of the paper; torch has none.
+  void lars_step() {
+    const at::NoGradGuard no_grad;
+    averages_.resize(parameters_.size());
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor &w = parameters_[i], g = w.grad();
+      if (steps_ == 0) averages_[i] = at::zeros_like(g);
+      const double weight = w.norm().item<double>(), gradient = g.norm().item<double>();
+      const bool plain = by_hand_.exclude_vectors && w.dim() < 2;
+      const double decay = plain ? 0 : by_hand_.weight_decay;
+      double rate =
+          plain || weight == 0 || gradient == 0 ? lr_ : lr_ * by_hand_.eta * weight / (gradient + decay * weight);
+      if (plant_ == Plant::trust)
+        rate = plain ? lr_ : lr_ * by_hand_.eta * weight / (g + decay * w).norm().item<double>();
+      const bool after = plant_ == Plant::rate_after_momentum;
+      averages_[i] = by_hand_.momentum * averages_[i] + (after ? 1 : rate) * (g + decay * w);
+      w.sub_((after ? rate : 1) * averages_[i]);
+    }
+    ++steps_;
+  }
+
   double lr_;
+  Plant plant_ = Plant::none;
   std::vector<at::Tensor> parameters_, averages_, squares_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   OptimizerSettings by_hand_;
@@ -216,6 +250,16 @@ OptimizerSettings adam(const char* name) {
   return s;
 }
 
+OptimizerSettings lars(bool exclude_vectors) {
+  OptimizerSettings s = optimizer("lars", 1.0);
+  s.momentum = 0.9;
+  s.weight_decay = 0.05;
+  s.eta = 0.02;
+  s.exclude_vectors = exclude_vectors;
+  if (exclude_vectors) s.lr = 0.2, s.eta = 0.1;
+  return s;
+}
+
 Experiment experiment_of(const char* model, const OptimizerSettings& settings) {
   Experiment e;
   e.seed = 7;
@@ -269,7 +313,9 @@ INSTANTIATE_TEST_SUITE_P(
     Table, StockFloat64,
     testing::Values(Case{"mlp_sgd", "mlp", optimizer("sgd", 0.05)}, Case{"mlp_sgd_everything", "mlp", sgd_everything()},
                     Case{"mlp_sgd_nesterov_grains", "mlp", sgd_nesterov(), 5}, Case{"mlp_adam", "mlp", adam("adam")},
-                    Case{"mlp_adamw", "mlp", adam("adamw")}, Case{"lenet5_sgd_everything", "lenet5", sgd_everything()},
+                    Case{"mlp_adamw", "mlp", adam("adamw")}, Case{"mlp_lars", "mlp", lars(false)},
+                    Case{"lenet5_lars_grains", "lenet5", lars(true), 6},
+                    Case{"lenet5_sgd_everything", "lenet5", sgd_everything()},
                     Case{"lenet5_sgd_nesterov_grains", "lenet5", sgd_nesterov(), 6},
                     Case{"lenet5_adam", "lenet5", adam("adam")}, Case{"lenet5_adamw", "lenet5", adam("adamw")},
                     Case{"resnet18_sgd_nesterov", "resnet18", sgd_nesterov(), 0, 12},
@@ -290,6 +336,8 @@ TEST(StockFloat64Planted, EveryErrorIsSeen) {
   EXPECT_GT(update_of(sgd_nesterov(), Plant::nesterov), kBoundResNet.update);
   EXPECT_GT(update_of(plain_adam, Plant::eps_inside_root), kBoundResNet.update);
   EXPECT_GT(update_of(adam("adam"), Plant::beta), kBoundResNet.update);
+  EXPECT_GT(update_of(lars(false), Plant::trust), kBoundResNet.update);
+  EXPECT_GT(update_of(lars(false), Plant::rate_after_momentum), kBoundResNet.update);
   OptimizerSettings decaying = adam("adamw");
   decaying.weight_decay = 1;
   EXPECT_GT(update_of(decaying, Plant::weight_decay), kBoundResNet.update);

@@ -68,7 +68,7 @@ constexpr Field kFields[] = {
     {"checkpoints.jsonl", "weights_sha256", recomputed, ""},
     {"checkpoints.jsonl", "logs.*.size", bound, "the log's beginning"},
     {"checkpoints.jsonl", "logs.*.sha256", bound, "the log's beginning"},
-    {"checkpoints/*", "", recomputed, "tensors and state; all bytes, where PyTorch's version is the same"},
+    {"checkpoints/*", "", recomputed, "tensors and state, also where a segment starts; all bytes, where PyTorch's version is the same"},
     {"network.pt", "", bound, "the experiment's model.sha256"},
     {"export.json", "format", bound, "one spelling"},
     {"export.json", "run", bound, "state.json's id"},

@@ -74,7 +74,7 @@ Session resume(const RunOptions& options) {
   }
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, environment(options.execution)));
-  session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
+  session.experiment = train::recorded_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
   train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());

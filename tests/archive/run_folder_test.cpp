@@ -89,8 +89,9 @@ TEST(RunFolder, KeepsTheNewestCheckpointsAndThoseAskedFor) {
       for (std::int64_t step = killed + 1; step <= 11; ++step) one(run, step);
       run.finish(kWeights);
     }
+    const RunRecord record = RunRecord::open(folder);
     std::vector<std::int64_t> kept;
-    for (const CheckpointEntry& entry : RunRecord::open(folder).checkpoints()) kept.push_back(entry.step);
+    for (const CheckpointEntry& entry : record.checkpoints()) kept.push_back(entry.step);
     EXPECT_EQ(kept, (std::vector<std::int64_t>{4, 8, 10, 11})) << "killed after " << killed;
   }
 }

@@ -88,7 +88,8 @@ bool has_code(const archive::RunRecord& record) {
 // What code has beside its weights no checkpoint need hold, so it is executed from the seed to the end.
 void tell_one_process(const VerifyOptions& options, const std::string& folder, const char* what) {
   if (options.workers <= 1) return;
-  fmt::print(stderr, "isobit: {}: {} is code, whose state need not all be in its checkpoints: one process verifies it\n",
+  fmt::print(stderr,
+             "isobit: {}: {} is code, whose state need not all be in its checkpoints: one process verifies it\n",
              archive::printable(folder), what);
 }
 
@@ -116,8 +117,7 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   }
   const bool code = (!options.trust || options.workers > 1) && has_code(record);
   if (code) tell_one_process(options, so_far.folder, "its network");
-  if (code && !options.trust)
-    return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
+  if (code && !options.trust) return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
   if (!options.read.empty() || !options.limits.empty()) {
     throw archive::UserError(so_far.folder, "runs without a sandbox", "leave out --read and --limit");
   }
@@ -206,7 +206,8 @@ const CommandRegistration registration(
     {.name = "verify",
      .summary = "Execute a recorded run again and compare everything",
      .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  "
-                "isobit verify last --workers 4\n  isobit verify run.tar --data data\n  isobit verify last --repository ~/project -- --epochs 2",
+                "isobit verify last --workers 4\n  isobit verify run.tar --data data\n  isobit verify last "
+                "--repository ~/project -- --epochs 2",
      .rank = 20,
      .declare = declare});
 

@@ -23,7 +23,8 @@ struct VerifyOptions {
   ExecutionOptions execution;
 };
 
-// Prints the verdict; one of several segments tells its steps on descriptor 3, too. The process's exit code: 0 identical, 1 different, 130 interrupted. Throws archive::UserError.
+// Prints the verdict; one of several segments tells its steps on descriptor 3, too. The process's exit code: 0
+// identical, 1 different, 130 interrupted. Throws archive::UserError.
 int verify(const VerifyOptions& options);
 
 }  // namespace isobit::cli

@@ -11,17 +11,11 @@
 #include <cstdio>
 #include <deque>
 #include <exception>
-#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "archive/json_text.h"
-#include "archive/printable.h"
-#include "archive/user_error.h"
-#include "cli/child_process.h"
-#include "cli/second_record.h"
-#include "cli/verdict_text.h"
+#include "cli/segment_process.h"
 #include "kernels/threads.h"
 #include "train/segments.h"
 
@@ -29,7 +23,6 @@ namespace isobit::cli {
 namespace {
 
 using archive::RunRecord;
-using archive::UserError;
 using train::Segment;
 using train::Verdict;
 
@@ -62,77 +55,16 @@ std::optional<Plan> plan_of(const RunRecord& record, const VerifyOptions& option
   }
   if (plan.segments.size() < 2) return {};
   const auto count = static_cast<int>(plan.segments.size());
-  plan.threads = options.execution.threads > 0 ? options.execution.threads
-                                               : std::max(1, kernels::available_cpus() / count);
+  plan.threads =
+      options.execution.threads > 0 ? options.execution.threads : std::max(1, kernels::available_cpus() / count);
   return plan;
 }
-
-std::string name_of(const Segment& segment) { return fmt::format("{}..{}", segment.first, segment.last); }
 
 void show_plan(const Plan& plan) {
   std::vector<std::string> names;
   for (const Segment& segment : plan.segments) names.push_back(name_of(segment));
   fmt::print(stderr, "isobit: {} segments side by side, {} thread{} each: steps {}\n", names.size(), plan.threads,
              plan.threads == 1 ? "" : "s", fmt::join(names, ", "));
-}
-
-std::vector<std::string> words_of(const RunRecord& record, const VerifyOptions& options, const Segment& segment,
-                                  int threads) {
-  const ExecutionOptions& asked = options.execution;
-  std::vector<std::string> words = {std::filesystem::read_symlink("/proc/self/exe").string(),
-                                    "verify",
-                                    std::filesystem::absolute(record.folder()).string(),
-                                    "--segment",
-                                    record.seal(),
-                                    "--from",
-                                    std::to_string(segment.first),
-                                    "--to",
-                                    std::to_string(segment.last),
-                                    "--json",
-                                    "--threads",
-                                    std::to_string(threads),
-                                    "--isa",
-                                    asked.isa,
-                                    "--device",
-                                    asked.device,
-                                    "--grain-order",
-                                    asked.grain_order};
-  if (!options.data.empty()) words.insert(words.end(), {"--data", options.data});
-  return words;
-}
-
-// A process that says anything else than what it was asked to judge has judged nothing.
-void require_asked(const RunRecord& record, const Segment& segment, std::int64_t start, const Verdict& verdict) {
-  const auto& all = record.checkpoints();
-  const auto expected = std::count_if(all.begin(), all.end(), [&](const archive::CheckpointEntry& entry) {
-    return entry.step >= segment.first && entry.step <= segment.last;
-  });
-  const bool same_steps = verdict.first == segment.first && verdict.last == segment.last && verdict.start == start;
-  if (same_steps && (verdict.difference || verdict.checkpoints == expected)) return;
-  throw UserError("steps " + name_of(segment), "their process judged something else",
-                  "verify the run without --workers");
-}
-
-// Of a process that has ended.
-Verdict verdict_of(const RunRecord& record, const Segment& segment, std::int64_t start, const ChildResult& result) {
-  const std::string place = "steps " + name_of(segment);
-  std::optional<Verdict> verdict;
-  std::string message;
-  try {
-    const Json object = archive::parse_json(result.output);
-    verdict = verdict_of_json(object);
-    message = object.at("message");
-  } catch (const std::exception&) {  // below
-  }
-  if (verdict && result.code == (verdict->difference ? 1 : 0)) {
-    require_asked(record, segment, start, *verdict);
-    return *std::move(verdict);
-  }
-  if (result.code == 2 && !verdict && !message.empty()) throw UserError("", message, "");
-  throw UserError(place,
-                  fmt::format("nothing can be said: their process {}{}", result.how_it_ended(),
-                              result.err.empty() ? "" : "; " + archive::printable_lines(result.err)),
-                  "verify the run again, with fewer --workers where memory is short");
 }
 
 // One segment: its process, called by a thread of its own.
@@ -216,10 +148,10 @@ class Segments {
       std::string text = lines_ > 0 ? fmt::format("\033[{}A", lines_) : "";
       for (const Part& part : parts) {
         const std::int64_t count = part.segment.last - part.start, done = part.step - part.start;
-        const char* state = part.is_identical()                              ? "identical"
-                            : part.error != nullptr || part.verdict          ? "ended"
-                            : part.was_stopped                               ? "stopped"
-                                                                             : "";
+        const char* state = part.is_identical()                     ? "identical"
+                            : part.error != nullptr || part.verdict ? "ended"
+                            : part.was_stopped                      ? "stopped"
+                                                                    : "";
         text += fmt::format("\r\033[Ksteps {:<20} {:>3} %  {}\n", name_of(part.segment), 100 * done / count, state);
       }
       fmt::print(stderr, "{}", text);
@@ -237,9 +169,8 @@ class Segments {
     std::exception_ptr error;
     bool was_stopped = false;
     try {
-      const ChildResult result = call(part, options, threads);
-      was_stopped = result.interrupted;
-      if (!was_stopped) verdict = verdict_of(record_, part.segment, part.start, result);
+      verdict = run_segment(record_, options, {part.segment, part.start, threads}, part.step, part.stop);
+      was_stopped = !verdict;
     } catch (...) {
       error = std::current_exception();
     }
@@ -249,20 +180,6 @@ class Segments {
     part.was_stopped = was_stopped;
     if (!part.is_identical()) stop_after(part);
     changed_.notify_all();
-  }
-
-  ChildResult call(Part& part, const VerifyOptions& options, int threads) const {
-    ChildRequest request;
-    request.words = words_of(record_, options, part.segment, threads);
-    request.keep = std::size_t{16} << 20;
-    request.stop = &part.stop;
-    Reports reports("/", 0);  // steps alone
-    request.report = [&](std::string_view bytes) {
-      if (!reports.hear(bytes)) return false;
-      part.step = std::clamp(reports.step(), part.start, part.segment.last);
-      return true;
-    };
-    return run_child(request);
   }
 
   void stop_all() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,16 @@ struct CheckpointEntry {
   std::uint64_t size = 0;
   std::string sha256;
   std::string weights_sha256;  // of the weights in it (weights_digest.h); "" in records of earlier versions
+};
+
+// Which checkpoints' files stay: the newest (0: all), and those after the steps for which `also` says so.
+struct Retention {
+  Retention(std::int64_t newest_ = 0, std::function<bool(std::int64_t step)> also_ = {})
+      : newest(newest_), also(std::move(also_)) {}
+  [[nodiscard]] bool keeps(std::int64_t step) const { return also && also(step); }
+
+  std::int64_t newest;
+  std::function<bool(std::int64_t step)> also;
 };
 
 class Checkpoint {

@@ -105,7 +105,7 @@ struct RunFolder::Impl {
   void write_file_and_line(const CheckpointLine& line, std::span<const std::span<const std::byte>> pieces);
   void require_written() const;
   void finish(const std::string& weights, const std::string& sha256);
-  void remove_old_checkpoints(std::int64_t keep);
+  void remove_old_checkpoints(const Retention& keep);
   [[nodiscard]] std::map<std::string, FileDigest> written() const;
   [[nodiscard]] Manifest seal() const;
 
@@ -248,7 +248,7 @@ void RunFolder::append_step(std::int64_t step, const std::string& line, Wait wai
 void RunFolder::flush() { impl_->write(); }
 
 void RunFolder::write_checkpoint(const std::string& suffix, std::span<const std::span<const std::byte>> pieces,
-                                 std::int64_t keep, const std::string& weights_sha256) {
+                                 const Retention& keep, const std::string& weights_sha256) {
   CheckpointLine line;
   Sha256 hash;
   line.entry = {impl_->state.steps, fmt::format("{}/step-{}{}", kCheckpointFolder, impl_->state.steps, suffix), 0, "",
@@ -322,12 +322,18 @@ void RunFolder::Impl::write_file_and_line(const CheckpointLine& line,
   if (another) remove_file(before);
 }
 
-void RunFolder::Impl::remove_old_checkpoints(std::int64_t keep) {
-  while (keep > 0 && static_cast<std::int64_t>(kept.size()) > keep) {
+void RunFolder::Impl::remove_old_checkpoints(const Retention& keep) {
+  if (keep.newest <= 0) return;
+  auto old = static_cast<std::int64_t>(kept.size()) - keep.newest;
+  for (auto entry = kept.begin(); old > 0; --old) {
+    if (keep.keeps(entry->step)) {
+      ++entry;
+      continue;
+    }
     lock.require_held();
     std::error_code ignored;  // an old checkpoint too many harms nobody
-    fs::remove(folder / kept.front().file, ignored);
-    kept.erase(kept.begin());
+    fs::remove(folder / entry->file, ignored);
+    entry = kept.erase(entry);
   }
 }
 

@@ -69,9 +69,9 @@ class RunFolder {
   void flush();  // writes what waits
 
   // checkpoints/step-<steps><suffix> of these pieces, one after the other, then its line; the logs are made durable
-  // first. Keeps the newest `keep` checkpoints (0: all). `weights_sha256`: of the weights now (weights_digest.h).
+  // first. Of earlier checkpoints those stay that `keep` says. `weights_sha256`: of the weights now (weights_digest.h).
   void write_checkpoint(const std::string& suffix, std::span<const std::span<const std::byte>> pieces,
-                        std::int64_t keep, const std::string& weights_sha256 = "");
+                        const Retention& keep, const std::string& weights_sha256 = "");
   // Another content for an input.
   void replace(const std::string& name, const std::string& content);
 

@@ -125,6 +125,7 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
   RunRecord record;
   record.folder_ = folder;
   record.script_ = parts.script;
+  record.seal_ = sha256(manifest_text);
   record.experiment_ = contents[kExperimentFile];
   record.environment_ = contents[kEnvironmentFile];
   record.data_ = contents[kDataFile];

@@ -31,6 +31,8 @@ class RunRecord {
   [[nodiscard]] const std::string& contract() const { return summary_.contract; }
   [[nodiscard]] const std::string& weights() const { return summary_.weights; }
   [[nodiscard]] const std::string& weights_sha256() const { return summary_.weights_sha256; }
+  // SHA-256 of the manifest: two records with one seal have the same bytes.
+  [[nodiscard]] const std::string& seal() const { return seal_; }
   // Whether it is a Python program's.
   [[nodiscard]] bool is_script() const { return script_; }
 
@@ -60,7 +62,7 @@ class RunRecord {
  private:
   std::filesystem::path folder_;
   RunSummary summary_;
-  std::string experiment_, environment_, data_;
+  std::string seal_, experiment_, environment_, data_;
   std::vector<StepLine> steps_;
   std::vector<MetricsLine> metrics_;
   std::optional<std::vector<EvaluationLine>> evaluations_;

@@ -49,7 +49,7 @@ void RunWriter::append_metrics(const MetricsLine& line) { impl_->run.append(kMet
 void RunWriter::append_timing(const TimingLine& line) { impl_->run.append(kTimingsLog, format_line(line)); }
 void RunWriter::flush() { impl_->run.flush(); }
 
-void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep,
+void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep,
                                  const std::string& weights_sha256) {
   const std::string header = safetensors_header(tensors, {{"state", state}});
   std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header.data(), header.size()))};

@@ -57,9 +57,9 @@ class RunWriter {
   void append_timing(const TimingLine& line);
   void flush();  // writes what waits
 
-  // After the step last appended; `state` is kept word for word. The logs are made durable first. Keeps the
-  // newest `keep` checkpoints (0: all).
-  void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, std::int64_t keep = 0,
+  // After the step last appended; `state` is kept word for word. The logs are made durable first. Of earlier
+  // checkpoints those stay that `keep` says.
+  void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep = 0,
                         const std::string& weights_sha256 = "");
 
   // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>", `sha256` that of the same

@@ -2,8 +2,8 @@
 //
 // It runs in a process group of its own with /dev/null as stdin, without any descriptor of this process but those named
 // here, and ends with this process; one that talks with the user keeps terminal, stdin and stderr. What it prints is
-// kept up to a bound; what it writes to descriptor 3 is handed on as it comes. Errors are archive::UserError. One at a
-// time.
+// kept up to a bound; what it writes to descriptor 3 is handed on as it comes. Errors are archive::UserError.
+// Thread-safe: each of several that run at once is called by a thread of its own.
 #pragma once
 
 #include <sys/resource.h>

@@ -62,7 +62,7 @@ RunSession resume_run(const RunOptions& options) {
                     "resume it by running the program again with isobit.record(resume=True)");
   }
   session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, run_environment(options)));
-  session.experiment = train::parse_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
+  session.experiment = train::recorded_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
   train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());

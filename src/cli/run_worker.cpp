@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/environment.h"
+#include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
@@ -120,9 +121,10 @@ RunOutcome run_worker(const RunOptions& options) {
   if (options.file.empty())
     throw UserError("--join", "the experiment is not named", "isobit run FILE.toml --join HOST:PORT");
   if (options.workers > 0) throw UserError("--join", "goes without --workers", "leave one of them out");
-  train::Experiment experiment = train::load_experiment(options.file, options.overrides);
-  require_grains(experiment);
   const bool quiet = std::getenv(kSpawnedVariable) != nullptr;
+  train::Experiment experiment = quiet ? train::recorded_experiment(archive::read_file(options.file), options.file)
+                                       : train::load_experiment(options.file, options.overrides);
+  require_grains(experiment);
   Worker worker(options, std::move(experiment));
   if (!quiet) fmt::print(stderr, "joined the job at {}\n", options.join);
   try {

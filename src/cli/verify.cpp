@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,9 +20,10 @@
 #include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/signature.h"
-#include "cli/summary_text.h"
 #include "cli/training_progress.h"
+#include "cli/verdict_text.h"
 #include "cli/verify_script.h"
+#include "cli/verify_segments.h"
 #include "contract/platform.h"
 #include "train/experiment.h"
 #include "train/verification.h"
@@ -26,22 +31,25 @@
 namespace isobit::cli {
 namespace {
 
+constexpr int kReports = 3;
+
 void show(void* context, const train::StepReport& report, std::int64_t last) {
   auto& progress = *static_cast<std::unique_ptr<TrainingProgress>*>(context);
   if (!progress) progress = std::make_unique<TrainingProgress>(report.result.place.step - 1, last, 0);
   progress->step(report);
 }
 
-// What is known when a verification ends, in whatever way.
-struct Judgement {
-  std::string folder;                     // "" until the run is found
-  std::string recorded_weights;           // "" until the record is read
-  std::string signer;                     // who signed the exported file; "" where nobody was asked for
-  std::string settings;                   // of a Python program: how it was executed again
-  std::string hint;                       // why it differs
-  std::string script_output;              // what code from the record printed, escaped
-  std::optional<train::Verdict> verdict;  // nothing: an error came first
-};
+// To the process that called this one for a segment. A step's line is short enough to be written at once.
+void report(void*, const train::StepReport& step, std::int64_t last) {
+  static auto next = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next && step.result.place.step < last) return;
+  next = now + std::chrono::milliseconds(200);
+  struct stat status {};
+  if (::fstat(kReports, &status) != 0 || !S_ISFIFO(status.st_mode)) return;  // called by hand
+  const std::string line = fmt::format("step {}\n", step.result.place.step);
+  [[maybe_unused]] const ssize_t ignored = ::write(kReports, line.data(), line.size());
+}
 
 // A run's folder: that of the archive, or one unpacked from an exported file.
 std::filesystem::path find_or_unpack(const VerifyOptions& options,
@@ -74,7 +82,15 @@ void take(ScriptVerdict judged, Judgement& so_far) {
 bool has_code(const archive::RunRecord& record) {
   if (record.contract() != contract::kContractVersion) return false;
   const std::string place = (record.folder() / "experiment.toml").string();
-  return !train::parse_experiment(record.experiment(), place).model.torchscript.empty();
+  return !train::recorded_experiment(record.experiment(), place).model.torchscript.empty();
+}
+
+// What code has beside its weights no checkpoint need hold, so it is executed from the seed to the end.
+void tell_one_process(const VerifyOptions& options, const std::string& folder, const char* what) {
+  if (options.workers <= 1) return;
+  fmt::print(stderr,
+             "isobit: {}: {} is code, whose state need not all be in its checkpoints: one process verifies it\n",
+             archive::printable(folder), what);
 }
 
 // Fills `so_far` as it goes, so that an error leaves what was known.
@@ -85,21 +101,30 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   so_far.folder = temporary ? options.run : folder.string();
   if (!options.signers.empty()) so_far.signer = signer(options);
   const archive::RunRecord record = archive::RunRecord::open(folder);
+  if (!options.segment.empty() && options.segment != record.seal())
+    throw archive::UserError(so_far.folder, "was changed while it was verified", "verify it once nobody writes it");
   so_far.recorded_weights = record.weights();
   if (record.steps().empty()) {
     throw archive::UserError(so_far.folder, "has no step, so there is nothing to prove", "verify a run that trains");
   }
   if (record.is_script()) {
+    tell_one_process(options, so_far.folder, "a Python program");
     return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
   }
   if (!options.arguments.empty() || !options.repository.empty()) {
     throw archive::UserError(so_far.folder, "is a record of isobit run and has no script",
                              "leave out --repository and everything after --");
   }
-  if (!options.trust && has_code(record))
-    return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
+  const bool code = (!options.trust || options.workers > 1) && has_code(record);
+  if (code) tell_one_process(options, so_far.folder, "its network");
+  if (code && !options.trust) return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
   if (!options.read.empty() || !options.limits.empty()) {
     throw archive::UserError(so_far.folder, "runs without a sandbox", "leave out --read and --limit");
+  }
+  if (!code) so_far.verdict = verify_segments(record, options);
+  if (so_far.verdict) {
+    so_far.settings = fmt::format("{} segments side by side", so_far.verdict->segments);
+    return;
   }
   train::VerifyRequest request;
   if (options.from != 0) request.from = options.from;
@@ -109,84 +134,12 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
 
   const aten::OperatorSwitch on;
   const StopSignal stop;
+  if (!options.segment.empty()) {
+    so_far.verdict = train::verify(record, request, stop.flag(), report);
+    return;
+  }
   std::unique_ptr<TrainingProgress> progress;
   so_far.verdict = train::verify(record, request, stop.flag(), show, &progress);
-}
-
-// One line for people. Where nothing can be said it belongs on stderr.
-std::string sentence(const Judgement& judgement) {
-  const train::Verdict& verdict = *judgement.verdict;
-  if (verdict.interrupted) return fmt::format("interrupted; no verdict on {}", judgement.folder);
-  if (verdict.difference) {
-    const train::Difference& d = *verdict.difference;
-    return archive::printable(fmt::format("different at step {}: {} recorded {}, recomputed {}{}{}", d.step, d.what,
-                                          d.recorded, d.recomputed, judgement.hint.empty() ? "" : "; ",
-                                          judgement.hint));
-  }
-  std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
-  if (!judgement.signer.empty()) settings += archive::printable("; signed by " + judgement.signer);
-  std::string but;
-  for (const archive::OutsideLine& stretch : verdict.outside) but += ", but " + archive::describe(stretch);
-  but = archive::printable(but);
-  if (verdict.whole) {
-    return fmt::format("identical{}: {} steps, weights {}, sha256 {}{}", but, verdict.last, verdict.weights,
-                       verdict.weights_sha256, settings);
-  }
-  const std::string start =
-      verdict.start == 0 ? "" : fmt::format(", from the recorded checkpoint of step {}", verdict.start);
-  return fmt::format("identical in steps {}..{}{}{}{}", verdict.first, verdict.last, start, but, settings);
-}
-
-// Of what nothing was compared with: whoever recorded the run may have written there what he liked.
-std::vector<std::string> not_recomputed(const train::Verdict& verdict) {
-  std::vector<std::string> parts = {"id and date of the run", "times", "machine"};
-  if (!verdict.whole) parts.push_back(fmt::format("all other steps than {}..{}", verdict.first, verdict.last));
-  if (verdict.start != 0) parts.push_back(fmt::format("the checkpoint of step {}", verdict.start));
-  parts.insert(parts.end(), verdict.not_recomputed.begin(), verdict.not_recomputed.end());
-  return parts;
-}
-
-bool judged(const Judgement& judgement) { return judgement.verdict && !judgement.verdict->interrupted; }
-
-// docs/cli.md describes it; every key is always there.
-void print_json(const Judgement& judgement, const std::string& message) {
-  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
-  Json object{{"verdict", "cannot-judge"},
-              {"path", text(judgement.folder)},
-              {"from", nullptr},
-              {"to", nullptr},
-              {"whole", nullptr},
-              {"weights", nullptr},
-              {"recorded_weights", text(judgement.recorded_weights)},
-              {"signer", text(judgement.signer)},
-              {"weights_sha256", nullptr},
-              {"start", nullptr},
-              {"outside", nullptr},
-              {"not_recomputed", nullptr},
-              {"difference", nullptr},
-              {"message", message},
-              {"script_output", text(judgement.script_output)}};
-  if (judged(judgement)) {
-    const train::Verdict& verdict = *judgement.verdict;
-    object["verdict"] = verdict.difference ? "different" : "identical";
-    object["from"] = verdict.first;
-    object["to"] = verdict.last;
-    object["whole"] = verdict.whole;
-    object["weights"] = text(verdict.weights);
-    object["weights_sha256"] = text(verdict.weights_sha256);
-    object["start"] = verdict.start;
-    object["outside"] = Json::array();
-    for (const archive::OutsideLine& line : verdict.outside) {
-      object["outside"].push_back(
-          {{"after", line.after}, {"until", line.until}, {"place", line.place}, {"call", line.call}});
-    }
-    object["not_recomputed"] = not_recomputed(verdict);
-    if (const auto& d = verdict.difference) {
-      object["difference"] = {
-          {"step", d->step}, {"what", d->what}, {"recorded", d->recorded}, {"recomputed", d->recomputed}};
-    }
-  }
-  print_json_line(object);
 }
 
 }  // namespace
@@ -196,12 +149,12 @@ int verify(const VerifyOptions& options) {
   try {
     judge(options, judgement);
   } catch (const std::exception& error) {
-    if (options.json) print_json(judgement, message_of(error));
+    if (options.json) print_json_line(verdict_json(judgement, message_of(error)));
     throw;
   }
   const std::string message = sentence(judgement);
-  if (options.json) print_json(judgement, message);
-  if (!judged(judgement)) {
+  if (options.json) print_json_line(verdict_json(judgement, message));
+  if (!judgement.judged()) {
     fmt::print(stderr, "isobit: {}\n", message);
     return kInterruptedExit;
   }
@@ -226,6 +179,11 @@ Action declare(OptionSet& app) {
   app.add("--data", options->data, "Folder of the data files, if they moved").type("PATH");
   app.add("--from", options->from, "First step to compare (default: 1)").type("STEP").at_least(1);
   app.add("--to", options->to, "Last step to compare (default: the run's last)").type("STEP").at_least(1);
+  app.add("--workers", options->workers,
+          "Processes side by side, each from a recorded checkpoint to the next; --threads is of each (default: 1)")
+      .type("N")
+      .at_least(1);
+  app.add("--segment", options->segment, "What --workers calls: one segment of the record with this seal").group("");
   app.add("--repository", options->repository,
           "For a Python program: the folder of its repository and data (default: here)")
       .type("DIR");
@@ -248,7 +206,8 @@ const CommandRegistration registration(
     {.name = "verify",
      .summary = "Execute a recorded run again and compare everything",
      .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  "
-                "isobit verify run.tar --data data\n  isobit verify last --repository ~/project -- --epochs 2",
+                "isobit verify last --workers 4\n  isobit verify run.tar --data data\n  isobit verify last "
+                "--repository ~/project -- --epochs 2",
      .rank = 20,
      .declare = declare});
 

@@ -17,11 +17,14 @@ struct VerifyOptions {
   std::vector<std::string> read;       // what a sandboxed program may read besides
   std::vector<std::string> limits;     // of the sandbox (sandbox_limits.h)
   std::int64_t from = 0, to = 0;       // 0: not given
+  std::int64_t workers = 1;            // processes side by side (verify_segments.h)
+  std::string segment;                 // this is one of them: the seal of the record that it is to judge
   bool json = false;
   ExecutionOptions execution;
 };
 
-// Prints the verdict; the process's exit code: 0 identical, 1 different, 130 interrupted. Throws archive::UserError.
+// Prints the verdict; one of several segments tells its steps on descriptor 3, too. The process's exit code: 0
+// identical, 1 different, 130 interrupted. Throws archive::UserError.
 int verify(const VerifyOptions& options);
 
 }  // namespace isobit::cli

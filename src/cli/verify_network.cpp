@@ -133,7 +133,7 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
                              std::string& printed) {
   expect_possible(record, options, named);
   const std::string place = (record.folder() / "experiment.toml").string();
-  train::Experiment experiment = train::parse_experiment(record.experiment(), place);
+  train::Experiment experiment = train::recorded_experiment(record.experiment(), place);
   train::require_same_run(record, experiment, record.summary().steps);  // the steps that it makes are compared
   if (!options.data.empty()) experiment.data.path = options.data;
   SandboxRequest request;

@@ -123,7 +123,8 @@ void SharedRecording::write(const Event& event) {
 }
 
 void SharedRecording::write_checkpoint(const train::TrainingState& state) {
-  writer_->write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, timetable_), place_.keep,
+  const archive::Retention keep(place_.newest, [&](std::int64_t step) { return timetable_.segment_ends_after(step); });
+  writer_->write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, timetable_), keep,
                             archive::weights_sha256(weight_tensors(state)));
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bit>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "contract/platform.h"
 
 namespace isobit::train {
 namespace {
@@ -51,6 +53,25 @@ std::vector<archive::TensorView> weight_tensors(const TrainingState& state) {
   std::vector<archive::TensorView> views;
   add_views("", state.weights, views);
   return views;
+}
+
+bool same_tensor(const archive::TensorView& a, const archive::TensorView& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape || a.data.size() != b.data.size()) return false;
+  if (a.data.empty() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0) return true;
+  if (a.dtype != "F32") return false;
+  for (std::size_t at = 0; at < a.data.size(); at += sizeof(float)) {
+    float x = 0, y = 0;
+    std::memcpy(&x, a.data.data() + at, sizeof x);
+    std::memcpy(&y, b.data.data() + at, sizeof y);
+    const bool both_nan = x != x && y != y;
+    if (!both_nan && contract::bits_of(x) != contract::bits_of(y)) return false;
+  }
+  return true;
+}
+
+std::string describe(const archive::TensorView& tensor) {
+  const std::string_view bytes(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  return fmt::format("{} [{}], sha256 {:.16}...", tensor.dtype, fmt::join(tensor.shape, ", "), archive::sha256(bytes));
 }
 
 std::string checkpoint_text(const TrainingState& state, const Timetable& timetable) {

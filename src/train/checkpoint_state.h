@@ -22,6 +22,11 @@ namespace isobit::train {
 [[nodiscard]] std::vector<archive::TensorView> weight_tensors(const TrainingState& state);
 [[nodiscard]] std::string checkpoint_text(const TrainingState& state, const Timetable& timetable);
 
+// Whether dtype, shape and every bit are the same; any NaN is as good as another (contract, section 1).
+[[nodiscard]] bool same_tensor(const archive::TensorView& a, const archive::TensorView& b);
+// "F32 [64, 10], sha256 0123456789abcdef...", of its bytes
+[[nodiscard]] std::string describe(const archive::TensorView& tensor);
+
 // Tensors own their memory.
 [[nodiscard]] TrainingState read_checkpoint(const archive::Checkpoint& checkpoint);
 // Reads and restores; UserError where the checkpoint is not one of this trainer's experiment.

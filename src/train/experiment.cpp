@@ -290,10 +290,9 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   }
 }
 
-}  // namespace
-
-Experiment parse_experiment(const std::string& text, const std::string& origin,
-                            const std::vector<std::string>& overrides) {
+// `places`: where the text gives each key.
+Experiment parse(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides,
+                 Places& places) {
   toml::table table;
   try {
     table = parse_toml(text, origin);
@@ -301,10 +300,24 @@ Experiment parse_experiment(const std::string& text, const std::string& origin,
     throw UserError(at(origin, error.source()), fmt::format("not TOML: {}", error.description()), "correct the line");
   }
   Experiment experiment;
-  Places places;
   read_table(experiment, table, "", origin, places);
   for (const std::string& text_of_override : overrides) apply_override(experiment, text_of_override, places);
   check_together(experiment, origin, places);
+  return experiment;
+}
+
+}  // namespace
+
+Experiment parse_experiment(const std::string& text, const std::string& origin,
+                            const std::vector<std::string>& overrides) {
+  Places places;
+  return parse(text, origin, overrides, places);
+}
+
+Experiment recorded_experiment(const std::string& text, const std::string& origin) {
+  Places places;
+  Experiment experiment = parse(text, origin, {}, places);
+  if (!places.contains("checkpoint.segments")) experiment.checkpoint.segments = 1;
   return experiment;
 }
 

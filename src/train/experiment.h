@@ -82,7 +82,7 @@ struct EvaluateSettings {
 };
 
 struct CheckpointSettings {
-  std::int64_t every = 0, keep = 2;
+  std::int64_t every = 0, keep = 2, segments = 4;
 };
 
 struct FingerprintSettings {
@@ -115,6 +115,9 @@ struct Experiment {
 // The same from text; `origin` stands in error messages for the file's name.
 [[nodiscard]] Experiment parse_experiment(const std::string& text, const std::string& origin,
                                           const std::vector<std::string>& overrides = {});
+
+// The same of a record's text. Records of versions that kept no segments do not say so: they have one.
+[[nodiscard]] Experiment recorded_experiment(const std::string& text, const std::string& origin);
 
 // Canonical TOML: every key, in the table's order. parse_experiment(to_toml(e)) gives e.
 [[nodiscard]] std::string to_toml(const Experiment& experiment);

@@ -213,6 +213,9 @@ std::vector<Key> make_keys() {
   KEY(checkpoint.every, "steps", kCount, is_count(e.checkpoint.every),
       "Steps between checkpoints; 0: one per epoch. There is always one at the end.");
   KEY(checkpoint.keep, "checkpoints", kCount, is_count(e.checkpoint.keep), "Newest checkpoints kept; 0: all.");
+  KEY(checkpoint.segments, "parts", "1 to 4096", e.checkpoint.segments >= 1 && e.checkpoint.segments <= 4096,
+      "Equal parts of the run; after each there is a checkpoint, which is kept, so that `isobit verify --workers` "
+      "computes them side by side.");
 
   KEY(fingerprint.every, "steps", kCount, is_count(e.fingerprint.every),
       "Steps between fingerprints of the weights; 0: only at the end.");

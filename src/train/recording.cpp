@@ -89,7 +89,9 @@ void Recorder::on_metrics(const MetricsReport& report) {
 
 void Recorder::on_checkpoint(const Trainer& trainer) {
   const TrainingState state = trainer.state();
-  writer_.write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, trainer.timetable()), keep_,
+  const Timetable& timetable = trainer.timetable();
+  const archive::Retention keep(newest_, [&](std::int64_t step) { return timetable.segment_ends_after(step); });
+  writer_.write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, timetable), keep,
                            archive::weights_sha256(weight_tensors(state)));
 }
 

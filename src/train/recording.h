@@ -33,7 +33,7 @@ void expect_data(const std::string& description, const Experiment& experiment);
 class Recorder : public Listener {
  public:
   Recorder(archive::RunWriter& writer, const Experiment& experiment)
-      : writer_(writer), keep_(experiment.checkpoint.keep) {}
+      : writer_(writer), newest_(experiment.checkpoint.keep) {}
 
   void on_step(const StepReport& report) override;
   void on_metrics(const MetricsReport& report) override;
@@ -41,7 +41,7 @@ class Recorder : public Listener {
 
  private:
   archive::RunWriter& writer_;
-  std::int64_t keep_;
+  std::int64_t newest_;
   double epoch_seconds_ = 0;  // since the last timing line
   std::int64_t epoch_samples_ = 0;
 };

@@ -47,7 +47,13 @@ bool Timetable::evaluate_after(std::int64_t step) const {
 
 bool Timetable::checkpoint_after(std::int64_t step) const {
   const std::int64_t every = experiment_.checkpoint.every;
-  return step == steps_ || step % (every > 0 ? every : steps_per_epoch_) == 0;
+  return step == steps_ || step % (every > 0 ? every : steps_per_epoch_) == 0 || segment_ends_after(step);
+}
+
+bool Timetable::segment_ends_after(std::int64_t step) const {
+  const std::int64_t segments = experiment_.checkpoint.segments;
+  const std::int64_t next = (step * segments + steps_ - 1) / steps_;  // the first k whose part ends at `step` or later
+  return step < steps_ && next < segments && next * steps_ / segments == step;
 }
 
 bool Timetable::fingerprint_after(std::int64_t step) const {

@@ -34,6 +34,8 @@ class Timetable {
   // What happens after a step.
   [[nodiscard]] bool evaluate_after(std::int64_t step) const;
   [[nodiscard]] bool checkpoint_after(std::int64_t step) const;
+  // The last step of one of checkpoint.segments equal parts, but of the last: floor(k * steps / segments), k from 1.
+  [[nodiscard]] bool segment_ends_after(std::int64_t step) const;
   [[nodiscard]] bool fingerprint_after(std::int64_t step) const;
 
  private:

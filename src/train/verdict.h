@@ -22,6 +22,7 @@ struct Verdict {
   std::string weights_sha256;            // of the same weights, recomputed
   std::int64_t start = 0;        // the computation started from the recorded checkpoint of this step; 0: the seed
   std::int64_t checkpoints = 0;  // so many were compared
+  std::int64_t segments = 1;     // executed side by side, each from the checkpoint that the one before ended on
   std::vector<archive::OutsideLine> outside;  // of a Python program: what ran in stock arithmetic
   std::vector<std::string> not_recomputed;    // parts of the record that nothing was compared with, as words for people
   bool whole = false;                         // from the initial weights to the end

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -39,6 +38,7 @@ class Comparer : public Listener {
     for (const archive::StepLine& line : record.steps()) steps_[line.step] = line;
     for (const archive::MetricsLine& line : record.metrics()) metrics_[{line.step, line.set}] = line;
     for (const archive::CheckpointEntry& entry : record.checkpoints()) checkpoints_[entry.step] = entry;
+    unseen_ = metrics_.begin();
   }
 
   // Records of earlier versions have it with every fingerprint of the weights.
@@ -47,6 +47,7 @@ class Comparer : public Listener {
     return Listener::wants_optimizer(timetable, step) || (found != steps_.end() && !found->second.optimizer.empty());
   }
   void on_step(const StepReport& report) override {
+    expect_metrics_seen(report.result.place.step - 1);
     step_ = report.result.place.step;
     if (step_ >= first_) compare_step(step_line(report));
     if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_)
@@ -64,10 +65,11 @@ class Comparer : public Listener {
 
   std::int64_t checkpoints = 0;  // compared
 
-  // Metrics recorded within the range but never recomputed.
-  void expect_all_metrics_seen() {
-    for (const auto& [place, line] : metrics_) {
-      if (place.first < first_ || place.first > last_ || seen_metrics_.count(place)) continue;
+  // Those recorded after steps up to `last` that nothing recomputed are a difference.
+  void expect_metrics_seen(std::int64_t last) {
+    for (; unseen_ != metrics_.end() && unseen_->first.first <= last; ++unseen_) {
+      const auto& [place, line] = *unseen_;
+      if (place.first < first_ || seen_metrics_.count(place)) continue;
       throw Different{{place.first, place.second + " metrics", "present", "none"}};
     }
   }
@@ -112,33 +114,13 @@ class Comparer : public Listener {
     const auto tensors = checkpoint_tensors(state);
     expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors",
                 std::to_string(tensors.size()) + " tensors");
-    const std::vector<NamedTensor> recorded = named(read_checkpoint(checkpoint)), recomputed = named(state);
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const archive::TensorView* old = checkpoint.contents().find(tensors[i].name);
-      if (old == nullptr) throw Different{{step_, "checkpoint tensor " + tensors[i].name, "none", "present"}};
-      const bool same = old->dtype == tensors[i].dtype && old->shape == tensors[i].shape &&
-                        std::memcmp(old->data.data(), tensors[i].data.data(), old->data.size()) == 0;
-      if (!same) compare_by_fingerprint(tensors[i].name, recorded, recomputed);
+    // Bit by bit: another segment may start from what is recorded here, and a fingerprint can be forged.
+    for (const archive::TensorView& tensor : tensors) {
+      const archive::TensorView* old = checkpoint.contents().find(tensor.name);
+      if (old != nullptr && same_tensor(*old, tensor)) continue;
+      throw Different{
+          {step_, "checkpoint tensor " + tensor.name, old == nullptr ? "none" : describe(*old), describe(tensor)}};
     }
-  }
-
-  // Memory differs; a NaN's payload is no difference (contract, section 1).
-  void compare_by_fingerprint(const std::string& name, const std::vector<NamedTensor>& recorded,
-                              const std::vector<NamedTensor>& recomputed) {
-    const auto of = [&](const std::vector<NamedTensor>& all) {
-      for (const auto& [other, tensor] : all) {
-        if (other == name) return kernels::to_hex(trace::fingerprint(tensor));
-      }
-      return std::string();
-    };
-    expect_same("checkpoint tensor " + name, of(recorded), of(recomputed));
-  }
-
-  static std::vector<NamedTensor> named(const TrainingState& state) {
-    std::vector<NamedTensor> all;
-    for (const auto& [name, tensor] : state.weights) all.push_back({"weights." + name, tensor});
-    for (const auto& [name, tensor] : state.optimizer) all.push_back({"optimizer." + name, tensor});
-    return all;
   }
 
   const archive::RunRecord& record_;
@@ -148,9 +130,19 @@ class Comparer : public Listener {
   std::int64_t first_, last_, step_ = 0;
   std::map<std::int64_t, archive::StepLine> steps_;
   std::map<std::pair<std::int64_t, std::string>, archive::MetricsLine> metrics_;
+  decltype(metrics_)::const_iterator unseen_;  // those before are judged
   std::set<std::pair<std::int64_t, std::string>> seen_metrics_;
   std::map<std::int64_t, archive::CheckpointEntry> checkpoints_;
 };
+
+void compare_end(const archive::RunRecord& record, const Trainer& trainer, Verdict& verdict) {
+  verdict.weights = weights_name(trainer.weights_fingerprint());
+  if (verdict.weights != record.weights())
+    throw Different{{verdict.last, "final weights", record.weights(), verdict.weights}};
+  verdict.weights_sha256 = weights_sha256(trainer);
+  if (!record.weights_sha256().empty() && verdict.weights_sha256 != record.weights_sha256())
+    throw Different{{verdict.last, "SHA-256 of the final weights", record.weights_sha256(), verdict.weights_sha256}};
+}
 
 void expect_contract(const archive::RunRecord& record) {
   if (record.contract() == contract::kContractVersion) return;
@@ -185,7 +177,7 @@ void require_same_run(const archive::RunRecord& record, const Experiment& experi
 Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, const std::atomic<bool>& stop,
                VerifyProgress progress, void* context) {
   expect_contract(record);
-  const Experiment recorded = parse_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  const Experiment recorded = recorded_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
   Experiment experiment = recorded;
   const std::filesystem::path network = record.folder() / "network.pt";  // an exported run brings its own
   if (!experiment.model.torchscript.empty() && std::filesystem::exists(network))
@@ -206,6 +198,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
                     "choose steps within the run");
   }
   verdict.whole = verdict.first == 1 && verdict.last == steps;
+  if (verdict.last == steps) verdict.not_recomputed = record.missing_digests();
 
   // The newest checkpoint that leaves step `first` to be computed.
   const archive::CheckpointEntry* start = nullptr;
@@ -218,27 +211,25 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   }
 
   Comparer comparer(record, trainer, progress, context, verdict.first, verdict.last);
+  const auto judge = [&] {
+    try {
+      if (execute(trainer, verdict.last, comparer, stop) == Outcome::interrupted) {
+        verdict.interrupted = true;
+        return;
+      }
+    } catch (const NotFinite& error) {
+      comparer.expect_metrics_seen(trainer.steps_done());
+      throw Different{{trainer.steps_done() + 1, "gradient", "finite", error.what()}};
+    }
+    comparer.expect_metrics_seen(verdict.last);
+    if (verdict.last == steps) compare_end(record, trainer, verdict);
+  };
   try {
-    if (execute(trainer, verdict.last, comparer, stop) == Outcome::interrupted) {
-      verdict.interrupted = true;
-      return verdict;
-    }
-    verdict.checkpoints = comparer.checkpoints;
-    comparer.expect_all_metrics_seen();
-    if (verdict.last == steps) {
-      verdict.weights = weights_name(trainer.weights_fingerprint());
-      if (verdict.weights != record.weights())
-        throw Different{{steps, "final weights", record.weights(), verdict.weights}};
-      verdict.weights_sha256 = weights_sha256(trainer);
-      verdict.not_recomputed = record.missing_digests();
-      if (!record.weights_sha256().empty() && verdict.weights_sha256 != record.weights_sha256())
-        throw Different{{steps, "SHA-256 of the final weights", record.weights_sha256(), verdict.weights_sha256}};
-    }
+    judge();
   } catch (const Different& different) {
     verdict.difference = different.difference;
-  } catch (const NotFinite& error) {
-    verdict.difference = Difference{trainer.steps_done() + 1, "gradient", "finite", error.what()};
   }
+  verdict.checkpoints = comparer.checkpoints;
   return verdict;
 }
 

@@ -68,6 +68,34 @@ TEST(RunFolder, IsOpenedAsItWasWritten) {
   EXPECT_EQ(run.input("sources.json"), "{\"format\": \"isobit-sources-1\", \"files\": {\"late.py\": \"\"}}\n");
 }
 
+// Also where the run was resumed on the way: what stays is a function of the steps.
+TEST(RunFolder, KeepsTheNewestCheckpointsAndThoseAskedFor) {
+  const auto one = [](RunFolder& run, std::int64_t step) {
+    write_script_steps(run, step, step);
+    const std::string content = std::to_string(step);
+    const auto piece = std::as_bytes(std::span(content.data(), content.size()));
+    run.write_checkpoint(".pt", std::span(&piece, 1), {2, [](std::int64_t kept) { return kept % 4 == 0; }});
+  };
+  for (const std::int64_t killed : {0, 1, 4, 5, 9, 11}) {
+    const Scratch scratch;
+    fs::path folder;
+    {
+      RunFolder run = script_run(scratch);
+      folder = run.path();
+      for (std::int64_t step = 1; step <= killed; ++step) one(run, step);
+    }
+    {
+      RunFolder run = RunFolder::resume(folder, "{}\n", kScriptRun);
+      for (std::int64_t step = killed + 1; step <= 11; ++step) one(run, step);
+      run.finish(kWeights);
+    }
+    const RunRecord record = RunRecord::open(folder);
+    std::vector<std::int64_t> kept;
+    for (const CheckpointEntry& entry : record.checkpoints()) kept.push_back(entry.step);
+    EXPECT_EQ(kept, (std::vector<std::int64_t>{4, 8, 10, 11})) << "killed after " << killed;
+  }
+}
+
 TEST(RunFolder, GoesOnAfterItsNewestCheckpoint) {
   const Scratch scratch;
   std::string straight;

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import time
 import unittest
 import warnings
 
@@ -272,13 +271,9 @@ class Failures(Case):
         def work(rank, on):
             with isobit.enabled() if on else contextlib.nullcontext():
                 ddp = DistributedDataParallel(net())
-                began = time.monotonic()
                 if rank != 1:
                     isobit.distributed.exact(ddp, timeout=2)
-                try:
-                    ddp(shard(rank)).sum().backward()
-                finally:
-                    self.assertLess(time.monotonic() - began, 50)
+                ddp(shard(rank)).sum().backward()
 
         texts = self.failing(3, work, True)
         for rank in (0, 2):

@@ -168,8 +168,8 @@ class Segments(unittest.TestCase):
         _, verdict, err = self.verify(self.run_folder, "--workers", "8")
         self.assertEqual(verdict["segments"], 4)
         self.assertIn("4 segments instead of 8: the record holds 4 checkpoints between these steps", err)
-        file = f"{self.folder}/run.tar"
         for more, segments in ([], 1), (["--with-weights"], 4):
+            file = f"{self.folder}/run-{segments}.tar"
             self.assertEqual(self.call("export", self.run_folder, "--out", file, *more).returncode, 0)
             self.expect_same_verdict(file, segments=segments)
         self.assertEqual(self.call("verify", file, "--workers", "0").returncode, 2)
@@ -217,15 +217,16 @@ class Segments(unittest.TestCase):
                     step = 7 if alter is other_sums else 5
                     rest = self.verify(run, "--from", str(step + 1))
                     self.assertEqual(rest[1]["verdict"], "identical", rest)
-                for workers in (2, 4):
-                    found, message = self.expect_same_verdict(run, workers=workers, segments=workers)
-                    self.assertEqual(found, code, message)
-                    self.assertIn(because, message)
+                workers = 2 if alter is no_checkpoint else 4
+                found, message = self.expect_same_verdict(run, workers=workers, segments=workers)
+                self.assertEqual(found, code, message)
+                self.assertIn(because, message)
 
     def test_forged_records(self):
-        for what, alter, code, because in NATIVE:
-            if code == 0:
-                continue
+        """A few of those that tests/python/forged_test.py makes: in lines, logs, the end, the experiment."""
+        chosen = ("the accuracy at the end", "a loss", "the optimizer's state", "the final weights' SHA-256", "one measurement less",
+                  "another learning rate", "words in the experiment", "other data")
+        for what, alter, code, because in (forgery for forgery in NATIVE if forgery[0] in chosen):
             with self.subTest(what):
                 run = self.copied()
                 alter(run)

@@ -74,9 +74,13 @@ void Link::connect(const Options& options) {
   own_address_ = own_address_of(descriptor_);
   while (!frames_.ready()) {
     if (Clock::now() > until) throw LinkLost("the host does not answer");
-    read_some(200);
-    const std::lock_guard lock(mutex_);
-    write_all();
+    try {
+      read_some(200);
+      const std::lock_guard lock(mutex_);
+      write_all();
+    } catch (const LinkLost&) {
+      throw WireError("ended the connection: it has another key, or is no host of a job");
+    }
   }
 }
 

@@ -68,6 +68,7 @@ class Membership {
   [[nodiscard]] std::int64_t granted_again() const { return granted_again_; }
 
  private:
+  friend struct MembershipState;  // of tests, which go through all states
   struct Worker {
     Join about;
     std::optional<Regroup> regroup;         // waits for a group
@@ -119,6 +120,7 @@ class Membership {
   WorkerId recorder_ = -1;
   std::int64_t recordings_ = 0, steps_done_ = 0, granted_ = 0, granted_again_ = 0;
   bool stop_ = false, recorded_ = false;
+  std::optional<std::int64_t> last_;  // step, where all were told to stop
   std::optional<Failure> failure_;
 };
 

@@ -127,7 +127,9 @@ struct Host::Impl {
       replies.emplace_back(id, Done{});
     } else if (const auto* get = std::get_if<Get>(&request)) {
       const auto found = values.find(get->key);
-      replies.emplace_back(id, found == values.end() ? Reply(Done{}) : Reply(Value{found->second}));
+      // Nothing yet; or nothing any more, since one of the group is gone before all have met.
+      const Reply nothing = membership.together() ? Reply(Done{}) : Reply(Again{});
+      replies.emplace_back(id, found == values.end() ? nothing : Reply(Value{found->second}));
     } else {
       membership.request(id, request, replies);
     }

@@ -244,17 +244,17 @@ TEST(Host, MisbehavingClientsDoNotDisturbTheOthers) {
   Link good(link_options(host));
   const Bytes join = encode(Request(Join{"isobit 1, data 2", "bad", "cpu"}));
   const std::vector<std::vector<Bytes>> misbehaviours = {
-      {encode(Request(Alive{1}))},                                        // before joining
-      {encode(Request(Put{"k", {}}))},                                    // the same
-      {join, join},                                                       // twice
-      {join, Bytes(1 << 20, 0x81)},                                       // deep
-      {join, {0x9b, 0x0f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},     // huge
-      {join, {}},                                                         // empty
-      {join, encode(Request(Claim{0, 1, 0, false}))},                     // a step of no grains
-      {join, encode(Request(Claim{0, 1, std::int64_t{1} << 40, false}))}, // of too many
+      {encode(Request(Alive{1}))},                                         // before joining
+      {encode(Request(Put{"k", {}}))},                                     // the same
+      {join, join},                                                        // twice
+      {join, Bytes(1 << 20, 0x81)},                                        // deep
+      {join, {0x9b, 0x0f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},      // huge
+      {join, {}},                                                          // empty
+      {join, encode(Request(Claim{0, 1, 0, false}))},                      // a step of no grains
+      {join, encode(Request(Claim{0, 1, std::int64_t{1} << 40, false}))},  // of too many
       {join, encode(Request(ClaimPart{0, 1, -1, {}}))},
       {join, encode(Request(ClaimPart{0, 1, std::int64_t{1} << 40, {}}))},
-      {join, encode(Reply(Done{}))},                                      // a reply for a request
+      {join, encode(Reply(Done{}))},  // a reply for a request
   };
   for (const auto& contents : misbehaviours) {
     Client client(host);

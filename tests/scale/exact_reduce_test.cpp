@@ -47,8 +47,7 @@ Course course(std::uint32_t seed, std::int64_t grains, bool ordinary) {
   Course course;
   int number = 0;
   const std::vector<std::vector<std::int64_t>> shapes = {{0}, {1}, {7, 13}, {3}, {0, 4}, {257}, {1, 1}, {64}};
-  for (const auto& sizes : shapes)
-    course.parameters.push_back({"p" + std::to_string(number++), at::zeros(sizes)});
+  for (const auto& sizes : shapes) course.parameters.push_back({"p" + std::to_string(number++), at::zeros(sizes)});
   for (std::int64_t grain = 0; grain < grains; ++grain) {
     course.gradients.emplace_back();
     for (const NamedTensor& parameter : course.parameters) {
@@ -56,7 +55,9 @@ Course course(std::uint32_t seed, std::int64_t grains, bool ordinary) {
       float* to = values.mutable_data_ptr<float>();
       const bool nothing = random() % 5 == 0;  // a grain whose part is all zero, so that the top limbs differ
       for (std::int64_t i = 0; i < values.numel(); ++i)
-        to[i] = nothing ? 0.0f : ordinary ? std::bit_cast<float>((random() & 0x807fffffu) | (120u << 23)) : hostile(random);
+        to[i] = nothing    ? 0.0f
+                : ordinary ? std::bit_cast<float>((random() & 0x807fffffu) | (120u << 23))
+                           : hostile(random);
       course.gradients.back().push_back(values);
     }
   }
@@ -68,7 +69,8 @@ GrainResult result_of(const Course& course, std::int64_t grain) {
   result.grain = grain;
   result.loss = 0.5f + static_cast<float>(grain);
   result.counts = {grain, 2 * grain, 0.25 * static_cast<double>(grain)};
-  for (const at::Tensor& each : course.gradients[static_cast<std::size_t>(grain)]) result.gradients.push_back(each.clone());
+  for (const at::Tensor& each : course.gradients[static_cast<std::size_t>(grain)])
+    result.gradients.push_back(each.clone());
   result.increments["counter"] = 1;
   result.digest = {{static_cast<std::uint64_t>(grain) * 77, 5}};
   return result;
@@ -118,8 +120,7 @@ class Group {
   using Work = std::function<std::string(Exchange&)>;
   std::vector<std::string> run(const Work& work) {
     std::vector<std::future<std::string>> all;
-    for (const auto& link : links_)
-      all.push_back(std::async(std::launch::async, [&] { return member(*link, work); }));
+    for (const auto& link : links_) all.push_back(std::async(std::launch::async, [&] { return member(*link, work); }));
     std::vector<std::string> results(static_cast<std::size_t>(size_));
     for (auto& each : all) {
       auto result = each.get();

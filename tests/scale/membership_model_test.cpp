@@ -1,11 +1,11 @@
 // All orders of events in small jobs over the real Membership: every interleaving of requests, with a bounded number of
 // crashes, failed exchanges, workers that are dropped while they go on, joiners and wishes to stop (model_job.h).
 //
-// Promised in every state: some event that needs no bad luck is possible until the job is over; a step is committed only
-// with each of its grains once, in whatever members its exchange succeeds; an evaluation has each part once, of its own
-// step; no two writers of the record have one number, and no step is forgotten that the record lacks; groups are formed
-// only where something happened; no request gets two replies. ISOBIT_MODEL_STATES=N: the larger jobs too, up to N states
-// each (memory: about 60 bytes a state).
+// Promised in every state: some event that needs no bad luck is possible until the job is over; a step is committed
+// only with each of its grains once, in whatever members its exchange succeeds; an evaluation has each part once, of
+// its own step; no two writers of the record have one number, and no step is forgotten that the record lacks; groups
+// are formed only where something happened; no request gets two replies. ISOBIT_MODEL_STATES=N: the larger jobs too, up
+// to N states each (memory: about 60 bytes a state).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,28 +18,37 @@ namespace isobit::scale {
 namespace {
 
 const Scenario kScenarios[] = {
-    {.name = "undisturbed", .workers = 2, .grains = 4, .steps = 3},
+    {.name = "undisturbed", .workers = 2, .grains = 4, .steps = 2},
     {.name = "undisturbed, three", .workers = 3, .grains = 3, .steps = 2},
     {.name = "evaluation", .workers = 2, .grains = 2, .steps = 2, .evaluates = true},
     {.name = "crash", .workers = 3, .grains = 2, .steps = 2, .crashes = 1},
     {.name = "crash and replacement", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .joins = 1},
-    {.name = "crash while evaluating", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .crashes = 1, .joins = 1},
+    {.name = "crash while evaluating", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .crashes = 1},
     {.name = "two exchanges lost", .workers = 2, .grains = 3, .steps = 2, .losses = 2},
     {.name = "dropped, goes on", .workers = 2, .grains = 2, .steps = 2, .cuts = 1},
     {.name = "dropped while evaluating", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .cuts = 1},
     {.name = "joiner", .workers = 2, .grains = 3, .steps = 2, .joins = 1},
-    {.name = "joiner and stop", .workers = 2, .grains = 2, .steps = 3, .evaluates = true, .joins = 1, .stops = 1},
+    {.name = "joiner and stop", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .joins = 1, .stops = 1},
     {.name = "crash and stop", .workers = 2, .grains = 2, .steps = 3, .crashes = 1, .stops = 1},
     {.name = "crash, dropped", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .cuts = 1},
 };
 
 // In further jobs, with more of everything.
 const Scenario kLarge[] = {
+    {.name = "two, replacement", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .crashes = 1, .joins = 1},
+    {.name = "two, joiner, stop", .workers = 2, .grains = 2, .steps = 3, .evaluates = true, .joins = 1, .stops = 1},
     {.name = "three, evaluation", .workers = 3, .grains = 4, .steps = 2, .evaluates = true},
     {.name = "three, crash", .workers = 3, .grains = 4, .steps = 2, .crashes = 1, .joins = 1},
     {.name = "three, lost, dropped", .workers = 3, .grains = 3, .steps = 3, .losses = 1, .cuts = 1},
     {.name = "three, crashes", .workers = 3, .grains = 2, .steps = 2, .evaluates = true, .crashes = 2, .joins = 2},
-    {.name = "three, stop", .workers = 3, .grains = 2, .steps = 3, .evaluates = true, .losses = 1, .joins = 1, .stops = 1},
+    {.name = "three, stop",
+     .workers = 3,
+     .grains = 2,
+     .steps = 3,
+     .evaluates = true,
+     .losses = 1,
+     .joins = 1,
+     .stops = 1},
 };
 
 class Enumeration {

@@ -8,8 +8,8 @@ namespace isobit::scale {
 using Kind = World::Event::Kind;
 
 std::string World::Event::text() const {
-  static constexpr const char* kNames[] = {"turn",     "succeed", "fail", "link_lost", "notice", "patience",
-                                           "crash",    "lose",    "cut",  "join",      "stop"};
+  static constexpr const char* kNames[] = {"turn",  "succeed", "fail", "link_lost", "notice", "patience",
+                                           "crash", "lose",    "cut",  "join",      "stop"};
   return std::string(kNames[static_cast<int>(kind)]) + " " + std::to_string(worker);
 }
 
@@ -186,8 +186,8 @@ bool World::over() const {
 }
 
 void World::check_end() const {
-  const bool anybody = std::any_of(workers_.begin(), workers_.end(),
-                                   [](const ModelWorker& worker) { return worker.alive; });
+  const bool anybody =
+      std::any_of(workers_.begin(), workers_.end(), [](const ModelWorker& worker) { return worker.alive; });
   if (!anybody) return;  // resumed from the record
   if (!host_.recorded()) throw Violation("workers left a job that has not ended");
   if (scenario_.stops == 0 && !record_.sealed) throw Violation("the job has ended, its record is not complete");

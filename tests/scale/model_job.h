@@ -1,9 +1,9 @@
 // A job in small, for enumeration: the real Membership, and workers that do what ElasticSteps, Trainer and
 // SharedRecording do, without arithmetic, threads or sockets.
 //
-// A World is a value: copied, stepped by one event, compared by its digest(). What a worker does between a reply and its
-// next request is one event; so are an exchange's success and failure in one member, a crash, the host's notice of it,
-// a worker dropped that goes on, a joiner, the wish to stop. Promises are checked as events happen: Violation.
+// A World is a value: copied, stepped by one event, compared by its digest(). What a worker does between a reply and
+// its next request is one event; so are an exchange's success and failure in one member, a crash, the host's notice of
+// it, a worker dropped that goes on, a joiner, the wish to stop. Promises are checked as events happen: Violation.
 #pragma once
 
 #include <array>
@@ -58,8 +58,8 @@ struct ModelWorker {
   bool alive = true, noticed = false, dropped = false;
   WorkerId id = 0;
   std::int64_t done = 0, before = 0, generation = 0;
-  bool known = false, agreed = false;            // the result of step `done`; that the job stops
-  std::set<std::int64_t> held;                   // grains of step done + 1 in its sums
+  bool known = false, agreed = false;  // the result of step `done`; that the job stops
+  std::set<std::int64_t> held;         // grains of step done + 1 in its sums
   std::optional<std::int64_t> now;
   std::optional<std::pair<std::int64_t, std::int64_t>> ahead;  // step, grain
   bool void_claims = false, taken = false, forget = false;

@@ -297,8 +297,8 @@ void World::turn(int w) {
     case Phase::part:
       if (granted == nullptr) return regroup(w, Caller::evaluate);
       if (granted->index) {
-        worker.part = PartResult{*granted->index, {static_cast<std::uint8_t>(worker.done),
-                                                   static_cast<std::uint8_t>(*granted->index)}};
+        worker.part = PartResult{*granted->index,
+                                 {static_cast<std::uint8_t>(worker.done), static_cast<std::uint8_t>(*granted->index)}};
         return ask_part(w);
       }
       worker.phase = Phase::parts;

@@ -56,7 +56,8 @@ class Reduction {
       his_.push_back(accumulator.hi().tensor().cpu());
       los_.push_back(accumulator.lo().tensor().cpu());
     }
-    own_ = form_of(agreed.counts.at(static_cast<std::size_t>(exchange.rank())));
+    require_agreement();
+    own_ = form_of(agreed.counts[static_cast<std::size_t>(exchange.rank())]);
   }
 
   // While one piece's digits travel, the next one's are laid out and the last one's are added: all members begin the
@@ -79,6 +80,16 @@ class Reduction {
   }
 
  private:
+  // What the host says must be of these sums: memory is read and written by it.
+  void require_agreement() const {
+    const std::vector<int> own = sums_.top_limbs();
+    bool good = agreed_.counts.size() == static_cast<std::size_t>(n_) && agreed_.tops.size() == own.size() &&
+                own.size() == results_.size() &&
+                agreed_.counts[static_cast<std::size_t>(exchange_.rank())] == sums_.grains_present();
+    for (std::size_t i = 0; good && i < own.size(); ++i) good = top(i) >= own[i] && top(i) <= kernels::kHighestLimb;
+    if (!good) throw WireError("a step of other sums than this worker's");
+  }
+
   // A piece under way. What travels is waited for before its memory goes: the last members go first.
   struct Slot {
     std::int64_t first = 0, count = 0;
@@ -234,6 +245,11 @@ grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
                                   const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
                                   const Bytes& packed, const Reduce& agreed) {
   if (exchange.size() == 1) return sums.finish();
+  const auto possible = [](std::int64_t size) { return size >= 0 && size <= std::int64_t{kLongestFrame}; };
+  if (agreed.packed.size() != static_cast<std::size_t>(exchange.size()) ||
+      !std::all_of(agreed.packed.begin(), agreed.packed.end(), possible) ||
+      agreed.packed[static_cast<std::size_t>(exchange.rank())] != static_cast<std::int64_t>(packed.size()))
+    throw WireError("a step of other results than this worker's");
   const auto longest = static_cast<std::size_t>(*std::max_element(agreed.packed.begin(), agreed.packed.end()));
   Bytes own(packed), all(longest * static_cast<std::size_t>(exchange.size()));
   own.resize(longest);

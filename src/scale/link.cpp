@@ -117,6 +117,16 @@ void Link::read_some(int milliseconds) {
   }
 }
 
+// Precondition: the mutex is held. What was altered on its way ends this connection; a new one can be made.
+std::optional<Bytes> Link::next_frame() {
+  try {
+    return frames_.next();
+  } catch (const WireError& error) {
+    broken_ = true;
+    throw LinkLost(std::string("the connection to the host ") + error.what());
+  }
+}
+
 Reply Link::ask(const Request& request) {
   {
     const std::lock_guard lock(mutex_);
@@ -126,7 +136,7 @@ Reply Link::ask(const Request& request) {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto frame = frames_.next()) return decode_reply(*frame);
+      if (const auto frame = next_frame()) return decode_reply(*frame);
       if (broken_) throw LinkLost("the host of the job is gone");
     }
     read_some(1000);

@@ -141,6 +141,10 @@ Action declare(OptionSet& app) {
   app.add("--key-file", options->key_file, "The job's key, readable by you alone (default: $ISOBIT_JOB_KEY)")
       .type("FILE")
       .group("Workers");
+  app.add("--silence", options->silence, "Seconds after which a worker that says nothing counts as gone (default: 10)")
+      .type("SECONDS")
+      .at_least(2)
+      .group("Workers");
   app.flag("--json", options->json, "One JSON object on stdout instead of the last line");
   options->execution.declare(app);
   return [options] { return run(*options).code; };

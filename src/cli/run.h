@@ -16,6 +16,7 @@ struct RunOptions {
   bool json = false;
   std::int64_t workers = 0;  // 0: this process alone
   std::string listen, join, key_file;
+  int silence = 10;  // seconds
   ExecutionOptions execution;
 };
 

@@ -28,6 +28,7 @@ using archive::UserError;
 scale::Link::Options link_options(const RunOptions& options, const std::string& identity) {
   scale::Link::Options link;
   link.host = scale::parse_address(options.join, "--join");
+  link.silence = options.silence;
   link.key = scale::find_key(options.key_file);
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);

@@ -63,7 +63,8 @@ std::vector<std::string> worker_words(const RunOptions& options, const Job& job,
                                     fmt::format("127.0.0.1:{}", port),
                                     "--threads",
                                     std::to_string(threads)};
-  words.insert(words.end(), {"--isa", options.execution.isa, "--device", options.execution.device});
+  words.insert(words.end(), {"--isa", options.execution.isa, "--device", options.execution.device, "--silence",
+                             std::to_string(options.silence)});
   return words;
 }
 
@@ -80,6 +81,7 @@ scale::HostOptions host_options(const RunOptions& options, const Job& job) {
   host.job =
       nlohmann::json{{"folder", fs::absolute(job.folder).string()}, {"job", scale::make_key().substr(0, 16)}}.dump();
   host.expected = options.workers;
+  host.silence = options.silence;
   return host;
 }
 

@@ -68,6 +68,11 @@ void ElasticSteps::Source::done(std::int64_t, std::int64_t) {
   steps_.link_->count_grain();
 }
 
+// A grain that is not given back (this worker was dropped, or failed) is handed out again in the next group.
+void ElasticSteps::Source::give_back(std::int64_t step, std::int64_t grain) {
+  (void)steps_.ask(GiveBack{steps_.generation_, step, grain});
+}
+
 void ElasticSteps::Source::stop(std::int64_t) {
   const std::lock_guard lock(steps_.mutex_);
   steps_.stopped_ = true;

@@ -85,7 +85,7 @@ class ElasticSteps final : public train::SharedSteps {
       return steps_.claim(step, true);
     }
     void done(std::int64_t, std::int64_t) override;
-    void give_back(std::int64_t, std::int64_t) override {}  // what nobody holds is handed out again
+    void give_back(std::int64_t step, std::int64_t grain) override;
     void stop(std::int64_t) override;
 
    private:

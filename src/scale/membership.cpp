@@ -204,11 +204,11 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
   Step& now = step(request.step, request.grains);
   if (request.ahead) {
     // The last grains go to whoever is free first, not to whoever asks first.
+    // No grain of the next step is due while one of this step is left.
+    const auto current = steps_.find(steps_done_ + 1);
+    const bool early = request.step > steps_done_ + 1 && (current == steps_.end() || !current->second.free.empty());
     const bool tail = now.free.size() <= group_.size() && request.step == steps_done_ + 1 && now.begun;
-    // Nor does anybody get one of the next step who may still be asked to compute one of this step.
-    const auto under_way = steps_.find(steps_done_ + 1);
-    const bool early = request.step > steps_done_ + 1 && (under_way == steps_.end() || !under_way->second.free.empty());
-    if (tail || early || now.free.empty() || (!now.begun && joiners())) {
+    if (early || tail || now.free.empty() || (!now.begun && joiners())) {
       out.emplace_back(id, Granted{});
       return;
     }
@@ -231,6 +231,16 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
   if (!given_.emplace(request.step, grain).second) ++granted_again_;
   worker.steps_done = std::max(worker.steps_done, request.step - 1);
   out.emplace_back(id, Granted{grain});
+}
+
+void Membership::handle(WorkerId id, Worker&, const GiveBack& request, Replies& out) {
+  const auto found = steps_.find(request.step);
+  const bool now = in_group(id, request.generation) && found != steps_.end();
+  if (now && given_.erase({request.step, request.grain}) != 0) {  // none that nobody has
+    found->second.free.push_back(request.grain);
+    --granted_;
+  }
+  out.emplace_back(id, Done{});
 }
 
 void Membership::handle(WorkerId id, Worker& worker, const Finish& request, Replies& out) {

@@ -92,6 +92,7 @@ class Membership {
 
   void handle(WorkerId id, Worker& worker, const Regroup& request, Replies& out);
   void handle(WorkerId id, Worker& worker, const Claim& request, Replies& out);
+  void handle(WorkerId id, Worker& worker, const GiveBack& request, Replies& out);
   void handle(WorkerId id, Worker& worker, const Finish& request, Replies& out);
   void handle(WorkerId id, Worker& worker, const Lost& request, Replies& out);
   void handle(WorkerId id, Worker& worker, const ClaimPart& request, Replies& out);

@@ -28,6 +28,7 @@ auto members(Fail& m) { return std::tie(m.failure); }
 auto members(Put& m) { return std::tie(m.key, m.value); }
 auto members(Get& m) { return std::tie(m.key); }
 auto members(Alive& m) { return std::tie(m.grains); }
+auto members(GiveBack& m) { return std::tie(m.generation, m.step, m.grain); }
 auto members(Admitted& m) { return std::tie(m.id, m.job); }
 auto members(Refused& m) { return std::tie(m.why); }
 auto members(Formed& m) {

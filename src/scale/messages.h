@@ -49,6 +49,10 @@ struct Claim {
   std::int64_t generation = 0, step = 0, grains = 0;
   bool ahead = false;
 };
+// A grain that was claimed and is not computed.
+struct GiveBack {
+  std::int64_t generation = 0, step = 0, grain = 0;
+};
 // The worker knows of no grain left. `held`: of this step; none of them: a step that everybody computes alone.
 struct Finish {
   std::int64_t generation = 0, step = 0, grains = 0;
@@ -97,7 +101,7 @@ struct Alive {
   std::int64_t grains = 0;  // computed so far
 };
 
-using Request = std::variant<Join, Regroup, Claim, Finish, Lost, ClaimPart, Evaluated, End, Fail, Put, Get, Alive>;
+using Request = std::variant<Join, Regroup, Claim, Finish, Lost, ClaimPart, Evaluated, End, Fail, Put, Get, Alive, GiveBack>;
 
 // ---- the host's replies
 

@@ -54,7 +54,8 @@ bool SharedRecording::resume(std::int64_t recordings, const train::SharedSteps::
   job.restart = job.restart * kRecordings + recordings;
   archive::set_job(job);
   writer_.reset();
-  if (archive::is_there(place_.folder / archive::kManifest)) return false;  // its last writer ended before it said so
+  // The former recorder sealed it, and was lost before it could say so.
+  if (archive::is_there(place_.folder / archive::kManifest)) return false;
   writer_ = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(place_.folder, place_.environment));
   const auto& checkpoint = writer_->checkpoint();
   const std::int64_t recorded = checkpoint ? checkpoint->step() : 0, done = caller.steps_done();

@@ -26,6 +26,7 @@ const Request kRequests[] = {
     Put{"g1/0", Bytes(300, 7)},
     Get{""},
     Alive{INT64_MAX},
+    GiveBack{1, 2, 3},
 };
 const Reply kReplies[] = {
     Admitted{1, "{}"},

@@ -40,6 +40,7 @@ struct ModelWorker {
     share,        // state, from the farthest
     lost,         // has told of a failed exchange
     claim,        // wait for a grain
+    give_back,    // one of the next step, for that
     ahead,        // for one ahead, of this step
     ahead_later,  // of the next
     finish,       // wait at the end of a step

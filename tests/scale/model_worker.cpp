@@ -275,8 +275,14 @@ void World::turn(int w) {
     case Phase::lost: return ask_regroup(w);
     case Phase::claim:
       if (granted == nullptr || !granted->index) return finish(w);
-      worker.ahead.reset();
       worker.now = *granted->index;
+      if (const auto back = std::exchange(worker.ahead, std::nullopt)) {
+        worker.phase = Phase::give_back;
+        return ask(w, GiveBack{worker.generation, back->first, back->second});
+      }
+      worker.phase = Phase::ahead;
+      return ask(w, Claim{worker.generation, step, scenario_.grains, true});
+    case Phase::give_back:
       worker.phase = Phase::ahead;
       return ask(w, Claim{worker.generation, step, scenario_.grains, true});
     case Phase::ahead:

@@ -26,7 +26,8 @@ using trace::NamedTensor;
 const std::string kKey(64, 'c');
 
 // Values of all sizes whose sums mean something: cancelling, subnormal, huge, zeros of both signs.
-float hostile(std::mt19937& random) {
+float hostile(std::mt19937& generator) {
+  const auto random = [&] { return static_cast<std::uint32_t>(generator()); };
   switch (random() % 8) {
     case 0: return 0.0f;
     case 1: return -0.0f;
@@ -56,7 +57,7 @@ Course course(std::uint32_t seed, std::int64_t grains, bool ordinary) {
       const bool nothing = random() % 5 == 0;  // a grain whose part is all zero, so that the top limbs differ
       for (std::int64_t i = 0; i < values.numel(); ++i)
         to[i] = nothing    ? 0.0f
-                : ordinary ? std::bit_cast<float>((random() & 0x807fffffu) | (120u << 23))
+                : ordinary ? std::bit_cast<float>(static_cast<std::uint32_t>(random() & 0x807fffffu) | (120u << 23))
                            : hostile(random);
       course.gradients.back().push_back(values);
     }

@@ -250,7 +250,8 @@ struct MembershipState {
       if (worker.finish) to.number(worker.finish->step), to.numbers(worker.finish->held);
     }
     to.number(host.expected_), to.number(host.generation_), to.number(host.open_), to.numbers(host.group_);
-    to.number(host.steps_.size()), to.optional(host.last_);
+    to.number(host.steps_.size()), to.optional(host.last_), to.number(host.given_.size());
+    for (const auto& [number, grain] : host.given_) to.number(number), to.number(grain);
     for (const auto& [number, step] : host.steps_) to.number(number), to.number(step.begun), to.numbers(step.free);
     to.numbers(host.held_), to.number(host.first_);
     to.number(host.evaluation_.step), to.numbers(host.evaluation_.free);

@@ -7,6 +7,7 @@
 
 #include "archive/user_error.h"
 #include "scale/state_message.h"
+#include "train/state_taken.h"
 
 namespace isobit::scale {
 namespace {
@@ -77,8 +78,14 @@ void ElasticSteps::Source::stop(std::int64_t) {
   steps_.stopped_ = true;
 }
 
-ElasticSteps::ElasticSteps(Settings settings)
-    : settings_(std::move(settings)), link_(std::make_unique<Link>(settings_.link)) {}
+ElasticSteps::ElasticSteps(Settings settings) : settings_(std::move(settings)) {
+  try {
+    link_ = std::make_unique<Link>(settings_.link);
+  } catch (const LinkLost& error) {
+    throw archive::UserError(settings_.link.host.host + ":" + std::to_string(settings_.link.host.port), error.what(),
+                             "start the job first, and use its address and its key");
+  }
+}
 
 ElasticSteps::~ElasticSteps() = default;
 
@@ -199,7 +206,11 @@ void ElasticSteps::share_state(const Caller& caller, const Formed& formed, Regro
   result.taken = true;
 }
 
-std::shared_ptr<StepResult> ElasticSteps::begin(const Caller& caller) { return regroup(caller, {}).result; }
+std::shared_ptr<StepResult> ElasticSteps::begin(const Caller& caller) {
+  const Regrouped regrouped = regroup(caller, {});
+  if (ended_) throw_ended();
+  return regrouped.result;
+}
 
 // ---- steps
 
@@ -264,8 +275,9 @@ std::vector<Part> ElasticSteps::evaluate(std::int64_t step, std::int64_t parts,
         return result;
       }
     }
-    if (regroup(caller, {}).taken) throw std::logic_error("a state was taken over in the middle of an evaluation");
+    const Regrouped regrouped = regroup(caller, {});
     if (ended_) throw_ended();
+    if (regrouped.taken) throw train::StateTaken(regrouped.result);
   }
 }
 

@@ -3,7 +3,9 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "kernels/exact_sum.h"
@@ -54,49 +56,96 @@ class Reduction {
       his_.push_back(accumulator.hi().tensor().cpu());
       los_.push_back(accumulator.lo().tensor().cpu());
     }
-    own_ = form_of(agreed.counts.at(static_cast<std::size_t>(exchange.rank())));
+    require_agreement();
+    own_ = form_of(agreed.counts[static_cast<std::size_t>(exchange.rank())]);
   }
 
+  // While one piece's digits travel, the next one's are laid out and the last one's are added: all members begin the
+  // same exchanges in the same order.
   std::vector<at::Tensor> run(std::int64_t piece) {
-    const std::int64_t total = starts_.back();
-    for (std::int64_t first = 0; first < total; first += piece) one_piece(first, std::min(piece, total - first));
+    const std::int64_t total = starts_.back(), pieces = (total + piece - 1) / piece;
+    const auto begin = [&](std::int64_t i) {
+      slot(i).first = i * piece;
+      slot(i).count = std::min(piece, total - i * piece);
+      send(slot(i));
+    };
+    if (pieces > 0) begin(0);
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      if (i + 1 < pieces) begin(i + 1);
+      add_and_gather(slot(i));
+      if (i > 0) take(slot(i - 1));
+    }
+    if (pieces > 0) take(slot(pieces - 1));
     return std::move(results_);
   }
 
  private:
+  // What the host says must be of these sums: memory is read and written by it.
+  void require_agreement() const {
+    const std::vector<int> own = sums_.top_limbs();
+    bool good = agreed_.counts.size() == static_cast<std::size_t>(n_) && agreed_.tops.size() == own.size() &&
+                own.size() == results_.size() &&
+                agreed_.counts[static_cast<std::size_t>(exchange_.rank())] == sums_.grains_present();
+    for (std::size_t i = 0; good && i < own.size(); ++i) good = top(i) >= own[i] && top(i) <= kernels::kHighestLimb;
+    if (!good) throw WireError("a step of other sums than this worker's");
+  }
+
+  // A piece under way. What travels is waited for before its memory goes: the last members go first.
+  struct Slot {
+    std::int64_t first = 0, count = 0;
+    std::int64_t gathered_first = 0, gathered_count = 0;  // of the piece whose sums are being gathered
+    std::vector<std::int64_t> receive_bytes;
+    std::vector<std::uint8_t> outgoing, incoming;
+    std::vector<float> rounded, gathered;
+    std::shared_ptr<Exchange::Pending> sums, results;
+  };
+
+  Slot& slot(std::int64_t piece) { return slots_[static_cast<std::size_t>(piece % 2)]; }
+
   // Slices of equal length, so that they can be gathered; the last may lie beyond the end.
-  void one_piece(std::int64_t first, std::int64_t count) {
-    const std::int64_t slice = (count + n_ - 1) / n_;
-    const auto slice_of = [&](std::int64_t rank) {
-      const std::int64_t begin = std::min(count, rank * slice);
-      return std::pair(first + begin, std::min(slice, count - begin));
-    };
-    std::vector<std::int64_t> send_bytes, receive_bytes;
-    const std::int64_t mine = slice_of(exchange_.rank()).second;
+  [[nodiscard]] std::int64_t slice(const Slot& slot) const { return (slot.count + n_ - 1) / n_; }
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> slice_of(const Slot& slot, std::int64_t rank) const {
+    const std::int64_t begin = std::min(slot.count, rank * slice(slot));
+    return {slot.first + begin, std::min(slice(slot), slot.count - begin)};
+  }
+
+  void send(Slot& slot) {
+    std::vector<std::int64_t> send_bytes;
+    slot.receive_bytes.clear();
+    const std::int64_t mine = slice_of(slot, exchange_.rank()).second;
     std::int64_t sent = 0, received = 0;
     for (std::int64_t rank = 0; rank < n_; ++rank) {
-      send_bytes.push_back(bytes_of(own_, slice_of(rank).second));
-      receive_bytes.push_back(bytes_of(form_of(agreed_.counts[static_cast<std::size_t>(rank)]), mine));
-      sent += send_bytes.back(), received += receive_bytes.back();
+      send_bytes.push_back(bytes_of(own_, slice_of(slot, rank).second));
+      slot.receive_bytes.push_back(bytes_of(form_of(agreed_.counts[static_cast<std::size_t>(rank)]), mine));
+      sent += send_bytes.back(), received += slot.receive_bytes.back();
     }
-    outgoing_.resize(static_cast<std::size_t>(sent));
-    incoming_.resize(static_cast<std::size_t>(received));
-    std::uint8_t* to = outgoing_.data();
+    slot.outgoing.resize(static_cast<std::size_t>(sent));
+    slot.incoming.resize(static_cast<std::size_t>(received));
+    std::uint8_t* to = slot.outgoing.data();
     for (std::int64_t rank = 0; rank < n_; ++rank) {
-      const auto [begin, length] = slice_of(rank);
+      const auto [begin, length] = slice_of(slot, rank);
       fill(to, begin, length);
       to += send_bytes[static_cast<std::size_t>(rank)];
     }
-    wait(exchange_.all_to_all(outgoing_, send_bytes, incoming_, receive_bytes));
+    slot.sums = exchange_.all_to_all(slot.outgoing, send_bytes, slot.incoming, slot.receive_bytes);
+  }
 
-    rounded_.assign(static_cast<std::size_t>(slice), 0.0f);
-    add_up(slice_of(exchange_.rank()).first, mine, receive_bytes);
-    gathered_.resize(static_cast<std::size_t>(slice * n_));
-    wait(exchange_.all_gather(bytes(rounded_),
-                              {reinterpret_cast<std::uint8_t*>(gathered_.data()), gathered_.size() * 4}));
+  void add_and_gather(Slot& slot) {
+    wait(slot.sums);
+    const auto [begin, length] = slice_of(slot, exchange_.rank());
+    slot.rounded.assign(static_cast<std::size_t>(slice(slot)), 0.0f);
+    add_up(slot, begin, length);
+    slot.gathered.resize(static_cast<std::size_t>(slice(slot) * n_));
+    slot.gathered_first = slot.first, slot.gathered_count = slot.count;
+    slot.results = exchange_.all_gather(
+        bytes(slot.rounded), {reinterpret_cast<std::uint8_t*>(slot.gathered.data()), slot.gathered.size() * 4});
+  }
+
+  void take(Slot& slot) {
+    wait(slot.results);
     std::int64_t at = 0;
-    for (const Stretch& each : stretches(starts_, first, count)) {
-      std::memcpy(results_[each.parameter].mutable_data_ptr<float>() + each.first, gathered_.data() + at,
+    for (const Stretch& each : stretches(starts_, slot.gathered_first, slot.gathered_count)) {
+      std::memcpy(results_[each.parameter].mutable_data_ptr<float>() + each.first, slot.gathered.data() + at,
                   static_cast<std::size_t>(each.count) * 4);
       at += each.count;
     }
@@ -135,11 +184,11 @@ class Reduction {
   }
 
   // The slice of all workers, added and rounded once.
-  void add_up(std::int64_t begin, std::int64_t length, const std::vector<std::int64_t>& receive_bytes) {
+  void add_up(Slot& slot, std::int64_t begin, std::int64_t length) {
     hi_.assign(static_cast<std::size_t>(length), 0);
     lo_.assign(static_cast<std::size_t>(length), 0);
     const std::vector<Stretch> own = stretches(starts_, begin, length);
-    const std::uint8_t* from = incoming_.data();
+    const std::uint8_t* from = slot.incoming.data();
     for (std::int64_t rank = 0; rank < n_; ++rank) {
       const Form form = form_of(agreed_.counts[static_cast<std::size_t>(rank)]);
       std::int64_t at = 0;
@@ -157,11 +206,12 @@ class Reduction {
         for (std::int64_t i = 0; i < length; ++i) hi_[static_cast<std::size_t>(i)] += rows[i];
         for (std::int64_t i = 0; i < length; ++i) lo_[static_cast<std::size_t>(i)] += rows[length + i];
       }
-      from += receive_bytes[static_cast<std::size_t>(rank)];
+      from += slot.receive_bytes[static_cast<std::size_t>(rank)];
     }
     std::int64_t at = 0;
     for (const Stretch& each : own) {
-      kernels::round_digits(hi_.data() + at, lo_.data() + at, top(each.parameter), rounded_.data() + at, each.count);
+      kernels::round_digits(hi_.data() + at, lo_.data() + at, top(each.parameter), slot.rounded.data() + at,
+                            each.count);
       at += each.count;
     }
   }
@@ -173,9 +223,8 @@ class Reduction {
   Form own_ = Form::none;
   std::vector<std::int64_t> starts_;
   std::vector<at::Tensor> results_, singles_, his_, los_;
-  std::vector<std::uint8_t> outgoing_, incoming_;
   std::vector<std::int64_t> hi_, lo_;
-  std::vector<float> rounded_, gathered_;
+  std::array<Slot, 2> slots_;
 };
 
 }  // namespace
@@ -196,6 +245,11 @@ grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
                                   const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
                                   const Bytes& packed, const Reduce& agreed) {
   if (exchange.size() == 1) return sums.finish();
+  const auto possible = [](std::int64_t size) { return size >= 0 && size <= std::int64_t{kLongestFrame}; };
+  if (agreed.packed.size() != static_cast<std::size_t>(exchange.size()) ||
+      !std::all_of(agreed.packed.begin(), agreed.packed.end(), possible) ||
+      agreed.packed[static_cast<std::size_t>(exchange.rank())] != static_cast<std::int64_t>(packed.size()))
+    throw WireError("a step of other results than this worker's");
   const auto longest = static_cast<std::size_t>(*std::max_element(agreed.packed.begin(), agreed.packed.end()));
   Bytes own(packed), all(longest * static_cast<std::size_t>(exchange.size()));
   own.resize(longest);

@@ -35,10 +35,12 @@ namespace isobit::scale {
                                                 const std::vector<trace::NamedTensor>& buffers, const Bytes& packed,
                                                 const Reduce& agreed);
 
+// Elements that travel at once: few enough that the next ones are laid out, and the last ones added, meanwhile.
+inline constexpr std::int64_t kPiece = std::int64_t{1} << 19;
+
 // The gradients alone; sizes as the parameters'.
 [[nodiscard]] std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,
                                                        const std::vector<trace::NamedTensor>& parameters,
-                                                       const Reduce& agreed,
-                                                       std::int64_t piece = std::int64_t{1} << 22);
+                                                       const Reduce& agreed, std::int64_t piece = kPiece);
 
 }  // namespace isobit::scale

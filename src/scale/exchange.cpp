@@ -35,6 +35,7 @@ class LinkStore final : public c10d::Store {
     for (milliseconds pause{1};; pause = std::min(2 * pause, milliseconds(50))) {
       Reply reply = link_.ask(Get{prefix_ + key});
       if (auto* value = std::get_if<Value>(&reply)) return std::move(value->value);
+      if (std::holds_alternative<Again>(reply)) throw ExchangeLost("a worker of the group is gone");
       if (std::chrono::steady_clock::now() > until)
         throw ExchangeLost("a worker of the group did not come to meet the others");
       std::this_thread::sleep_for(pause);

@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostConnections = 4096;
 constexpr std::size_t kMostRefusals = 16;
+constexpr int kMostReads = 64;
 
 struct Connection {
   explicit Connection(int descriptor, const std::string& key)
@@ -93,16 +94,16 @@ struct Host::Impl {
     Connection& from = *connections.at(id);
     std::uint8_t bytes[1 << 16];
     try {
-      while (true) {
+      for (int reads = 0; reads < kMostReads; ++reads) {  // others want to be heard, too
         const ssize_t count = ::recv(from.descriptor, bytes, sizeof bytes, 0);
         if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) throw WireError("the connection has ended");
-        from.heard = Clock::now();
+        if (from.joined) from.heard = Clock::now();  // who has no key cannot stay by saying a little
         from.frames.received(bytes, static_cast<std::size_t>(count));
       }
       while (const auto frame = from.frames.next()) handle(id, from, decode_request(*frame));
-    } catch (const WireError& error) {
+    } catch (const std::exception& error) {  // whatever a message does, the host goes on
       if (!from.joined) refusal(std::string("somebody who ") + error.what());
       lose(id);
     }
@@ -112,6 +113,7 @@ struct Host::Impl {
     if (const auto* join = std::get_if<Join>(&request)) {
       if (from.joined) throw WireError("joins twice");
       from.joined = true;
+      from.heard = Clock::now();
       const std::size_t before = replies.size();
       membership.join(id, *join, replies);
       const auto* refused = std::get_if<Refused>(&replies[before].second);
@@ -125,7 +127,9 @@ struct Host::Impl {
       replies.emplace_back(id, Done{});
     } else if (const auto* get = std::get_if<Get>(&request)) {
       const auto found = values.find(get->key);
-      replies.emplace_back(id, found == values.end() ? Reply(Done{}) : Reply(Value{found->second}));
+      // Nothing yet; or nothing any more, since one of the group is gone before all have met.
+      const Reply nothing = membership.together() ? Reply(Done{}) : Reply(Again{});
+      replies.emplace_back(id, found == values.end() ? nothing : Reply(Value{found->second}));
     } else {
       membership.request(id, request, replies);
     }

@@ -79,11 +79,11 @@ void Link::connect(const Options& options) {
     if (Clock::now() > until) throw LinkLost("the host does not answer");
     try {
       read_some(200);
+      const std::lock_guard lock(mutex_);
+      write_all();
     } catch (const LinkLost&) {
-      throw WireError("turns this worker away: it has another key, or is another version of isobit");
+      throw WireError("ended the connection: it has another key, or is no host of a job");
     }
-    const std::lock_guard lock(mutex_);
-    write_all();
   }
 }
 
@@ -120,6 +120,16 @@ void Link::read_some(int milliseconds) {
   }
 }
 
+// Precondition: the mutex is held. What was altered on its way ends this connection; a new one can be made.
+std::optional<Bytes> Link::next_frame() {
+  try {
+    return frames_.next();
+  } catch (const WireError& error) {
+    broken_ = true;
+    throw LinkLost(std::string("the connection to the host ") + error.what());
+  }
+}
+
 Reply Link::ask(const Request& request) {
   {
     const std::lock_guard lock(mutex_);
@@ -129,7 +139,7 @@ Reply Link::ask(const Request& request) {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      if (const auto frame = frames_.next()) return decode_reply(*frame);
+      if (const auto frame = next_frame()) return decode_reply(*frame);
       if (broken_) throw LinkLost("the host of the job is gone");
     }
     read_some(1000);

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -56,6 +57,7 @@ class Link {
   void connect(const Options& options);
   void write_all();
   void read_some(int milliseconds);
+  [[nodiscard]] std::optional<Bytes> next_frame();
   void keep_alive();
 
   int descriptor_ = -1;

@@ -54,7 +54,12 @@ bool Membership::joiners() const {
 
 // ---- groups
 
-void Membership::handle(WorkerId, Worker& worker, const Regroup& request, Replies& out) {
+void Membership::handle(WorkerId id, Worker& worker, const Regroup& request, Replies& out) {
+  if (recorded_) {
+    worker.ended = true;
+    out.emplace_back(id, Done{});
+    return;
+  }
   worker.regroup = request;
   worker.can_record = request.can_record;
   worker.steps_done = request.steps_done;
@@ -84,6 +89,7 @@ void Membership::expect(std::int64_t workers, Replies& out) {
 }
 
 void Membership::fail(const Failure& failure, Replies& out) {
+  if (recorded_) return;  // what is complete stays so, whatever somebody meets who comes too late
   if (!failure_) failure_ = failure;
   for (auto& [id, worker] : workers_) {
     if (worker.regroup || worker.finish || worker.evaluated || worker.ending) out.emplace_back(id, Failed{*failure_});
@@ -137,7 +143,6 @@ void Membership::decide_sums(std::vector<std::pair<WorkerId, Formed>>& members) 
   Formed common;
   common.generation = generation_;
   common.size = static_cast<std::int64_t>(members.size());
-  common.stop = stop_;
   common.steps_done = -1;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const std::int64_t done = workers_[members[rank].first].regroup->steps_done;
@@ -145,6 +150,8 @@ void Membership::decide_sums(std::vector<std::pair<WorkerId, Formed>>& members) 
     common.steps_done = done;
     common.source = static_cast<std::int64_t>(rank);
   }
+  // Not where somebody merely wants to stop: of those who are as far, some may be in the next step already.
+  common.stop = last_ && common.steps_done >= *last_;
   WorkerId recorder = -1;
   held_.clear();
   first_ = common.steps_done + 1;
@@ -228,9 +235,9 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
 
 void Membership::handle(WorkerId id, Worker&, const GiveBack& request, Replies& out) {
   const auto found = steps_.find(request.step);
-  if (in_group(id, request.generation) && found != steps_.end()) {
+  const bool now = in_group(id, request.generation) && found != steps_.end();
+  if (now && given_.erase({request.step, request.grain}) != 0) {  // none that nobody has
     found->second.free.push_back(request.grain);
-    given_.erase({request.step, request.grain});
     --granted_;
   }
   out.emplace_back(id, Done{});
@@ -273,6 +280,7 @@ void Membership::close_step(Replies& out) {
                                *held.begin() == 0 && *held.rbegin() == first.grains - 1);
   if (!same || !whole) return end_generation(out);  // what is missing is handed out anew
   reduce.stop = stop_;
+  if (stop_) last_ = first.step;
   steps_done_ = first.step;
   while (!steps_.empty() && steps_.begin()->first <= steps_done_) steps_.erase(steps_.begin());
   while (!given_.empty() && given_.begin()->first <= steps_done_) given_.erase(given_.begin());
@@ -286,17 +294,21 @@ void Membership::close_step(Replies& out) {
 // ---- evaluation: parts' results are few bytes, and stay here until the next one
 
 void Membership::handle(WorkerId id, Worker&, const ClaimPart& request, Replies& out) {
-  if (request.parts < 0 || request.parts > (1 << 24)) throw WireError("an evaluation of impossibly many parts");
-  if (evaluation_.step != request.step) {
+  if (request.parts < 0 || request.parts > (1 << 20)) throw WireError("an evaluation of impossibly many parts");
+  const bool member = in_group(id, request.generation);
+  if (evaluation_.step != request.step && member) {
     evaluation_ = {request.step, {}, {}, static_cast<std::size_t>(request.parts)};
     for (std::int64_t i = 0; i < request.parts; ++i) evaluation_.free.insert(i);
   }
-  if (request.done && request.done->index >= 0 && request.done->index < request.parts) {
+  const bool same = evaluation_.step == request.step;  // a former group's parts count, too
+  if (same && evaluation_.parts != static_cast<std::size_t>(request.parts))
+    throw WireError("an evaluation of other parts than the others'");
+  if (same && request.done && request.done->index >= 0 && request.done->index < request.parts) {
     evaluation_.values[request.done->index] = request.done->value;
     evaluation_.free.erase(request.done->index);
     answer_evaluated(out);
   }
-  if (!in_group(id, request.generation)) {
+  if (!member) {
     out.emplace_back(id, Again{});
     return;
   }
@@ -332,7 +344,8 @@ void Membership::answer_evaluated(Replies& out) {
 // ---- the end
 
 void Membership::handle(WorkerId id, Worker& worker, const End& request, Replies& out) {
-  if (request.recorded) recorded_ = true;
+  // Another one than the recorder had it once, and lost it.
+  if (request.recorded && id == recorder_) recorded_ = true;
   if (recorded_) {
     worker.ended = true;
     out.emplace_back(id, Done{});

@@ -60,6 +60,7 @@ class Membership {
 
   [[nodiscard]] std::vector<WorkerView> workers() const;
   [[nodiscard]] std::int64_t generation() const { return generation_; }
+  [[nodiscard]] bool together() const { return open_; }  // none of the generation's group is gone
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }  // by all of the group
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
   [[nodiscard]] bool recorded() const { return recorded_; }
@@ -68,6 +69,7 @@ class Membership {
   [[nodiscard]] std::int64_t granted_again() const { return granted_again_; }
 
  private:
+  friend struct MembershipState;  // of tests, which go through all states
   struct Worker {
     Join about;
     std::optional<Regroup> regroup;         // waits for a group
@@ -120,6 +122,7 @@ class Membership {
   WorkerId recorder_ = -1;
   std::int64_t recordings_ = 0, steps_done_ = 0, granted_ = 0, granted_again_ = 0;
   bool stop_ = false, recorded_ = false;
+  std::optional<std::int64_t> last_;  // step, where all were told to stop
   std::optional<Failure> failure_;
 };
 

@@ -8,8 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "archive/files.h"
 #include "archive/lock_owner.h"
-#include "archive/runs.h"
+#include "archive/manifest.h"
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
 #include "train/checkpoint_state.h"
@@ -36,17 +37,29 @@ SharedRecording::SharedRecording(Place place, const train::Timetable& timetable,
 
 bool SharedRecording::can_record() const { return ::access(place_.folder.c_str(), R_OK | W_OK | X_OK) == 0; }
 
+// Whoever is dropped right after it was made the recorder finds that the next one has begun.
 bool SharedRecording::begin(std::int64_t recordings, const train::SharedSteps::Caller& caller) {
+  try {
+    return resume(recordings, caller);
+  } catch (const UserError&) {
+    writer_.reset();
+    if (alive_()) throw;
+    return false;
+  }
+}
+
+bool SharedRecording::resume(std::int64_t recordings, const train::SharedSteps::Caller& caller) {
   archive::Job job = archive::scheduled_job();
   if (job.name.empty()) job = {"isobit", place_.job, 0};
   job.restart = job.restart * kRecordings + recordings;
   archive::set_job(job);
   writer_.reset();
   // The former recorder sealed it, and was lost before it could say so.
-  if (archive::summarize(place_.folder).state == archive::RunState::finished) return false;
+  if (archive::is_there(place_.folder / archive::kManifest)) return false;
   writer_ = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(place_.folder, place_.environment));
   const auto& checkpoint = writer_->checkpoint();
   const std::int64_t recorded = checkpoint ? checkpoint->step() : 0, done = caller.steps_done();
+  written_ = recorded;
   if (recorded > done) {
     caller.take_over(train::read_checkpoint(*checkpoint));
     events_.clear();
@@ -114,10 +127,29 @@ void SharedRecording::take_notes(const std::string& notes, std::int64_t steps_do
   } catch (const Json::exception&) {
     throw WireError("notes that isobit does not send");
   }
+  // This worker writes, and was behind: steps that it did not make itself.
+  const std::int64_t before = written_;
+  guarded([&] {
+    for (const Event& event : events_) {
+      if (event.step > before) write(event);
+    }
+  });
+}
+
+// From the notes of the worker whose state was taken over: the same lines, written already where this worker writes.
+bool SharedRecording::knows(const Event& event) const {
+  return std::any_of(events_.begin(), events_.end(), [&](const Event& other) {
+    if (other.step != event.step) return false;
+    if (event.metrics) return other.metrics && other.metrics->set == event.metrics->set;
+    return (event.line && other.line) || (event.timing && other.timing);
+  });
 }
 
 void SharedRecording::write(const Event& event) {
-  if (event.line) writer_->append_step(*event.line);
+  if (event.line) {
+    writer_->append_step(*event.line);
+    written_ = event.step;
+  }
   if (event.metrics) writer_->append_metrics(*event.metrics);
   if (event.timing) writer_->append_timing(*event.timing);
 }
@@ -141,6 +173,7 @@ void SharedRecording::guarded(const Action& action) {
 }
 
 void SharedRecording::add(Event event) {
+  if (knows(event)) return;
   guarded([&] { write(event); });
   events_.push_back(std::move(event));
 }
@@ -152,8 +185,6 @@ void SharedRecording::on_step(const train::StepReport& report) {
     base_ = next_base_;
     while (!events_.empty() && events_.front().step <= base_) events_.pop_front();
   }
-  // Where a state was taken over together with its result, the notes have lines of the same step.
-  while (!events_.empty() && events_.back().step >= step) events_.pop_back();
   Event event;
   event.step = step;
   event.line = train::step_line(report);

@@ -53,7 +53,9 @@ class SharedRecording final : public Recording, public train::Listener {
     std::optional<archive::TimingLine> timing;
     std::optional<bool> checkpoint;
   };
+  bool resume(std::int64_t recordings, const train::SharedSteps::Caller& caller);
   void add(Event event);
+  [[nodiscard]] bool knows(const Event& event) const;
   void write(const Event& event);
   void write_checkpoint(const train::TrainingState& state);
   template <class Action>
@@ -65,6 +67,7 @@ class SharedRecording final : public Recording, public train::Listener {
   std::unique_ptr<archive::RunWriter> writer_;
   std::deque<Event> events_;  // of the steps after base_
   std::int64_t base_ = 0, next_base_ = 0;
+  std::int64_t written_ = 0;  // the newest step of which the writer has a line
   double epoch_seconds_ = 0;
   std::int64_t epoch_samples_ = 0;
 };

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "train/state_taken.h"
+
 namespace isobit::train {
 namespace {
 
@@ -35,7 +37,14 @@ Outcome execute(Trainer& trainer, std::int64_t last, Listener& listener, const s
     if (timetable.fingerprint_after(place.step)) report.weights = trainer.weights_fingerprint();
     if (listener.wants_optimizer(timetable, place.step)) report.optimizer = trainer.optimizer_fingerprint();
     listener.on_step(report);
-    if (place.last_of_epoch || place.step == timetable.steps()) listener.on_metrics(metrics_of(trainer, place));
+    if (place.last_of_epoch || place.step == timetable.steps()) {
+      try {
+        listener.on_metrics(metrics_of(trainer, place));
+      } catch (const StateTaken& taken) {
+        if (taken.result()) open = *taken.result();
+        continue;
+      }
+    }
     const bool interrupted = stop && place.step < last;
     if (interrupted || timetable.checkpoint_after(place.step)) listener.on_checkpoint(trainer);
     if (interrupted) return Outcome::interrupted;

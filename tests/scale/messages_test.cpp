@@ -1,0 +1,131 @@
+// Messages come out as they went in; whatever else comes in is WireError, and never the end of the process.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "scale/messages.h"
+
+namespace isobit::scale {
+namespace {
+
+const Failure kFailure{Failure::Kind::user_error, 3, "model.bias", "is not \xc3\xa4", "say more"};
+
+const Request kRequests[] = {
+    Join{"isobit-0.1, data 12", "node:7", "a CPU"},
+    Regroup{},
+    Regroup{-1, {0, 1, 131071, std::int64_t{1} << 62}, true},
+    Claim{5, 7, 131072, true},
+    Finish{},
+    Finish{1, 2, 3, {0, 2}, true, kFailure, {0, 4, 255}, std::int64_t{1} << 40},
+    Lost{4, "gone"},
+    ClaimPart{1, 2, 3, {}},
+    ClaimPart{1, 2, 3, PartResult{2, {1, 2, 3}}},
+    Evaluated{1, 2},
+    End{3, true},
+    Fail{kFailure},
+    Put{"g1/0", Bytes(300, 7)},
+    Get{""},
+    Alive{INT64_MAX},
+    GiveBack{1, 2, 3},
+};
+const Reply kReplies[] = {
+    Admitted{1, "{}"},
+    Refused{"the job is a\n  this worker is b"},
+    Formed{2, 1, 3, 0, 4, 2, 17, {0, 1}, false, true},
+    Granted{},
+    Granted{0},
+    Reduce{{1, 0, 3}, {8, 0, 9}, {1, 2}, true},
+    AllParts{{{}, {1}, {2, 3}}},
+    Again{},
+    Failed{kFailure},
+    Value{{}},
+    Done{},
+};
+
+template <class Message>
+void expect_refused(const Bytes& bytes, Message (*decode)(const Bytes&), const char* what) {
+  EXPECT_THROW((void)decode(bytes), WireError) << what;
+}
+
+template <class Messages, class Message>
+void attack(const Messages& messages, Message (*decode)(const Bytes&)) {
+  for (const Message& message : messages) {
+    const Bytes bytes = encode(message);
+    const Message back = decode(bytes);
+    EXPECT_EQ(back.index(), message.index());
+    EXPECT_EQ(encode(back), bytes);
+    for (std::size_t length = 0; length < bytes.size(); ++length)
+      expect_refused(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)), decode, "cut off");
+    Bytes longer = bytes;
+    longer.push_back(0);
+    expect_refused(longer, decode, "longer");
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      for (const int change : {1, 0x20, 0x80, 0xff}) {
+        Bytes altered = bytes;
+        altered[i] = static_cast<std::uint8_t>(altered[i] ^ change);
+        try {
+          (void)encode(decode(altered));  // another message, perhaps
+        } catch (const WireError&) {
+        }
+      }
+    }
+  }
+}
+
+TEST(Messages, ComeOutAsTheyWentIn) {
+  attack(kRequests, &decode_request);
+  attack(kReplies, &decode_reply);
+}
+
+Bytes head(std::uint8_t kind, std::uint64_t length) {
+  Bytes bytes{kind};
+  for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(length >> shift));
+  return bytes;
+}
+
+TEST(Messages, DeepHugeAndStrangeOnesAreRefused) {
+  for (const std::size_t depth : {9, 1000, 1 << 22}) {
+    expect_refused(Bytes(depth, 0x81), &decode_request, "deep");
+    expect_refused(Bytes(depth, 0x9f), &decode_request, "deep, without lengths");
+    expect_refused(Bytes(depth, 0xa1), &decode_request, "deep maps");
+    expect_refused(Bytes(depth, 0xc6), &decode_request, "deep tags");
+  }
+  for (const std::uint64_t length : {std::uint64_t{1} << 31, std::uint64_t{1} << 60, UINT64_MAX - 1, UINT64_MAX}) {
+    for (const std::uint8_t kind : {0x5b, 0x7b, 0x9b, 0xbb}) {
+      expect_refused(head(kind, length), &decode_request, "huge");
+      Bytes within{0x82, 0x0b};  // Alive of something huge
+      const Bytes huge = head(kind, length);
+      within.insert(within.end(), huge.begin(), huge.end());
+      expect_refused(within, &decode_request, "huge within");
+      expect_refused(within, &decode_reply, "huge within");
+    }
+  }
+  expect_refused({0x82, 0x0b, 0xf9, 0x3c, 0x00}, &decode_request, "a fraction for a number");
+  expect_refused({0x82, 0x0b, 0xf5}, &decode_request, "true for a number");
+  expect_refused({0x82, 0x18, 0x63, 0x00}, &decode_request, "message 99");
+  expect_refused({0x82, 0x20, 0x00}, &decode_request, "message -1");
+  expect_refused({0x81, 0x0b}, &decode_request, "too few members");
+  expect_refused({0x83, 0x0b, 0x00, 0x00}, &decode_request, "too many members");
+  expect_refused({0x0b}, &decode_request, "no array");
+  expect_refused({}, &decode_request, "nothing");
+}
+
+TEST(Messages, RandomBytesAreRefusedOrRead) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 20000; ++i) {
+    Bytes bytes(random() % 40);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    if (bytes.size() > 2) bytes[0] = static_cast<std::uint8_t>(0x80 + random() % 10), bytes[1] = random() % 12;
+    try {
+      (void)decode_request(bytes);
+    } catch (const WireError&) {
+    }
+    try {
+      (void)decode_reply(bytes);
+    } catch (const WireError&) {
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isobit::scale

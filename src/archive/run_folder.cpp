@@ -46,12 +46,13 @@ void require_name(const std::string& name) {
 }
 
 // "20261121-045835-fashion-mlp-3f9a2c01"
-std::string make_id(const std::string& created, const std::string& name) {
+std::string make_id(const std::string& created, const std::string& name, const std::string& ending) {
   std::string digits;
   for (const char c : created.substr(0, 19)) {
     if (std::isdigit(static_cast<unsigned char>(c))) digits += c;
   }
-  return fmt::format("{}-{}-{}-{}", digits.substr(0, 8), digits.substr(8), name, random_suffix());
+  return fmt::format("{}-{}-{}-{}", digits.substr(0, 8), digits.substr(8), name,
+                     ending.empty() ? random_suffix() : ending);
 }
 
 std::string without_end(const std::string& line) { return line.substr(0, line.size() - 1); }
@@ -135,14 +136,15 @@ const std::optional<CheckpointEntry>& RunFolder::checkpoint() const { return imp
 std::uint64_t RunFolder::size(const std::string& log) const { return impl_->log(log).size(); }
 
 RunFolder RunFolder::create(const fs::path& runs, const std::string& name, std::map<std::string, std::string> inputs,
-                            const RunKind& kind) {
+                            const RunKind& kind, const std::string& ending) {
   require_name(name);
+  if (!ending.empty() && !is_hex(ending, 8)) throw std::invalid_argument("no ending of a run's id: " + ending);
   make_folders(runs);
   StateFile state;
   state.created = utc_now();
   state.name = name;
   state.contract = contract::kContractVersion;
-  state.id = make_id(state.created, name);
+  state.id = make_id(state.created, name, ending);
 
   RunLock lock = RunLock::acquire(runs, state.id);
   // Made under a hidden name, so that no list ever sees half a run.

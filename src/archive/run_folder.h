@@ -35,9 +35,11 @@ extern const RunKind kScriptRun;      // isobit.record
 class RunFolder {
  public:
   // A new folder in `runs` (created where missing), complete when it appears. `inputs`: contents by file name,
-  // experiment.toml, environment.json and data.json among them.
+  // experiment.toml, environment.json and data.json among them. `ending` takes the place of the id's 8 random digits
+  // (runs.h: ending_of).
   [[nodiscard]] static RunFolder create(const std::filesystem::path& runs, const std::string& name,
-                                        std::map<std::string, std::string> inputs, const RunKind& kind);
+                                        std::map<std::string, std::string> inputs, const RunKind& kind,
+                                        const std::string& ending = "");
 
   // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where there never
   // was one, and `environment` is added. What is cut off stays aside until the new writer has a sound checkpoint of its

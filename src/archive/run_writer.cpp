@@ -30,7 +30,7 @@ RunWriter RunWriter::create(const std::filesystem::path& runs, const RunInputs& 
       Impl{RunFolder::create(
                runs, inputs.name,
                {{kExperimentFile, inputs.experiment}, {kEnvironmentFile, inputs.environment}, {kDataFile, inputs.data}},
-               kExperimentRun),
+               kExperimentRun, inputs.ending),
            {}}));
 }
 

@@ -23,6 +23,7 @@ struct RunInputs {
   std::string experiment;   // resolved, TOML
   std::string environment;  // JSON: environment.h
   std::string data;         // JSON: digests of the data files
+  std::string ending = {};  // of the id; "": random
 };
 
 class RunWriter {

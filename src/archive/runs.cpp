@@ -14,6 +14,7 @@
 #include "archive/run_lock.h"
 #include "archive/run_record.h"
 #include "archive/run_state.h"
+#include "archive/sha256.h"
 #include "archive/suggest.h"
 #include "archive/user_error.h"
 
@@ -125,6 +126,22 @@ RunSummary summarize(const fs::path& run) {
   RunSummary summary = read_summary(folder);
   look_at_lock(summary, folder.parent_path());
   return summary;
+}
+
+std::string ending_of(const std::string& once) { return sha256(once).substr(0, 8); }
+
+std::optional<fs::path> find_ending(const fs::path& runs, const std::string& ending) {
+  std::optional<fs::path> found;
+  for (const std::string& name : names_in(runs)) {
+    if (name.starts_with('.') || !name.ends_with("-" + ending)) continue;
+    if (found) {
+      throw UserError(runs.string(),
+                      fmt::format("two runs end in {}: {} and {}", ending, found->filename().string(), name),
+                      "resume the right one: isobit run --resume RUN");
+    }
+    found = runs / name;
+  }
+  return found;
 }
 
 std::vector<RunSummary> list_runs(const fs::path& runs) {

@@ -6,9 +6,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "archive/runs.h"
 #include "archive/user_error.h"
 #include "aten/operator_switch.h"
 #include "cli/command.h"
+#include "cli/run_in_job.h"
+#include "cli/run_once.h"
 #include "cli/run_session.h"
 #include "cli/run_worker.h"
 #include "cli/run_workers.h"
@@ -47,6 +50,24 @@ class RunListener : public train::Recorder {
   nlohmann::ordered_json metrics_ = nlohmann::ordered_json::object();
   double seconds_ = 0;
 };
+
+// The run of a name (--once) that was finished before: there is nothing to do.
+RunOutcome finished_before(const std::filesystem::path& folder, const archive::RunSummary& summary, bool json) {
+  fmt::print(stderr, "run {} is finished\n", folder.string());
+  if (json) {
+    const nlohmann::ordered_json result{{"id", summary.id},
+                                        {"folder", folder.string()},
+                                        {"name", summary.name},
+                                        {"state", "finished"},
+                                        {"steps", summary.steps},
+                                        {"weights", summary.weights},
+                                        {"weights_sha256", summary.weights_sha256}};
+    fmt::print("{}\n", result.dump());
+  } else {
+    fmt::print("sha256  {}\nweights {}\n", summary.weights_sha256, summary.weights);
+  }
+  return {0, folder, summary.weights};
+}
 
 void print_result(const RunSession& session, const RunListener& listener, const char* state, const std::string& weights,
                   const std::string& sha256, bool json) {
@@ -112,10 +133,32 @@ RunOutcome run(const RunOptions& options) {
   if (!options.resume.empty() && !options.overrides.empty()) {
     throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
   }
-  options.execution.apply();
-  if (!options.join.empty()) return run_worker(options);
-  if (options.workers > 0) return run_workers(options);
-  RunSession session = options.resume.empty() ? begin_run(options) : resume_run(options);
+  if (!options.resume.empty() && (!options.once.empty() || options.dry_run)) {
+    throw UserError(options.dry_run ? "--dry-run" : "--once", "is for an experiment, not for a run that is resumed",
+                    "leave --resume out");
+  }
+  if (options.dry_run) {
+    fmt::print("{}", train::to_toml(train::load_experiment(options.file, options.overrides)));
+    return {};
+  }
+  RunOptions chosen = options;
+  if (!options.once.empty()) {
+    const auto experiment = train::load_experiment(options.file, options.overrides);
+    const auto run = find_run_once(archive::runs_folder(options.runs), options.once, experiment);
+    if (run) {
+      const archive::RunSummary summary = archive::summarize(*run);
+      if (summary.state == archive::RunState::finished) return finished_before(*run, summary, options.json);
+      chosen.resume = run->string();
+    }
+  }
+  const auto task = slurm::allocation();
+  const bool of_several = task && task->in_step && task->tasks > 1 && options.join.empty() && options.workers == 0;
+  if (task && task->in_step) take_share(chosen, *task);
+  chosen.execution.apply();
+  if (of_several) return run_in_job(chosen, *task);
+  if (!chosen.join.empty()) return run_worker(chosen);
+  if (chosen.workers > 0) return run_workers(chosen);
+  RunSession session = chosen.resume.empty() ? begin_run(chosen) : resume_run(chosen);
   return execute(session, options.json);
 }
 
@@ -128,6 +171,8 @@ Action declare(OptionSet& app) {
       .type("KEY=VALUE")
       .repeatable();
   app.add("--resume", options->resume, "Resume an interrupted run from its newest checkpoint").type("RUN");
+  app.add("--once", options->once, "Name the run: begun where there is none of that name, else resumed").type("NAME");
+  app.flag("--dry-run", options->dry_run, "Check the experiment, print it with every key, and train nothing");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("--workers", options->workers, "Train in so many processes on this machine; the bits are those of one")
       .type("N")

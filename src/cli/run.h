@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@ namespace isobit::cli {
 
 struct RunOptions {
   std::string file, resume, runs;
+  std::string once;      // the run's name: begun where there is none of it, else resumed
+  bool dry_run = false;  // reads and prints the experiment, and does nothing else
   std::vector<std::string> overrides;
   bool json = false;
   std::int64_t workers = 0;  // 0: this process alone
   std::string listen, join, key_file;
-  int silence = 10;  // seconds
+  std::int64_t expected = 0;  // workers of all machines, for whom the first step waits; 0: those of this machine
+  std::function<void(const std::string& address)> listening;  // the host's address, once workers can join there
+  int silence = 10;                                           // seconds
   ExecutionOptions execution;
 };
 

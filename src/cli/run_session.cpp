@@ -37,7 +37,8 @@ RunSession begin_run(const RunOptions& options) {
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), run_environment(options),
-                                  train::describe_data(session.experiment, samples::Digests::cached)};
+                                  train::describe_data(session.experiment, samples::Digests::cached),
+                                  options.once.empty() ? "" : archive::ending_of(options.once)};
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());

@@ -52,17 +52,20 @@ Job prepare(const RunOptions& options) {
   return {session.experiment, session.writer->folder(), 0, session.trainer->timetable().steps()};
 }
 
-std::vector<std::string> worker_words(const RunOptions& options, const Job& job, int port) {
+// Where this machine's own workers find the host: they exchange with others by the way that leads there.
+std::string local_address(const scale::HostOptions& host, int port) {
+  const bool any = host.address == "0.0.0.0" || host.address == "::";
+  const std::string address = any ? "127.0.0.1" : host.address;
+  const bool bracketed = address.find(':') != std::string::npos;
+  return bracketed ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+std::vector<std::string> worker_words(const RunOptions& options, const Job& job, const std::string& host) {
   const int threads = options.execution.threads > 0
                           ? options.execution.threads
                           : std::max(1, kernels::available_cpus() / static_cast<int>(options.workers));
-  std::vector<std::string> words = {"isobit",
-                                    "run",
-                                    (job.folder / "experiment.toml").string(),
-                                    "--join",
-                                    fmt::format("127.0.0.1:{}", port),
-                                    "--threads",
-                                    std::to_string(threads)};
+  std::vector<std::string> words = {
+      "isobit", "run", (job.folder / "experiment.toml").string(), "--join", host, "--threads", std::to_string(threads)};
   words.insert(words.end(), {"--isa", options.execution.isa, "--device", options.execution.device, "--silence",
                              std::to_string(options.silence)});
   return words;
@@ -80,7 +83,7 @@ scale::HostOptions host_options(const RunOptions& options, const Job& job) {
   host.identity = job_identity(job.experiment, train::describe_data(job.experiment, samples::Digests::cached));
   host.job =
       nlohmann::json{{"folder", fs::absolute(job.folder).string()}, {"job", scale::make_key().substr(0, 16)}}.dump();
-  host.expected = options.workers;
+  host.expected = options.expected > 0 ? options.expected : options.workers;
   host.silence = options.silence;
   return host;
 }
@@ -92,10 +95,12 @@ class Launcher {
         job_(std::move(job)),
         host_options_(host_options(options, job_)),
         host_(host_options_),
-        processes_(worker_words(options, job_, host_.port()),
+        processes_(worker_words(options, job_, local_address(host_options_, host_.port())),
                    {std::string(scale::kKeyVariable) + "=" + host_options_.key, std::string(kSpawnedVariable) + "=1"}),
         progress_(job_.done, job_.steps, job_.folder / archive::kMetricsLog) {
-    if (!options.listen.empty())
+    if (options.listening) {
+      options.listening(local_address(host_options_, host_.port()));
+    } else if (!options.listen.empty())
       fmt::print(stderr, "workers join with: isobit run FILE.toml --join {}:{}\n", host_options_.address, host_.port());
   }
 

@@ -42,6 +42,27 @@ TEST(Runs, FoundByIdPrefixPathAndLast) {
             std::string::npos);
 }
 
+TEST(Runs, FoundByTheEndingOfTheirName) {
+  const Scratch scratch;
+  EXPECT_EQ(ending_of("cluster/12"), "f9dcd238");
+  EXPECT_EQ(find_ending(scratch.runs(), "f9dcd238"), std::nullopt);
+  RunInputs inputs = small_inputs();
+  inputs.ending = "f9dcd238";
+  const fs::path run = RunWriter::create(scratch.runs(), inputs).folder();
+  EXPECT_TRUE(run.string().ends_with("-small-f9dcd238"));
+  finished_run(scratch.runs(), "other");
+  EXPECT_EQ(find_ending(scratch.runs(), "f9dcd238"), run);
+  EXPECT_EQ(find_ending(scratch.runs(), "cd238"), std::nullopt);
+  // What a kill left before the run was whole is none.
+  fs::create_directory(scratch.runs() / ".tmp-20260101-000000-small-00c0ffee");
+  EXPECT_EQ(find_ending(scratch.runs(), "00c0ffee"), std::nullopt);
+  fs::create_directory(scratch.runs() / "20260101-000000-small-f9dcd238");
+  EXPECT_NE(error_of([&] { static_cast<void>(find_ending(scratch.runs(), "f9dcd238")); }).find("two runs end in"),
+            std::string::npos);
+  inputs.ending = "../evil0";
+  EXPECT_THROW(static_cast<void>(RunWriter::create(scratch.runs(), inputs)), std::invalid_argument);
+}
+
 TEST(Runs, EveryStateIsListed) {
   const Scratch scratch;
   RunWriter running = RunWriter::create(scratch.runs(), small_inputs("running"));

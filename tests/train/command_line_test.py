@@ -294,6 +294,51 @@ class CommandLine(unittest.TestCase):
     def test_a_finished_run_is_not_resumed(self):
         self.expect_error(["run", "--resume", self.run_folder], os.path.basename(self.run_folder))
 
+    # A run of a name of its own (--once): a job that a scheduler starts again and again
+
+    def test_once_begins_resumes_and_ends(self):
+        runs = self.fresh("once")
+        once = ["run", self.file, "--runs", runs, "--once", "cluster/12/0123"]
+        for steps in (1, 6, 17):
+            process = subprocess.Popen([PROGRAM, *once], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while process.poll() is None and self.steps_recorded(runs) < steps:
+                time.sleep(0.001)
+            process.kill()
+            process.wait()
+        done = self.isobit(*once)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], self.weights)
+        self.assertEqual(deterministic_lines(self.only_run(runs)), deterministic_lines(self.run_folder))
+        # Nothing is left to do.
+        again = self.isobit(*once)
+        self.assertEqual((again.returncode, again.stdout), (0, done.stdout))
+        self.assertIn("is finished", again.stderr)
+        self.assertEqual(json.loads(self.isobit(*once, "--json").stdout)["weights"], self.weights.split()[1])
+        # Another name is another run; another experiment under this name is none.
+        self.assertEqual(self.isobit("run", self.file, "--runs", runs, "--once", "cluster/13/0123").returncode, 0)
+        self.assertEqual(len(glob.glob(runs + "/2*")), 2)
+        self.expect_error([*once, "--set", "seed=9"], "another experiment")
+        self.expect_error(["run", "--resume", self.run_folder, "--once", "x"], "--once")
+
+    def test_once_meets_a_run_that_is_being_written(self):
+        runs = self.fresh("once-twice")
+        once = ["run", self.file, "--runs", runs, "--once", "a job"]
+        process = subprocess.Popen([PROGRAM, *once, "--set", "steps=100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and self.steps_recorded(runs) < 1:
+            time.sleep(0.001)
+        self.expect_error([*once, "--set", "steps=100000"], "is being written by process")
+        process.kill()
+        process.wait()
+
+    def test_a_dry_run_writes_nothing(self):
+        runs = self.fresh("dry")
+        done = self.isobit("run", self.file, "--runs", runs, "--dry-run", "--set", "seed=4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.run_folder + "/experiment.toml") as file:
+            self.assertEqual(done.stdout, file.read().replace("seed = 3\n", "seed = 4\n"))
+        self.assertFalse(os.path.exists(runs))
+        self.expect_error(["run", self.file, "--dry-run", "--set", "sead=4"], "sead")
+
     # Verify
 
     def test_identical(self):

@@ -17,8 +17,8 @@ namespace isobit::archive {
 // The run that `word` means: a folder's path, "last" (the newest), an id, or the beginning of exactly one id.
 [[nodiscard]] std::filesystem::path find_run(const std::filesystem::path& runs, const std::string& word);
 
-// A run of a name that its user chose (isobit run --once) ends in 8 digits that follow from the name. Two names have the
-// same ending once in 2^32: whoever finds a run by it looks whether it is the one that was meant.
+// A run of a name that its user chose (isobit run --once) ends in 8 digits that follow from the name. Two names have
+// the same ending once in 2^32: whoever finds a run by it looks whether it is the one that was meant.
 [[nodiscard]] std::string ending_of(const std::string& once);
 // The run with this ending; nothing if there is none. UserError where several have it.
 [[nodiscard]] std::optional<std::filesystem::path> find_ending(const std::filesystem::path& runs,

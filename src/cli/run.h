@@ -21,7 +21,7 @@ struct RunOptions {
   std::string listen, join, key_file;
   std::int64_t expected = 0;  // workers of all machines, for whom the first step waits; 0: those of this machine
   std::function<void(const std::string& address)> listening;  // the host's address, once workers can join there
-  int silence = 10;  // seconds
+  int silence = 10;                                           // seconds
   ExecutionOptions execution;
 };
 

@@ -117,12 +117,11 @@ def _leave(module: torch.nn.Module, _arguments: object, _result: object) -> None
 # ---- numbers of steps: one per optimizer step since enable()
 
 _steps = 0
-_LAUNCHED = "ISOBIT_LAUNCH" in os.environ  # by isobit launch (_job.py)
 
 
 def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> None:
     global _steps
-    if _LAUNCHED and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
+    if "ISOBIT_LAUNCH" in os.environ and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
         raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each would "
                           "do all of it\n  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within "
                           "`with isobit.record(...) as run:` (docs/python.md, Grains), or start the script alone")

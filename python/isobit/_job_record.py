@@ -25,8 +25,10 @@ def require_job(job: Job | None, what: str) -> None:
                           "Grains), or start the script alone")
 
 
-def open_together(job: Job, settings: Any, open_folder: Callable[[], RunFolder]) -> RunFolder:
-    """What open_folder() gives on rank 0, and its likeness elsewhere. Raises on all what it raises there."""
+def open_together(job: Job, settings: Any, resumes: bool, open_folder: Callable[[], RunFolder]) -> RunFolder:
+    """What open_folder() gives on rank 0, and its likeness elsewhere. Raises on all what it raises there.
+
+    resumes: whether the program, started again, resumes the record."""
     folder: RunFolder | None = None
     opened: dict[str, Any] = {}
     problem: BaseException | None = None
@@ -47,7 +49,7 @@ def open_together(job: Job, settings: Any, open_folder: Callable[[], RunFolder])
         raise
     if folder is not None:
         found = folder.checkpoint()
-        _job.tell(opened=opened["path"], step=0 if found is None else found[1])
+        _job.tell(opened=opened["path"], resumes=resumes, step=0 if found is None else found[1])
         return folder
     return OpenedElsewhere(reports[0].data["opened"])
 

@@ -88,6 +88,7 @@ class _Launch:
         self._told = folder / "told"  # by worker 0's record (_job.tell)
         self._workers: list[Worker] = []
         self._ended: list[int] = []  # in the order in which they ended
+        self._stopped: set[int] = set()  # ended by this process
         self._signal = 0
 
     def run(self) -> int:
@@ -100,16 +101,16 @@ class _Launch:
                 signal.signal(number, handler)
 
     def _run(self) -> int:
-        left, reached = self._restarts, -1
+        left, reached = self._restarts, 0
         while True:
             codes = self._attempt()
             if self._signal:
                 return 128 + self._signal
-            killed = [rank for rank in self._ended if codes[rank] < 0]
+            killed = [rank for rank in self._ended if codes[rank] < 0 and rank not in self._stopped]
             if not killed:
                 return self._judge(codes)
-            step = self._saved()
-            left, reached = (self._restarts if step > reached >= 0 else left), step
+            step, resumes = self._saved(reached)
+            left, reached = (self._restarts, step) if step > reached else (left, reached)
             name = signal.Signals(-codes[killed[0]]).name
             print(f"isobit launch: worker {killed[0]} of {self._count} was ended by {name}", file=sys.stderr, end="")
             if left == 0:
@@ -117,7 +118,8 @@ class _Launch:
                       ": start it again to resume", file=sys.stderr)
                 return 128 - codes[killed[0]]
             left -= 1
-            print(f": all begin again {f'after step {step}' if step > 0 else 'from step 1'}", file=sys.stderr, flush=True)
+            where = f"all go on after step {step}" if step > 0 and resumes else "all begin again from step 1"
+            print(f": {where}{'' if resumes else ' (isobit.record without resume=True)'}", file=sys.stderr, flush=True)
 
     def _judge(self, codes: Sequence[int]) -> int:
         if not any(codes):
@@ -137,22 +139,23 @@ class _Launch:
         if whole:
             sys.stderr.write(self._errors(rank).read_text(errors="replace"))
 
-    def _saved(self) -> int:
-        """The step of the newest checkpoint that the record told of; 0 where there is none."""
-        step = 0
+    def _saved(self, before: int) -> tuple[int, bool]:
+        """The step of the newest checkpoint, and whether the script resumes from it, as the record told; `before`, where it was not
+        reached this time."""
+        step, resumes = before, True
         with contextlib.suppress(OSError):
             for line in self._told.read_text(encoding="utf-8").splitlines():
                 with contextlib.suppress(ValueError):
                     told = json.loads(line)
-                    step = int(told.get("saved", told.get("step", step)))
-        return step
+                    step, resumes = int(told.get("saved", told.get("step", step))), bool(told.get("resumes", resumes))
+        return step, resumes
 
     # ---- processes
 
     def _attempt(self) -> list[int]:
         """Starts all, and waits until none runs; their exit codes, negative for signals."""
         self._told.unlink(missing_ok=True)
-        self._workers, self._ended = [], []
+        self._workers, self._ended, self._stopped = [], [], set()
         variables = self._environment()
         for rank in range(self._count):
             environment = {**variables, "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -185,9 +188,9 @@ class _Launch:
                     continue
                 codes[rank] = code
                 self._ended.append(rank)
-                if code < 0:
+                if code < 0 and not self._signal:
                     self._end_all()
-                elif code > 0:
+                elif code != 0:
                     until = min(until, time.monotonic() + _GRACE)
             if time.monotonic() > until:
                 self._end_all()
@@ -198,8 +201,10 @@ class _Launch:
         """Asks those that still run to end, and ends them."""
         for number, seconds in ((signal.SIGTERM, _STOP), (signal.SIGKILL, _STOP)):
             running = [worker for worker in self._workers if worker.poll() is None]
-            for worker in running:
-                worker.send_signal(number)
+            for rank, worker in enumerate(self._workers):
+                if worker in running:
+                    self._stopped.add(rank)
+                    worker.send_signal(number)
             end = time.monotonic() + seconds
             while any(worker.poll() is None for worker in running) and time.monotonic() < end:
                 time.sleep(0.02)

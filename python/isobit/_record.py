@@ -348,7 +348,7 @@ class record:
             self._folder = open_folder()
         else:
             settings = [script, name, str(self._runs), self._every, str(self._resume)]
-            self._folder = open_together(self._job, settings, open_folder)
+            self._folder = open_together(self._job, settings, bool(self._resume), open_folder)
         self._checkpoint = self._folder.checkpoint() if self._resume else None
         if self._checkpoint is not None:
             self._steps_done = self._checkpoint[1]

@@ -77,7 +77,8 @@ class Job:
         self._store = distributed.distributed_c10d._get_default_store()
         self._prefix = f"isobit/{number}"
         self.over = False
-        self._busy = False  # within a collective
+        self._busy = False  # within a collective, or left in the midst of one
+        self.exchanging = False  # all have agreed on a step, whose gradients are not summed yet
         self.open_grain: Callable[[], int] = lambda: NO_GRAIN  # of a step that is not agreed on yet
 
     # ---- agreements
@@ -116,9 +117,16 @@ class Job:
                 raise RecordError(f"isobit.record: {what} differ between worker 0 and worker {rank} of {self.ranks} at "
                                   f"{report.where}\n  do     {remedy}")
 
+    @property
+    def in_step(self) -> bool:
+        """Whether the others come to the agreement that this process comes to: not where it was interrupted in what they do
+        together, which they leave only when this process is gone."""
+        return not (self.over or self._busy or self.exchanging)
+
     def leave(self, error: BaseException) -> BaseException:
         """That this process ends with an error: what all end with, where the others still listen."""
-        if self.over or self._busy:
+        if not self.in_step:
+            self.over = True
             return error
         try:
             self.agree("the end of the block", {}, error=error, grain=self.open_grain(), leaving=True)

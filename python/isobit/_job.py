@@ -23,7 +23,6 @@ LAUNCH = "ISOBIT_LAUNCH"  # set by isobit launch: the file in which a record tel
 NO_GRAIN = 1 << 62  # a failure between grains, which counts behind those of grains
 _LONGEST_TRACE = 6000
 
-_numbers = 0  # records of this process that were a job's
 _own_group = False  # the library made the process group
 
 
@@ -48,19 +47,28 @@ class Report(NamedTuple):
 
 def join() -> "Job | None":
     """The job that this process belongs to; None where it is alone. Waits for the others."""
-    global _own_group, _numbers
+    global _own_group
     distributed = torch.distributed
     if _check_mode.on or RERUN in os.environ or not distributed.is_available():
         return None
     if not distributed.is_initialized():
         if "RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
             return None
-        distributed.init_process_group("gloo")
+        _make_group()
         _own_group = True
     if distributed.get_world_size() < 2:
         return None
-    _numbers += 1
-    return Job(_numbers, _own_group)
+    return Job(_own_group)
+
+
+def _make_group() -> None:
+    distributed: Any = torch.distributed
+    store, rank, ranks = next(distributed.rendezvous("env://"))
+    # torchrun's own store outlives the processes that it starts again, and with it what those of before have written. Where
+    # several agents have part in it, each counts for itself.
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
+        store = distributed.PrefixStore(f"isobit/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    distributed.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
 
 
 class Job:
@@ -69,17 +77,18 @@ class Job:
     A method that waits for the others raises RecordError where one of them has ended; `over` then: nothing is agreed on any more.
     """
 
-    def __init__(self, number: int, own_group: bool) -> None:
+    def __init__(self, own_group: bool) -> None:
         distributed = torch.distributed
         self.rank, self.ranks, self.own_group = distributed.get_rank(), distributed.get_world_size(), own_group
         # Digits and reports lie in the host's memory: where the program's group is of another kind, beside it.
         self._group = None if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
         self._store = distributed.distributed_c10d._get_default_store()
-        self._prefix = f"isobit/{number}"
         self.over = False
         self._busy = False  # within a collective, or left in the midst of one
         self.exchanging = False  # all have agreed on a step, whose gradients are not summed yet
         self.open_grain: Callable[[], int] = lambda: NO_GRAIN  # of a step that is not agreed on yet
+        # Nobody else's claims, whatever the store has been used for before.
+        self._prefix = f"isobit/{self._gather(os.urandom(8))[0].hex()}"
 
     # ---- agreements
 
@@ -96,7 +105,8 @@ class Job:
         text = json.dumps([where, data, failure]).encode(errors="replace")
         reports = [_report(part) for part in self._gather(len(text).to_bytes(8, "little") + text + payload)]
         self.over = any(report.failure is not None and report.failure.leaving for report in reports)
-        failed = [(report.failure.grain, rank, report.failure) for rank, report in enumerate(reports) if report.failure is not None]
+        failed = [(report.failure.grain, rank, report.failure) for rank, report in enumerate(reports)
+                  if report.failure is not None]
         if failed:
             _, rank, first = min(failed)
             if failure is not None and failure[:3] == first[:3]:

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import IO, Any, NoReturn, Protocol
+from typing import IO, NoReturn, Protocol
 
 _GRACE = 20.0  # seconds for the others to end by themselves where one has failed
 _STOP = 5.0  # and after they were asked to
@@ -44,9 +44,10 @@ class _Parser(argparse.ArgumentParser):
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="python -m isobit launch", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Runs a script in several processes of this machine, which share the grains of each step of its loop over run.steps.\n"
-                    "The weights and the record are those of the script alone, bit for bit. Where a worker is killed, all begin again\n"
-                    "from the record's newest checkpoint. What worker 0 prints is shown, and of the others what they fail with.",
+        description="Runs a script in several processes of this machine, which share the grains of each step of its loop\n"
+                    "over run.steps. The weights and the record are those of the script alone, bit for bit. Where a worker is\n"
+                    "killed, all go on from the record's newest checkpoint. What worker 0 prints is shown,\n"
+                    "and of the others what they fail with.",
         epilog="exit code: the script's; 2 where it cannot be shared, 128 + a signal that ended it, 130 interrupted\n\n"
                "example:\n  python -m isobit launch --workers 2 examples/python/grains.py --batch 64 --grain 16 --steps 100")
     parser.add_argument("--workers", type=int, required=True, metavar="N", help="processes")
@@ -71,7 +72,8 @@ def main(words: Sequence[str], start: Start | None = None) -> int:
     def start_python(rank: int, environment: Mapping[str, str], output: IO[bytes] | None) -> Worker:
         # A session of its own: Ctrl-C reaches the workers through this process alone.
         return subprocess.Popen([sys.executable, options.script, *options.arguments], env=environment, start_new_session=True,
-                                preexec_fn=_die_with_parent, stdin=None if rank == 0 else subprocess.DEVNULL,
+                                preexec_fn=_die_with_parent,  # noqa: PLW1509  (no thread here)
+                                stdin=None if rank == 0 else subprocess.DEVNULL,
                                 stdout=None if rank == 0 else subprocess.DEVNULL, stderr=output)
 
     with tempfile.TemporaryDirectory(prefix="isobit-launch-") as folder:
@@ -114,8 +116,8 @@ class _Launch:
             name = signal.Signals(-codes[killed[0]]).name
             print(f"isobit launch: worker {killed[0]} of {self._count} was ended by {name}", file=sys.stderr, end="")
             if left == 0:
-                print(f", and {self._restarts} restarts brought no new checkpoint: start it again to resume" if self._restarts else
-                      ": start it again to resume", file=sys.stderr)
+                tried = f", and {self._restarts} restarts brought no new checkpoint" if self._restarts else ""
+                print(f"{tried}: start it again to resume", file=sys.stderr)
                 return 128 - codes[killed[0]]
             left -= 1
             where = f"all go on after step {step}" if step > 0 and resumes else "all begin again from step 1"
@@ -124,8 +126,8 @@ class _Launch:
     def _judge(self, codes: Sequence[int]) -> int:
         if not any(codes):
             if self._count > 1 and not self._told.exists():
-                print("isobit: the script made no record, so that nothing was shared: each worker did all of it (write its loop with "
-                      "run.steps in isobit.record: docs/python.md, Grains)", file=sys.stderr)
+                print("isobit: the script made no record, so that nothing was shared: each worker did all of it (write its loop "
+                      "with run.steps in isobit.record: docs/python.md, Grains)", file=sys.stderr)
                 return 2
             return 0
         first = next(rank for rank in self._ended if codes[rank] != 0)
@@ -140,8 +142,8 @@ class _Launch:
             sys.stderr.write(self._errors(rank).read_text(errors="replace"))
 
     def _saved(self, before: int) -> tuple[int, bool]:
-        """The step of the newest checkpoint, and whether the script resumes from it, as the record told; `before`, where it was not
-        reached this time."""
+        """The step of the newest checkpoint, and whether the script resumes from it, as the record told; `before`, where it was
+        not reached this time."""
         step, resumes = before, True
         with contextlib.suppress(OSError):
             for line in self._told.read_text(encoding="utf-8").splitlines():

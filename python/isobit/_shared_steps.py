@@ -1,8 +1,8 @@
 """A step of several grains that the processes of a job compute together (contract, section 7), with the bits of one process.
 
-Whoever is free claims the next grain. When none is left, the processes agree on what each has computed, and exchange: each sums and
-rounds a slice of all gradients' digits, and the rounded slices are gathered. What else a grain leaves (losses, batch digests, running
-statistics) travels with the agreement. Nothing of a step changes a parameter, buffer or record before all have agreed on it.
+Whoever is free claims the next grain. When none is left, the processes agree on what each has computed, and exchange: each sums
+and rounds a slice of all gradients' digits, and the rounded slices are gathered. What else a grain leaves (losses, batch digests,
+running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer or record before all have agreed.
 
 A process knows a parameter by the number of the module that the program calls, and its name there. Where one has met fewer
 modules than another, since it computed no grain or others, it computes one more grain, whose result it drops.
@@ -30,9 +30,11 @@ _TRACK = "say which modules train: run.track(model), or run.track(a=one, b=other
 def require_shareable(job: Job, grains: int, batch: int) -> None:
     """RecordError where the steps of a loop are one grain each."""
     if grains < 2:
-        pieces = max(2, min(batch, 2 * job.ranks))
-        advice = f"give run.steps a grain, for example grain={-(-batch // pieces)} (a setting of the experiment: alone, it gives the " \
-                 "same bits with the same grain)" if batch > 1 else "give run.steps a larger batch, of several grains"
+        advice = "give run.steps a larger batch, of several grains"
+        if batch > 1:
+            grain = -(-batch // max(2, min(batch, 2 * job.ranks)))
+            advice = (f"give run.steps a grain, for example grain={grain} (a setting of the experiment: the script alone gives "
+                      "the same bits with the same grain)")
         raise RecordError(f"isobit.record: run.steps with steps of one grain leaves nothing to share among {job.ranks} workers\n"
                           f"  do     {advice}")
 
@@ -131,8 +133,8 @@ class SharedStep:
         for parameter in self._step._given():
             if id(parameter.tensor) not in numbers:
                 sizes = list(parameter.tensor.shape)
-                raise RecordError(f"isobit.record: {self.where} trains a parameter of sizes {sizes} that belongs to no module which "
-                                  f"the program calls, so that the other workers cannot know it\n  do     {_TRACK}")
+                raise RecordError(f"isobit.record: {self.where} trains a parameter of sizes {sizes} that belongs to no module "
+                                  f"which the program calls, so that the other workers cannot know it\n  do     {_TRACK}")
             if parameter.sum is not None:
                 tops.append((numbers[id(parameter.tensor)], parameter.sum.top()))
         return tops
@@ -153,10 +155,11 @@ class SharedStep:
         found, payload = [], b""
         for index, grain in self._step._grains.items():
             calls = []
-            for mean, variance, momentum, fresh in _sums.kept_statistics(grain.statistics, self._like) if grain.statistics else ():
+            kept = _sums.kept_statistics(grain.statistics, self._like) if grain.statistics else ()
+            for mean, variance, momentum, fresh in kept:
                 if any(tensor is not None and tensor not in buffers for tensor in (mean, variance)):
-                    raise RecordError(f"isobit.record: in {self.where}, a batch norm's running tensors belong to no module that the "
-                                      f"program calls, so that the other workers cannot know them\n  do     {_TRACK}")
+                    raise RecordError(f"isobit.record: in {self.where}, a batch norm's running tensors belong to no module that "
+                                      f"the program calls, so that the other workers cannot know them\n  do     {_TRACK}")
                 calls.append([mean and buffers[mean], variance and buffers[variance], momentum.hex()])
                 payload += b"".join(_generators.bytes_of(one.view(torch.uint8)) for one in fresh if one is not None)
             found.append([index, calls])
@@ -286,8 +289,9 @@ def require_shareable_norm(part: torch.nn.Module) -> None:
     """Batch norm whose momentum counts the calls so far depends on the order of grains."""
     if getattr(part, "momentum", 0.1) is None and getattr(part, "running_mean", None) is not None:
         _check_mode.refuse(RefusedError(
-            f"isobit: {type(part).__module__}.{type(part).__name__} with momentum=None, whose momentum counts the grains computed "
-            f"before, is not certified in a job of several workers under {_library.contract_version}\n  do     give the layer a momentum"))
+            f"isobit: {type(part).__module__}.{type(part).__name__} with momentum=None, whose momentum counts the "
+            f"grains computed before, is not certified in a job of several workers under {_library.contract_version}\n"
+            "  do     give the layer a momentum"))
 
 
 def _shapes(model: torch.nn.Module) -> list[Any]:

@@ -83,7 +83,7 @@ class ExactSum:
         return int(_top(self._handle))
 
     def digits(self, limb: int, first: int, hi: torch.Tensor, lo: torch.Tensor) -> None:
-        """The digits at `limb`, which is top() or above, and at the one below it, of elements from `first` on; int64, contiguous."""
+        """The digits at `limb`, which is top() or above, and the one below it, of elements from `first` on; int64, contiguous."""
         _library._raise(_digits(self._handle, limb, first, hi._cdata, lo._cdata), ValueError)
 
     def clear(self) -> None:

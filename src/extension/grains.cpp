@@ -146,7 +146,9 @@ const char* isobit_sum_digits(const isobit_sum* sum, int limb, std::int64_t firs
       throw std::invalid_argument("digits beyond the sum's elements");
     const int top = sum->digits.top();
     if (top > limb) throw std::invalid_argument("the sum has digits above the limb asked for");
-    const auto part = [&](const isobit::grains::TensorDigits& digits) { return digits.tensor().narrow(0, first, count); };
+    const auto part = [&](const isobit::grains::TensorDigits& digits) {
+      return digits.tensor().narrow(0, first, count);
+    };
     if (top == limb) {
       high.copy_(part(sum->digits.hi()));
       low.copy_(part(sum->digits.lo()));

@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import programs
 from programs import read_record
 from record_test import Folder
 from records import write_images
 
-from isobit import _launch
+from isobit import _launch, _shared_steps
 
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 SOURCE = pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"])
@@ -200,6 +201,14 @@ class Bits(Jobs):
                 self.assert_same(results, weights)
                 self.assert_same_record(self.record(runs), alone)
 
+    def test_gradients_that_travel_in_many_parts(self):
+        """Slices that end within parameters, are empty, or hold several."""
+        weights, alone = self.alone()
+        for elements in (1, 7, 100):
+            with mock.patch.object(_shared_steps, "_BUCKET", elements):
+                self.assert_same(self.workers(3 if elements > 1 else 2, RUNS=f"runs-{elements}"), weights)
+            self.assertEqual(self.record(f"runs-{elements}")["steps.jsonl"], alone["steps.jsonl"])
+
     def test_lenet5(self):
         write_images(self.folder / "data", train=90, test=10)
         self.write("grains.py", (SOURCE / "examples" / "python" / "grains.py").read_text())
@@ -217,13 +226,29 @@ class Bits(Jobs):
             self.assertEqual(code, 0, out + told)
         self.assertEqual(self.verify()["verdict"], "identical")
 
-    def test_a_module_that_only_some_grains_call(self):
-        """Conditional branches, two losses a program knows by name, a batch norm in a branch."""
+    def test_a_batch_norm_that_only_some_grains_call(self):
         self.write("parts.py", PARTS.replace("        return self.out(F.dropout", "        if x.sum() > 0:\n"
                                              "            x = self.norm(x)\n        return self.out(F.dropout"))
         weights, alone = self.alone()
         self.assert_same(self.workers(3, SLOW="1"), weights)
         self.assert_same_record(self.record(), alone)
+
+    def test_parameters_that_only_some_grains_reach(self):
+        """Of modules that run.track names; one trains with nothing but its weight, one from the third step on."""
+        script = SCRIPT.replace("    computed = 0\n", "    first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)\n"
+                                "    run.track(model=model, first=first, second=second)\n"
+                                "    optimizer.add_param_group({'params': [*first.parameters(), *second.parameters()]})\n"
+                                "    computed = 0\n", 1)
+        script = script.replace("step.backward(F.cross_entropy(model(x), y", (
+            "logits = model(x)\n"
+            "            logits = F.linear(logits, first.weight) if len(y) == 1 else logits\n"
+            "            logits = second(logits) if step.number > 2 and y[0] == 1 else logits\n"
+            "            step.backward(F.cross_entropy(logits, y"))
+        self.write("train.py", script)
+        weights, alone = self.alone()
+        for count in (2, 4):
+            self.assert_same(self.workers(count, SLOW="0", RUNS=f"runs-{count}"), weights)
+            self.assert_same_record(self.record(f"runs-{count}"), alone)
 
 
 class Failures(Jobs):
@@ -248,13 +273,13 @@ class Failures(Jobs):
         problem = told.splitlines()[-1]
         self.assertIn("is not finite in step", problem)
         results = self.assert_fail_alike(3, problem, SLOW="0")
-        reasons = {json.loads((next((self.folder / runs).glob("2*")) / "state.json").read_text())["note"] for runs in ("runs", "alone")}
+        reasons = {json.loads((next((self.folder / runs).glob("2*")) / "state.json").read_text())["reason"] for runs in ("runs", "alone")}
         self.assertEqual(len(reasons), 1)
         self.assertTrue(any("on worker" in told for _, _, told in results))
 
     def test_a_script_that_raises_on_one_worker(self):
-        for moment in ("grain 2", "summed 2", "step 2"):
-            for rank in "01":
+        for moment, ranks in (("grain 2", "01"), ("summed 2", "1"), ("step 2", "0")):
+            for rank in ranks:
                 with self.subTest(moment=moment, rank=rank):
                     self.write("parts.py", PARTS.replace("        os.kill(", "        raise KeyError('of its own')\n        os.kill("))
                     self.assert_fail_alike(2, "KeyError: 'of its own'", KILL=f"{rank} {moment}")
@@ -282,8 +307,9 @@ class Failures(Jobs):
     def test_what_cannot_be_shared(self):
         loop = SCRIPT[SCRIPT.index("    for step"):SCRIPT.index("print(isobit.f")]
         for body, message in (
-                ("    for step in run.steps((X, Y), batch=16):\n        pass\n", "run.steps with steps of one grain leaves nothing to share "
-                 "among 2 workers\n  do     give run.steps a grain, for example grain=4"),
+                ("    for step in run.steps((X, Y), batch=16):\n        pass\n",
+                 ("run.steps with steps of one grain leaves nothing to share among 2 workers\n"
+                  "  do     give run.steps a grain, for example grain=4")),
                 ("    for batch in run.batches(torch.utils.data.DataLoader(X)):\n        pass\n", "run.batches is not shared"),
                 ("    for epoch in run.epochs(2):\n        pass\n", "run.epochs is not shared"),
                 ("    F.cross_entropy(model(X), Y).backward()\n    optimizer.step()\n", "an optimizer's step outside of run.steps")):
@@ -368,7 +394,7 @@ class Launches(Jobs):
         done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False,
                               env={**os.environ, **self.environment(RUNS="torchrun", KILL="1 step 5")})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn(weights, done.stdout.splitlines())
+        self.assertEqual(done.stdout.count(weights), 2)  # their lines run into each other
         self.assert_same_record(self.record("torchrun"), alone)
 
 

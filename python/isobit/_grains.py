@@ -222,7 +222,7 @@ class Step:
     # ---- the step as a whole
 
     def gradients(self) -> list[torch.Tensor]:
-        """Sums the grains into the parameters' .grad, for clipping; the parameters that have one."""
+        """Sums the grains into the parameters' .grad, for clipping; those that have one, in the modules' order."""
         if self._state == "open":
             self._require_all_grains()
             try:
@@ -231,7 +231,10 @@ class Step:
                 self._fail(error)
             self._state = "summed"
         self._require("summed", "step.gradients")
-        return [parameter.tensor for parameter in self._given()]
+        # In an order that neither grains nor workers nor resuming change: a norm over all of them depends on it.
+        order = {id(tensor): number for number, tensor in enumerate(self._loop._known_parameters())}
+        given = sorted(self._given(), key=lambda parameter: order.get(id(parameter.tensor), len(order)))
+        return [parameter.tensor for parameter in given]
 
     def _given(self) -> list[Parameter]:
         return [parameter for parameter in self._loop._parameters.values()

@@ -109,7 +109,7 @@ class SharedStep:
         run = self._step._run
         if run._tracked:
             run._models = list(run._tracked.values())
-        table, buffers = self._parameters(), self._buffers()
+        table, buffers = self._step._loop._known_parameters(), self._buffers()
         self._table = table
         statistics, payload = self._own_statistics(buffers)
         grains = {index: [grain.batch, grain.evaluated, grain.loss.hex()] for index, grain in self._step._grains.items()}
@@ -117,10 +117,6 @@ class SharedStep:
                 "parameters": self._own_tops(table), "statistics": statistics, "counted": self._own_counts(buffers),
                 "weights": _fingerprint(table) if self._first else "", "state": run._state_agreed}
         return self._job.agree(self.where, data, payload)
-
-    def _parameters(self) -> list[torch.Tensor]:
-        models = self._step._run._models
-        return list({id(parameter): parameter for model in models for parameter in model.parameters()}.values())
 
     def _buffers(self) -> dict[int, str]:
         """TensorImpl -> name."""

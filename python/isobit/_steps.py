@@ -115,6 +115,11 @@ class Steps:
         first, self._shared_before = not self._shared_before, True
         return SharedStep(self._run._job, step, self._run._progress._steps_loops, first)
 
+    def _known_parameters(self) -> list[torch.Tensor]:
+        """Of the modules that the program tracks, or calls; each once, in their order."""
+        models = self._run._tracked.values() or self._run._models
+        return list({id(parameter): parameter for model in models for parameter in model.parameters()}.values())
+
     def _name_of(self, tensor: torch.Tensor) -> str:
         for model in self._run._tracked.values() or self._run._models:
             for name, parameter in model.named_parameters():

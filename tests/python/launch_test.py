@@ -236,7 +236,7 @@ class Bits(Jobs):
     def test_parameters_that_only_some_grains_reach(self):
         """Of modules that run.track names; one trains with nothing but its weight, one from the third step on."""
         script = SCRIPT.replace("    computed = 0\n", "    first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)\n"
-                                "    run.track(model=model, first=first, second=second)\n"
+                                "    run.track(net=model, first=first, second=second)\n"
                                 "    optimizer.add_param_group({'params': [*first.parameters(), *second.parameters()]})\n"
                                 "    computed = 0\n", 1)
         script = script.replace("step.backward(F.cross_entropy(model(x), y", (

@@ -2,6 +2,7 @@
 
     isobit run examples/fashion-lenet5.toml --set batch=64 --set grain=16 --set steps=100
     python examples/python/grains.py --batch 64 --grain 16 --steps 100
+    python -m isobit launch --workers 2 examples/python/grains.py --batch 64 --grain 16 --steps 100     # in two processes
 
 Killed and started again, it goes on where it saved.
 """

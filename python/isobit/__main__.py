@@ -1,7 +1,7 @@
 """python -m isobit, and the script `isobit`: the program that lies in this package (docs/cli.md), with this Python and its torch.
 
 Records are read without torch, which this imports nowhere. The Python package answers `ops`, since torch registers
-operators of its own where it is imported, and `check`, which runs a script in this process.
+operators of its own where it is imported, `check`, which runs a script in this process, and `launch`, which starts it in several.
 """
 
 import importlib.util
@@ -27,6 +27,9 @@ def main(words: Sequence[str]) -> int:
     if words[:1] == ["check"]:
         from isobit import _check
         return _check.main(words[1:])
+    if words[:1] == ["launch"]:
+        from isobit import _launch
+        return _launch.main(words[1:])
     environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}
     if (torch := torch_folder()) is not None:
         environment["ISOBIT_TORCH_DIR"] = torch

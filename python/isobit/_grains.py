@@ -10,11 +10,11 @@ import random
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from isobit import _check_mode, _coupling, _library, _sums
+from isobit import _check_mode, _coupling, _library, _shared_steps, _sums
 from isobit._errors import RecordError, RefusedError
 from isobit._sums import ExactSum, GrainStatistics
 
@@ -36,6 +36,10 @@ class Parameter:
         self.tensor = tensor
         self.sum: ExactSum | None = None
         self.only: torch.Tensor | None = None  # in a step of one grain
+        self.shared: torch.Tensor | None = None  # what the workers of a job summed
+
+    def given(self) -> bool:
+        return self.only is not None or self.shared is not None or (self.sum is not None and self.sum.grains > 0)
 
 
 class Step:
@@ -59,6 +63,7 @@ class Step:
         self._buffers: dict[int, _Buffers] = {}  # of modules that this step called
         self._before = len(self._run._batch), len(self._run._evaluated)
         self._state = "open"  # summed, finished, failed
+        self._shared = loop._share(self)  # with the other workers of a job; None where there are none
 
     @property
     def grain_count(self) -> int:
@@ -83,20 +88,28 @@ class Step:
     def _compute(self) -> Iterator[Any]:
         assert self._order is not None
         outer = _generators()
+        claims = ((index, False) for index in self._order) if self._shared is None else self._shared.claims(self._order)
         try:
-            for index in self._order:
+            while (claim := self._claimed(claims)) is not None:
                 self._require("open", "step.grains")
+                index, dropped = claim
                 first = index * self._loop._grain
                 samples = self.samples[first:first + self._loop._grain]
                 batch = self._loop._reader.read(samples, self.epoch)
                 seed_generators(_sums.derive_key(self._loop._seed, _sums.GRAIN, self.number, index))
-                self._current = _Grain(index, len(samples), self._run, self.grain_count > 1)
+                self._current = _Grain(index, len(samples), self.grain_count > 1, dropped)
                 yield batch
                 self._end_grain()
         finally:
             if self._current is not None:
                 self._current.end()
             _set_generators(outer)
+
+    def _claimed(self, claims: Iterator[tuple[int, bool]]) -> tuple[int, bool] | None:
+        try:
+            return next(claims, None)
+        except BaseException as error:
+            self._fail(error)
 
     def _end_grain(self) -> None:
         if self._state == "failed":
@@ -108,12 +121,20 @@ class Step:
                                    "  do     call step.backward(loss_sum) once in each grain"))
         grain.end()
         grain.take_records(self._run, *self._before)
-        self._grains[grain.index], self._current = grain, None
+        self._current = None
+        if grain.dropped:
+            for buffers in self._buffers.values():
+                buffers.restore(to_grain=True)
+        else:
+            self._grains[grain.index] = grain
+            if self._shared is not None and self.grain_count > 1:
+                for buffers in self._buffers.values():
+                    buffers.keep()
 
     def _entered(self, module: torch.nn.Module) -> None:
         """A module that the program calls is about to run, with gradients."""
         if id(module) not in self._buffers:
-            self._buffers[id(module)] = _Buffers(module, alone=self.grain_count == 1)
+            self._buffers[id(module)] = _Buffers(module, alone=self.grain_count == 1, shared=self._shared is not None)
 
     def backward(self, loss: torch.Tensor, mean: bool = False) -> None:
         """Of the grain's loss: the sum over its samples, of weights and all, not divided by anything.
@@ -151,13 +172,17 @@ class Step:
                 self._take(grain, tensor, value)
         if not math.isfinite(value):
             raise RuntimeError(f"the loss is not finite in step {self.number}, grain {grain.index}")
+        grain.loss = value
         if alone:
             self.loss = value if mean else binary32(value / self.weight)
-        else:
-            self._loss_sum = self._loss_sum or ExactSum(torch.zeros((), dtype=torch.float32))
-            self._loss_sum.add(torch.tensor(value, dtype=torch.float32))
+        elif self._shared is None:
+            self._add_loss(value)
         for buffers in self._buffers.values():
             buffers.require_unchanged()
+
+    def _add_loss(self, value: float) -> None:
+        self._loss_sum = self._loss_sum or ExactSum(torch.zeros((), dtype=torch.float32))
+        self._loss_sum.add(torch.tensor(value, dtype=torch.float32))
 
     def _parameters(self, loss: torch.Tensor) -> list[torch.Tensor]:
         """Those in the graph, and those of the modules that were called. Gradients of other tensors stay the program's."""
@@ -185,8 +210,8 @@ class Step:
             _check_mode.refuse(RefusedError(f"isobit: backward of {name} gives a gradient that grains cannot add up ({kind}) "
                                             f"under {_library.contract_version}\n  do     keep parameters in float32 and dense"))
         parameter = self._loop._parameters.setdefault(id(tensor), Parameter(tensor))
-        if self.grain_count == 1:
-            parameter.only = gradient
+        if self.grain_count == 1 or grain.dropped:
+            parameter.only = None if grain.dropped else gradient
             finite = _sums.is_finite(gradient)
         else:
             parameter.sum = parameter.sum or ExactSum(gradient)
@@ -197,7 +222,7 @@ class Step:
     # ---- the step as a whole
 
     def gradients(self) -> list[torch.Tensor]:
-        """Sums the grains into the parameters' .grad, for clipping; the parameters that have one."""
+        """Sums the grains into the parameters' .grad, for clipping; those that have one, in the modules' order."""
         if self._state == "open":
             self._require_all_grains()
             try:
@@ -206,21 +231,32 @@ class Step:
                 self._fail(error)
             self._state = "summed"
         self._require("summed", "step.gradients")
-        return [parameter.tensor for parameter in self._given()]
+        # In an order that neither grains nor workers nor resuming change: a norm over all of them depends on it.
+        order = {id(tensor): number for number, tensor in enumerate(self._loop._known_parameters())}
+        given = sorted(self._given(), key=lambda parameter: order.get(id(parameter.tensor), len(order)))
+        return [parameter.tensor for parameter in given]
 
     def _given(self) -> list[Parameter]:
         return [parameter for parameter in self._loop._parameters.values()
-                if parameter.only is not None or (parameter.sum is not None and parameter.sum.grains > 0)]
+                if parameter.given()]
 
     def _sum(self) -> None:
+        if self._shared is not None and self.grain_count > 1:
+            for tensor, gradient in self._shared.sum_gradients():
+                self._loop._parameters.setdefault(id(tensor), Parameter(tensor)).shared = gradient
         for parameter in self._given():
             self._loop._require_no_gradient(parameter.tensor, self)
             if parameter.only is not None:
                 parameter.tensor.grad = parameter.only
                 continue
-            assert parameter.sum is not None
-            result = torch.empty_like(parameter.tensor, requires_grad=False, memory_format=torch.contiguous_format)
-            if not parameter.sum.result(result):
+            if parameter.shared is not None:
+                result = parameter.shared
+                finite = _sums.is_finite(result)
+            else:
+                assert parameter.sum is not None
+                result = torch.empty_like(parameter.tensor, requires_grad=False, memory_format=torch.contiguous_format)
+                finite = parameter.sum.result(result)
+            if not finite:
                 name = self._loop._name_of(parameter.tensor)
                 raise RuntimeError(f"the gradient of {name} is not finite in step {self.number}: "
                                    "the sum of its grains exceeds float32's range")
@@ -229,6 +265,16 @@ class Step:
             total = torch.zeros((), dtype=torch.float32)
             self._loss_sum.result(total)
             self.loss = binary32(float(total) / self.weight)
+
+    # What another worker of a job computed of this step.
+
+    def _receive_losses(self, losses: Sequence[float]) -> None:
+        for value in losses:
+            self._add_loss(value)
+
+    def _receive_grain(self, index: int, batch: list[str], evaluated: list[str], statistics: GrainStatistics) -> None:
+        grain = self._grains[index] = _Grain(index, 0, several=False)
+        grain.batch, grain.evaluated, grain.statistics = batch, evaluated, statistics
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """The optimizer's step, with gradients() before it where that was not called; the gradients go afterwards."""
@@ -252,7 +298,9 @@ class Step:
         collected = [one for one in grains if one is not None]
         if collected:
             assert self._order is not None
-            _sums.apply_statistics(collected, ascending=self._order == sorted(self._order))
+            _sums.apply_statistics(collected, ascending=self._shared is None and self._order == sorted(self._order))
+        if self._shared is not None:
+            self._shared.count()
 
     def _require_own_gradients(self, optimizer: torch.optim.Optimizer) -> None:
         own = {id(parameter.tensor) for parameter in self._given()}
@@ -274,9 +322,11 @@ class Step:
             raise RecordError(f"isobit.record: {call} in step {self.number}, which has {self._state}\n"
                               "  do     begin the next step")
 
-    def _fail(self, error: BaseException) -> None:
-        """Takes back what the step has changed, and raises."""
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Takes back what the step has changed, and raises; in a job, what the worker with the lowest grain does."""
         self._state = "failed"
+        if self._shared is not None and not self._shared.agreed:
+            error = self._shared.failed(error)
         if self._current is not None:
             self._current.end()
         for buffers in self._buffers.values():
@@ -288,9 +338,9 @@ class Step:
 
     def _clear(self) -> None:
         for parameter in self._loop._parameters.values():
-            if parameter.only is not None or (parameter.sum is not None and parameter.sum.grains > 0):
+            if parameter.given():
                 parameter.tensor.grad = None
-            parameter.only = None
+            parameter.only = parameter.shared = None
             if parameter.sum is not None:
                 parameter.sum.clear()
         for grain in self._grains.values():
@@ -300,9 +350,9 @@ class Step:
 class _Grain:
     """One that is being computed, or has been."""
 
-    def __init__(self, index: int, samples: int, run: Any, several: bool) -> None:
-        self.index, self.samples = index, samples
-        self.backward_done = False
+    def __init__(self, index: int, samples: int, several: bool, dropped: bool = False) -> None:
+        self.index, self.samples, self.dropped = index, samples, dropped
+        self.backward_done, self.loss = False, math.nan
         self.batch: list[str] = []  # fingerprints of what entered models in it
         self.evaluated: list[str] = []
         self.statistics = GrainStatistics() if several else None
@@ -323,19 +373,22 @@ class _Grain:
 class _Buffers:
     """A module's parameters, and its buffers as they were when the step called it first."""
 
-    def __init__(self, module: torch.nn.Module, alone: bool) -> None:
+    def __init__(self, module: torch.nn.Module, alone: bool, shared: bool) -> None:
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._watched: list[tuple[torch.nn.Module, str, str, torch.Tensor, int]] = []
         self._copies: list[tuple[torch.nn.Module, str, torch.Tensor, torch.Tensor]] = []
         for prefix, part in module.named_modules():
             norm = type(part).__name__ in _NORMS or getattr(part, "original_name", "") in _NORMS \
                 or isinstance(part, torch.nn.modules.batchnorm._BatchNorm)
+            if norm and shared and not alone:
+                _shared_steps.require_shareable_norm(part)
             for name, buffer in part.named_buffers(recurse=False):
                 collected = norm and name in _RUNNING
                 if not alone and not collected:
                     self._watched.append((part, f"{prefix}.{name}" if prefix else name, name, buffer, buffer._version))
                 elif alone or not buffer.is_floating_point():
                     self._copies.append((part, name, buffer, buffer.detach().clone()))
+        self._kept = [before for _, _, _, before in self._copies]
 
     def require_unchanged(self) -> None:
         for part, full, name, buffer, version in self._watched:
@@ -346,12 +399,21 @@ class _Buffers:
                     f"that grains depend on each other, which is not certified under {_library.contract_version}\n"
                     "  do     let the batch be one grain (grain=batch), or write the buffer after step.finish"))
 
+    def keep(self) -> None:
+        """A grain that is kept has ended."""
+        self._kept = [buffer.detach().clone() for _, _, buffer, _ in self._copies]
+
+    def grown(self) -> list[tuple[torch.Tensor, int]]:
+        """Buffers that count, and by how much in this step."""
+        return [(buffer, int(buffer) - int(before)) for _, _, buffer, before in self._copies if buffer.numel() == 1]
+
     @torch.no_grad()
-    def restore(self) -> None:
-        for part, name, buffer, before in self._copies:
+    def restore(self, to_grain: bool = False) -> None:
+        """As before the step; to_grain: as the last grain that is kept left it."""
+        for (part, name, buffer, before), kept in zip(self._copies, self._kept, strict=True):
             if getattr(part, name) is not buffer:
                 setattr(part, name, buffer)
-            buffer.copy_(before)
+            buffer.copy_(kept if to_grain else before)
 
 
 def _name(loss: torch.Tensor) -> str:

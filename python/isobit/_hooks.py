@@ -6,6 +6,7 @@ graphs before each backward, and the refusals of _bypasses.py (both do nothing w
 
 import collections
 import functools
+import os
 import sys
 import threading
 import types
@@ -19,7 +20,7 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
 from isobit import _bypasses, _check_mode, _library
-from isobit._errors import RefusedError, carries_refusal
+from isobit._errors import RecordError, RefusedError, carries_refusal
 
 _handles: list[Any] = []
 _generation = 0  # counts install(): what a thread noted before is stale
@@ -120,6 +121,11 @@ _steps = 0
 
 def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> None:
     global _steps
+    if "ISOBIT_LAUNCH" in os.environ and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
+        raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each "
+                          "would do all of it\n"
+                          "  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within\n"
+                          "         `with isobit.record(...) as run:` (docs/python.md, Grains), or start the script alone")
     _steps += 1
     _library.begin_step(_steps + 1)
 

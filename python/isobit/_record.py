@@ -19,14 +19,15 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from isobit import _check_mode, _generators, _hooks, _library, _provenance, _record_files, _record_texts, _resume, _switch
+from isobit import _check_mode, _generators, _hooks, _job, _library, _provenance, _record_files, _record_texts, _resume, _switch
 from isobit._batches import Batches, Progress
 from isobit._errors import RecordError
 from isobit._grains import Step
+from isobit._job import RERUN, Lost
+from isobit._job_record import OpenedElsewhere, open_together, require_job
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
 from isobit._steps import StepCount
 
-RERUN = "ISOBIT_RERUN"  # set by isobit verify: where the second record goes, with how many threads
 FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
 _current: "record | None" = None
 
@@ -60,6 +61,8 @@ class record:
     # Set where the block begins.
     _process: int | None  # that writes the record; None before and after the block
     _progress: Progress
+    _job: _job.Job | None  # the processes that this one trains with; rank 0's record is the job's
+    _state_agreed: str  # fingerprints of the last step that had some, until the workers of the job compared them
     _folder: RunFolder
     _checkpoint: tuple[pathlib.Path, int] | None  # file and step that an interrupted run resumes from
     _loaded: bool
@@ -90,7 +93,7 @@ class record:
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every = name, every
         self._resume = None if self._again else resume  # verified is the whole, from its first step
-        self._progress = None  # type: ignore[assignment]
+        self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
         self.id = self.path = None  # type: ignore[assignment]
         self._process = None
@@ -127,11 +130,18 @@ class record:
             self._note_outside_at_end()
             self._process = None
             self._state = "failed"
-            if kind is None or (isinstance(error, SystemExit) and not error.code):
+            over = error if kind is not None and not (isinstance(error, SystemExit) and not error.code) else None
+            if self._job is None:
+                ended = over
+            else:
+                ended = self._end_together() if over is None else self._job.leave(over)
+            if ended is None:
                 self._finish()
             else:
-                reason = _provenance.without_home(f"{kind.__name__}: {error}").partition("\n")[0]
+                reason = _provenance.without_home(f"{type(ended).__name__}: {ended}").partition("\n")[0]
                 self._folder.fail(reason[:500])
+                if ended is not over:  # another worker's
+                    raise ended from error
         finally:
             self._process = None
             if len(_switch._places) >= self._depth_before:  # else the program has undone it already
@@ -210,6 +220,7 @@ class record:
         RecordError outside of the block, and where a loop cannot be repeated from what was saved.
         """
         self._require_open("epochs")
+        require_job(self._job, "run.epochs")
         return self._progress.epochs(count)
 
     def batches(self, loader: DataLoader[Any]) -> Batches:
@@ -218,6 +229,7 @@ class record:
         RecordError outside of the block, and where the loader cannot be resumed within an epoch: docs/python.md says which.
         """
         self._require_open("batches")
+        require_job(self._job, "run.batches")
         return Batches(self._progress, loader)
 
     def save(self, state: object) -> None:
@@ -234,6 +246,8 @@ class record:
             progress = self._progress.saved()
             if progress["loop"] is not None or progress["steps"] is not None:
                 self._refuse_to_lose_gradients()
+            if isinstance(self._folder, OpenedElsewhere):
+                return
             sha256 = self._sha256()
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
                      "progress": progress, "batch": self._batch, "loss": self._loss,
@@ -242,6 +256,7 @@ class record:
             buffer = io.BytesIO()
             torch.save(_canonical(inner), buffer)
             self._folder.save(buffer.getvalue(), sha256)
+            _job.tell(saved=int(self.steps))
 
     def load(self, weights_only: bool = True) -> Any:
         """What the newest save() was given, where an interrupted run is resumed; None in a new one.
@@ -251,6 +266,7 @@ class record:
         self._require_open("load")
         if self._checkpoint is None:
             return None
+        self._folder.require_readable(self._checkpoint[0])
         with self._checkpoint[0].open("rb") as file:
             try:
                 return self._restore(torch.load(file, weights_only=weights_only))
@@ -317,12 +333,25 @@ class record:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
         self._accumulated, self._expected, self._progress, self._step = False, None, Progress(self), None
-        before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
-        if before is not None:
-            self._resume_run(before)
-        else:
+        self._state_agreed = ""
+        self._job = _job.join()
+
+        def open_folder() -> RunFolder:
+            before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
+            if before is not None:
+                return self._resume_run(before)
             self._sources_written = files["sources.json"]
-            self._folder = _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files)
+            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files)
+
+        self._sources_written = files["sources.json"]
+        if self._job is None:
+            self._folder = open_folder()
+        else:
+            settings = [script, name, str(self._runs), self._every, str(self._resume)]
+            self._folder = open_together(self._job, settings, bool(self._resume), open_folder)
+        self._checkpoint = self._folder.checkpoint() if self._resume else None
+        if self._checkpoint is not None:
+            self._steps_done = self._checkpoint[1]
         self.id, self.path = self._folder.id, self._folder.path
         self._evaluated = []
         self._depth = threading.local()
@@ -342,15 +371,13 @@ class record:
             raise _resume.refused(changed)
         return folder
 
-    def _resume_run(self, folder: pathlib.Path) -> None:
+    def _resume_run(self, folder: pathlib.Path) -> RunFolder:
         self._recorded_sources = _resume.recorded_sources(folder)
         self._sources_written = (folder / "sources.json").read_bytes()
-        self._folder = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
-        self._checkpoint = self._folder.checkpoint()
-        if self._checkpoint is not None:
-            self._steps_done = self._checkpoint[1]
-        else:
+        resumed = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
+        if resumed.checkpoint() is None:
             print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
+        return resumed
 
     def _sources(self) -> bytes:
         sources = _provenance.local_sources(self._root) if self._root else {}
@@ -358,14 +385,41 @@ class record:
         text = json_text({"format": "isobit-sources-1", "files": sources})
         return text.encode()
 
+    def _end_together(self) -> BaseException | None:
+        """What another worker of the job fails with, or that they have come apart."""
+        assert self._job is not None
+        try:
+            data = {"steps": self.steps, "state": self._state_agreed, "weights": self._weights()}
+            reports = self._job.agree("the end of the block", data)
+            for name, what in (("steps", "the steps done"), ("state", "weights or optimizers"), ("weights", "the final weights")):
+                self._job.require_equal(reports, name, what, "let nothing that the script computes depend on the process")
+        except BaseException as error:
+            return error
+        return None
+
     def _finish(self) -> None:
+        if self._job is None:
+            self._seal()
+            return
+        problem: BaseException | None = None
+        try:
+            self._seal()
+        except BaseException as error:
+            problem = error
+        try:
+            self._job.agree("the seal of the record", {}, error=problem, leaving=True)
+        except Lost:
+            if problem is not None or self._job.rank != 0:
+                raise problem or RecordError(f"isobit.record: {self.path} may not be finished: worker 0 has ended") from None
+
+    def _seal(self) -> None:
         self._evaluated += self._batch  # no step came after them
         self._write_evaluation()
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
         weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{_library.contract_version}:{self._weights()}"
-        self._folder.finish(weights, self._sha256())
+        self._folder.finish(weights, "" if isinstance(self._folder, OpenedElsewhere) else self._sha256())
         self._state, self._final = ("not recorded" if _check_mode.on else "finished"), weights
 
     # ---- what is watched
@@ -454,6 +508,8 @@ class record:
         if self._must_load():
             raise RecordError(f"isobit.record: {self.path} resumes after step {self.steps}, but the script did not call "
                               "run.load() before it trained\n  do     call run.load() first, and start from what it returns")
+        if self._step is None:
+            require_job(self._job, "an optimizer's step outside of run.steps")
         if (pending := self._progress.pending) is not None:
             where = f"after batch {pending['batch']} of a loop over run.batches" if "batch" in pending else \
                 f"after step {pending['steps']['after']} of a loop over run.steps"
@@ -467,6 +523,7 @@ class record:
             batch = _fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
             state = (self._weights(), self._optimizer_state()) if self.steps % self._every == 0 else ()
             self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state)
+            self._state_agreed = " ".join(state) or self._state_agreed
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 
     def _weights(self) -> str:

@@ -155,6 +155,9 @@ class RunFolder:
         file = _checkpoint(self._record, ctypes.byref(step))
         return None if file is None else (self.path / os.fsdecode(file), step.value)
 
+    def require_readable(self, checkpoint: pathlib.Path) -> None:
+        """RecordError where it is not the file that the record names; of its own process', it is."""
+
     def size(self, log: str) -> int:
         return int(_size(self._record, log.encode()))
 
@@ -202,6 +205,9 @@ class NoFolder(RunFolder):
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="isobit-check-")
         self.id, self.path = "not-recorded", pathlib.Path(self._temporary.name)
+
+    def checkpoint(self) -> tuple[pathlib.Path, int] | None:
+        return None
 
     def size(self, log: str) -> int:
         return 0

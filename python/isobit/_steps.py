@@ -10,6 +10,7 @@ from torch.utils.data import TensorDataset, default_collate
 from isobit import _sums, _switch
 from isobit._errors import RecordError
 from isobit._grains import Parameter, Step, binary32, seed_generators
+from isobit._shared_steps import SharedStep, require_shareable
 
 if TYPE_CHECKING:
     from isobit._record import record
@@ -39,6 +40,8 @@ class StepCount(int):
         batch; the last step of an epoch and the last grain of a step may have fewer. weights: what each sample counts in the
         mean (its tokens, its boxes): numbers by sample, or a function of the sample's number; without them, 1. Sets run.epoch.
 
+        In a job of several workers (docs/python.md, "Several workers") they share the grains of each step.
+
         A run resumes after the step in whose body, after step.finish, it saved. ValueError for arguments that make no sense;
         RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
         """
@@ -66,6 +69,10 @@ class Steps:
         self._steps_per_epoch = -(-self._reader.count // batch)
         self._count = epochs * self._steps_per_epoch if steps is None else steps
         self._parameters: dict[int, Parameter] = {}  # by id, in the order in which gradients came
+        self._shared_before = False  # with the workers of a job
+        if run._job is not None:
+            largest = min(batch, self._reader.count)
+            require_shareable(run._job, -(-largest // grain), largest)
 
     def __len__(self) -> int:
         return self._count
@@ -101,6 +108,17 @@ class Steps:
         count = min(self._batch, self._reader.count - first)
         samples = _sums.order(self._seed, epoch, self._reader.count, self._shuffle, first, count)
         return Step(self, number, epoch, samples, self._weights.of(samples, number), within == self._steps_per_epoch - 1)
+
+    def _share(self, step: Step) -> SharedStep | None:
+        if self._run._job is None:
+            return None
+        first, self._shared_before = not self._shared_before, True
+        return SharedStep(self._run._job, step, self._run._progress._steps_loops, first)
+
+    def _known_parameters(self) -> list[torch.Tensor]:
+        """Of the modules that the program tracks, or calls; each once, in their order."""
+        models = self._run._tracked.values() or self._run._models
+        return list({id(parameter): parameter for model in models for parameter in model.parameters()}.values())
 
     def _name_of(self, tensor: torch.Tensor) -> str:
         for model in self._run._tracked.values() or self._run._models:

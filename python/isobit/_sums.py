@@ -1,7 +1,8 @@
 """What a step of several grains asks the library for (src/extension/grains.h): keys, orders, exact sums, running statistics."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -19,6 +20,9 @@ _merge = _declare(_library._library, "sum_merge", _POINTER, _POINTER)
 _result = _declare(_library._library, "sum_result", _POINTER, _POINTER, ctypes.POINTER(_FLAG))
 _clear = _declare(_library._library, "sum_clear", _POINTER, result=None)
 _free = _declare(_brief, "sum_free", _POINTER, result=None)
+_top = _declare(_brief, "sum_top", _POINTER, result=ctypes.c_int)
+_digits = _declare(_library._library, "sum_digits", _POINTER, ctypes.c_int, _COUNT, _POINTER, _POINTER)
+_round_rows = _declare(_library._library, "round_rows", _POINTER, ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), _COUNT, _POINTER)
 _is_finite = _declare(_library._library, "is_finite", _POINTER, ctypes.POINTER(_FLAG))
 _top_limbs = _declare(_library._library, "top_limbs", _POINTER, ctypes.POINTER(_COUNT), _COUNT, ctypes.POINTER(_FLAG))
 _sum_rows = _declare(_library._library, "sum_rows", _POINTER, ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), _COUNT, _POINTER,
@@ -27,8 +31,15 @@ _begin = _declare(_brief, "grain_begin", ctypes.POINTER(_POINTER))
 _end = _declare(_brief, "grain_end", _POINTER)
 _apply = _declare(_library._library, "grains_apply", ctypes.POINTER(_POINTER), _COUNT, _FLAG)
 _free_grain = _declare(_brief, "grain_free", _POINTER, result=None)
+_calls = _declare(_brief, "grain_calls", _POINTER, result=_COUNT)
+_call = _declare(_brief, "grain_call", _POINTER, _COUNT, ctypes.POINTER(_POINTER), ctypes.POINTER(_POINTER),
+                 ctypes.POINTER(ctypes.c_double))
+_fresh = _declare(_library._library, "grain_fresh", _POINTER, _COUNT, _POINTER, _POINTER)
+_received = _declare(_brief, "grain_received", ctypes.POINTER(_POINTER))
+_add_call = _declare(_brief, "grain_add", _POINTER, _POINTER, _POINTER, ctypes.c_double, _POINTER, _POINTER)
 
 GRAIN, AUGMENTATION = 0x6772616E, 0x6175676D  # purposes of keys (contract, section 5)
+NO_LIMB = -4  # the top limb of zeros (src/kernels/exact_sum.h)
 
 
 def derive_key(seed: int, purpose: int, a: int, b: int) -> int:
@@ -70,6 +81,14 @@ class ExactSum:
         _library._raise(_result(self._handle, tensor._cdata, ctypes.byref(finite)), TypeError)
         return bool(finite.value)
 
+    def top(self) -> int:
+        """The limb of the highest digit; NO_LIMB where all is zero."""
+        return int(_top(self._handle))
+
+    def digits(self, limb: int, first: int, hi: torch.Tensor, lo: torch.Tensor) -> None:
+        """The digits at `limb`, which is top() or above, and the one below it, of elements from `first` on; int64, contiguous."""
+        _library._raise(_digits(self._handle, limb, first, hi._cdata, lo._cdata), ValueError)
+
     def clear(self) -> None:
         _clear(self._handle)
         self.grains = 0
@@ -105,12 +124,26 @@ def sum_rows(rows: torch.Tensor, lengths: Sequence[int], limbs: Sequence[int], o
     return bool(fits.value)
 
 
-class GrainStatistics:
-    """While it is open, batch norms on this thread leave their running tensors alone; what they would have done is kept."""
+def round_rows(rows: torch.Tensor, lengths: Sequence[int], limbs: Sequence[int], out: torch.Tensor) -> None:
+    """The sum of int64 digits [processes, 2, n], which rows are then no more, rounded once into out [n]; its segments have these
+    lengths and top limbs."""
+    count = len(lengths)
+    _library._raise(_round_rows(rows._cdata, (_COUNT * count)(*lengths), (_FLAG * count)(*limbs), count, out._cdata), ValueError)
 
-    def __init__(self) -> None:
+
+class GrainStatistics:
+    """While it is open, batch norms on this thread leave their running tensors alone; what they would have done is kept.
+
+    received: of a grain that was computed elsewhere."""
+
+    def __init__(self, received: bool = False) -> None:
         self._handle = _POINTER()
-        _library._raise(_begin(ctypes.byref(self._handle)))
+        _library._raise((_received if received else _begin)(ctypes.byref(self._handle)))
+
+    def add(self, running: Sequence[torch.Tensor | None], momentum: float, fresh: Sequence[torch.Tensor | None]) -> None:
+        """The next call's mean and variance: those that it updates, and its own."""
+        pointers = [None if tensor is None else tensor._cdata for tensor in (*running, *fresh)]
+        _library._raise(_add_call(self._handle, pointers[0], pointers[1], momentum, pointers[2], pointers[3]))
 
     def end(self) -> None:
         """On the same thread. More than once does nothing."""
@@ -125,3 +158,15 @@ def apply_statistics(grains: Sequence[GrainStatistics], ascending: bool) -> None
     """Of ended grains, in grain order; `ascending`: they were computed in that order, too."""
     handles = (_POINTER * len(grains))(*[grain._handle for grain in grains])
     _library._raise(_apply(handles, len(grains), ascending))
+
+
+def kept_statistics(grain: GrainStatistics, like: Callable[[int], torch.Tensor | None]) -> Iterator[tuple[Any, ...]]:
+    """(TensorImpl of the running mean, of the variance, momentum, (fresh mean, fresh variance)) of an ended grain's calls, None
+    where there is none. `like` makes a tensor for what is fresh beside a running one."""
+    for call in range(int(_calls(grain._handle))):
+        mean, variance, momentum = _POINTER(), _POINTER(), ctypes.c_double()
+        _library._raise(_call(grain._handle, call, ctypes.byref(mean), ctypes.byref(variance), ctypes.byref(momentum)))
+        fresh = [None if running.value is None else like(running.value) for running in (mean, variance)]
+        pointers = [None if tensor is None else tensor._cdata for tensor in fresh]
+        _library._raise(_fresh(grain._handle, call, *pointers))
+        yield mean.value, variance.value, momentum.value, tuple(fresh)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "aten/batch_statistics.h"
@@ -28,6 +29,14 @@ void require_float(const at::Tensor& tensor) {
   throw std::invalid_argument(std::string("dense float32 tensors are summed, not ") +
                               at::toString(tensor.scalar_type()));
 }
+
+void expect_digits(const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kLong || !tensor.is_contiguous())
+    throw std::invalid_argument("digits lie in contiguous int64 tensors");
+}
+
+// An undefined one for null.
+at::Tensor given_or_none(void* tensor) { return tensor == nullptr ? at::Tensor() : tensor_of(tensor); }
 
 bool is_finite(const at::Tensor& tensor) {
   const isobit::aten::DeviceWork work(tensor.device());
@@ -142,6 +151,63 @@ const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* 
   });
 }
 
+int isobit_sum_top(const isobit_sum* sum) { return sum->digits.top(); }
+
+const char* isobit_sum_digits(const isobit_sum* sum, int limb, std::int64_t first, void* hi, void* lo) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    const at::Tensor high = tensor_of(hi), low = tensor_of(lo);
+    expect_digits(high);
+    expect_digits(low);
+    const std::int64_t count = high.numel();
+    if (low.numel() != count || first < 0 || first + count > sum->digits.size())
+      throw std::invalid_argument("digits beyond the sum's elements");
+    const int top = sum->digits.top();
+    if (top > limb) throw std::invalid_argument("the sum has digits above the limb asked for");
+    const auto part = [&](const isobit::grains::TensorDigits& digits) {
+      return digits.tensor().narrow(0, first, count);
+    };
+    if (top == limb) {
+      high.copy_(part(sum->digits.hi()));
+      low.copy_(part(sum->digits.lo()));
+      return;
+    }
+    high.zero_();
+    if (top == limb - 1) {
+      low.copy_(part(sum->digits.hi()));
+    } else {
+      low.zero_();
+    }
+  });
+}
+
+const char* isobit_round_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count,
+                              void* out) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    const at::Tensor given = tensor_of(rows), result = tensor_of(out);
+    expect_digits(given);
+    require_float(result);
+    if (given.dim() != 3 || given.size(0) < 1 || given.size(1) != 2 || given.size(2) != result.numel() ||
+        !result.is_contiguous() || given.device() != result.device())
+      throw std::invalid_argument("rows are [processes, 2, n], the result [n]");
+    at::Tensor sum = given.select(0, 0);
+    for (std::int64_t row = 1; row < given.size(0); ++row) sum.add_(given.select(0, row));
+    const std::int64_t n = result.numel();
+    const std::int64_t* digits = sum.const_data_ptr<std::int64_t>();
+    const isobit::aten::DeviceWork work(result.device());
+    std::int64_t begin = 0;
+    for (std::int64_t i = 0; i < count; begin += lengths[i++]) {
+      if (lengths[i] < 0 || begin + lengths[i] > n || limbs[i] < isobit::kernels::kNoLimb ||
+          limbs[i] > isobit::kernels::kHighestLimb)
+        throw std::invalid_argument("segments beyond the rows, or without a limb");
+      isobit::kernels::round_digits(digits + begin, digits + n + begin, limbs[i],
+                                    result.mutable_data_ptr<float>() + begin, lengths[i]);
+    }
+    if (begin != n) throw std::invalid_argument("the segments do not add up to the rows");
+  });
+}
+
 const char* isobit_grain_begin(isobit_grain** grain) {
   return reported([=] {
     auto begun = std::make_unique<isobit_grain>();
@@ -173,4 +239,50 @@ void isobit_grain_free(isobit_grain* grain) {
   // Another thread's scope cannot be ended here: that thread keeps it, rather than that this one takes another's.
   if (grain->scope && grain->thread != std::this_thread::get_id()) return;
   delete grain;
+}
+
+std::int64_t isobit_grain_calls(const isobit_grain* grain) { return static_cast<std::int64_t>(grain->updates.size()); }
+
+const char* isobit_grain_call(const isobit_grain* grain, std::int64_t call, void** mean, void** variance,
+                              double* momentum) {
+  return reported([=] {
+    const isobit::aten::RunningUpdate& update = grain->updates.at(static_cast<std::size_t>(call));
+    const auto pointer = [](const at::Tensor& x) -> void* { return x.defined() ? x.unsafeGetTensorImpl() : nullptr; };
+    *mean = pointer(update.running_mean);
+    *variance = pointer(update.running_variance);
+    *momentum = update.momentum;
+  });
+}
+
+const char* isobit_grain_fresh(const isobit_grain* grain, std::int64_t call, void* mean, void* variance) {
+  return reported([=] {
+    const at::NoGradGuard no_grad;
+    const isobit::aten::RunningUpdate& update = grain->updates.at(static_cast<std::size_t>(call));
+    const auto copy = [](void* to, const at::Tensor& from) {
+      if (to == nullptr) return;
+      const at::Tensor target = tensor_of(to);
+      if (!from.defined() || target.scalar_type() != from.scalar_type() || target.numel() != from.numel())
+        throw std::invalid_argument("fresh statistics are like the running ones");
+      target.copy_(from.reshape(target.sizes()));
+    };
+    copy(mean, update.fresh_mean);
+    copy(variance, update.fresh_variance);
+  });
+}
+
+const char* isobit_grain_received(isobit_grain** grain) {
+  return reported([=] { *grain = std::make_unique<isobit_grain>().release(); });
+}
+
+const char* isobit_grain_add(isobit_grain* grain, void* running_mean, void* running_variance, double momentum,
+                             void* fresh_mean, void* fresh_variance) {
+  return reported([=] {
+    isobit::aten::RunningUpdate update;
+    update.running_mean = given_or_none(running_mean);
+    update.running_variance = given_or_none(running_variance);
+    update.momentum = momentum;
+    update.fresh_mean = given_or_none(fresh_mean);
+    update.fresh_variance = given_or_none(fresh_variance);
+    grain->updates.push_back(std::move(update));
+  });
 }

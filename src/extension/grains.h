@@ -37,6 +37,17 @@ const char* isobit_top_limbs(void* tensor, const std::int64_t* lengths, std::int
 const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out,
                             int* fits);
 
+// ---- sums that several processes make together
+
+// The top limb of what was added, -4 where that is nothing but zeros.
+int isobit_sum_top(const isobit_sum* sum);
+// hi, lo: the digits of the elements first .. first + hi.numel() - 1 at the limbs `limb` (the top one of all processes)
+// and limb - 1; contiguous int64 tensors of one size, of any device.
+const char* isobit_sum_digits(const isobit_sum* sum, int limb, std::int64_t first, void* hi, void* lo);
+// rows [processes, 2, n]: hi and lo of each process, int64; row 0 becomes their sum. out [n], float32, of the same
+// device: that sum rounded once. The `count` consecutive segments of the n elements have these lengths and top limbs.
+const char* isobit_round_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out);
+
 // One grain's running statistics (aten/batch_statistics.h): collected on this thread from begin to end, which are
 // called in the order of nested scopes.
 struct isobit_grain;
@@ -45,4 +56,14 @@ const char* isobit_grain_end(isobit_grain* grain);
 // Of ended grains, given in grain order; ascending 0: they were computed in another order.
 const char* isobit_grains_apply(isobit_grain* const* grains, std::int64_t count, int ascending);
 void isobit_grain_free(isobit_grain* grain);
+// What an ended grain keeps, call by call: the running tensors (as `tensor._cdata` has them; null where there is none),
+// the momentum, and copies of the fresh mean and variance into contiguous tensors like the running ones.
+std::int64_t isobit_grain_calls(const isobit_grain* grain);
+const char* isobit_grain_call(const isobit_grain* grain, std::int64_t call, void** mean, void** variance,
+                              double* momentum);
+const char* isobit_grain_fresh(const isobit_grain* grain, std::int64_t call, void* mean, void* variance);
+// A grain that was computed elsewhere; its calls are added in their order. Null: that the call had none.
+const char* isobit_grain_received(isobit_grain** grain);
+const char* isobit_grain_add(isobit_grain* grain, void* running_mean, void* running_variance, double momentum,
+                             void* fresh_mean, void* fresh_variance);
 }

@@ -1,0 +1,306 @@
+"""A step of several grains that the processes of a job compute together (contract, section 7), with the bits of one process.
+
+Whoever is free claims the next grain. When none is left, the processes agree on what each has computed, and exchange: each sums
+and rounds a slice of all gradients' digits, and the rounded slices are gathered. What else a grain leaves (losses, batch digests,
+running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer or record before all have agreed.
+
+A process knows a parameter by the number of the module that the program calls, and its name there. Where one has met fewer
+modules than another, since it computed no grain or others, it computes one more grain, whose result it drops.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from isobit import _check_mode, _generators, _library, _sums
+from isobit._errors import RecordError, RefusedError
+from isobit._job import NO_GRAIN, Job, Report
+from isobit._sums import ExactSum, GrainStatistics
+
+if TYPE_CHECKING:
+    from isobit._grains import Step
+
+_BUCKET = 1 << 20  # elements whose digits travel at once: 16 MiB
+_TRACK = "say which modules train: run.track(model), or run.track(a=one, b=other), before the first step"
+
+
+def require_shareable(job: Job, grains: int, batch: int) -> None:
+    """RecordError where the steps of a loop are one grain each."""
+    if grains < 2:
+        advice = "give run.steps a larger batch, of several grains"
+        if batch > 1:
+            grain = -(-batch // max(2, min(batch, 2 * job.ranks)))
+            advice = (f"give run.steps a grain, for example grain={grain} (a setting of the experiment: the script alone gives "
+                      "the same bits with the same grain)")
+        raise RecordError(f"isobit.record: run.steps with steps of one grain leaves nothing to share among {job.ranks} workers\n"
+                          f"  do     {advice}")
+
+
+class SharedStep:
+    """Of one step, in one process."""
+
+    def __init__(self, job: Job, step: "Step", loop: int, first: bool) -> None:
+        self._job, self._step = job, step
+        self._key, self._first = f"{loop}/{step.number}", first
+        self.where = f"step {step.number} of loop {loop} over run.steps of {step._loop.describe()}, {step._loop._count} steps"
+        self.agreed = False
+        self._tops: dict[int, int] = {}  # of the parameters that any grain of the step reached, by number
+        self._counted: list[tuple[torch.Tensor, int]] = []  # by how much buffers that count grow elsewhere
+        job.open_grain = self._open_grain
+
+    def _open_grain(self) -> int:
+        current = self._step._current
+        return NO_GRAIN if current is None else current.index
+
+    # ---- claims
+
+    def claims(self, order: Sequence[int]) -> Iterator[tuple[int, bool]]:
+        """Grains for this process, and whether their results are dropped. The step is agreed on when it ends.
+
+        A step of one grain is computed by every process: no less is waited for, and nothing travels.
+        """
+        if len(order) == 1:
+            yield order[0], False
+        else:
+            while (position := self._job.claim(self._key)) < len(order):
+                yield order[position], False
+        tried = 0
+        while True:
+            reports = self._agree()
+            counts = [report.data["models"] for report in reports]
+            fullest = counts.index(max(counts))
+            grains = sorted(map(int, reports[fullest].data["grains"]))
+            if min(counts) == max(counts):
+                break
+            if tried == len(grains):
+                raise RecordError(f"isobit.record: in {self.where}, workers called different modules\n  do     {_TRACK}")
+            if counts[self._job.rank] < max(counts):
+                yield grains[tried], True
+            tried += 1
+        self._require_equal(reports)
+        self.agreed = True
+        self._job.open_grain = lambda: NO_GRAIN
+        if len(order) > 1:
+            self._job.exchanging = True  # until sum_gradients has come to its end
+            self._merge(reports)
+            self._job.forget_claims(self._key)
+
+    def failed(self, error: BaseException) -> BaseException:
+        """What all processes raise where this one fails before the step is agreed on."""
+        grain = self._open_grain()
+        self.agreed = True
+        self._job.open_grain = lambda: NO_GRAIN
+        if not self._job.in_step:
+            self._job.over = True
+            return error
+        try:
+            self._job.stop_claims(self._key)
+            self._job.agree(self.where, {}, error=error, grain=grain)
+        except BaseException as agreed:
+            return agreed
+        return error
+
+    # ---- what this process tells
+
+    def _agree(self) -> list[Report]:
+        run = self._step._run
+        if run._tracked:
+            run._models = list(run._tracked.values())
+        table, buffers = self._step._loop._known_parameters(), self._buffers()
+        self._table = table
+        statistics, payload = self._own_statistics(buffers)
+        grains = {index: [grain.batch, grain.evaluated, grain.loss.hex()] for index, grain in self._step._grains.items()}
+        data = {"grains": grains, "models": len(run._models), "shapes": _digest([_shapes(model) for model in run._models]),
+                "parameters": self._own_tops(table), "statistics": statistics, "counted": self._own_counts(buffers),
+                "weights": _fingerprint(table) if self._first else "", "state": run._state_agreed}
+        return self._job.agree(self.where, data, payload)
+
+    def _buffers(self) -> dict[int, str]:
+        """TensorImpl -> name."""
+        return {buffer._cdata: f"{number}.{name}" for number, model in enumerate(self._step._run._models)
+                for name, buffer in model.named_buffers()}
+
+    def _own_tops(self, table: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+        numbers = {id(tensor): number for number, tensor in enumerate(table)}
+        tops = []
+        for parameter in self._step._given():
+            if id(parameter.tensor) not in numbers:
+                sizes = list(parameter.tensor.shape)
+                raise RecordError(f"isobit.record: {self.where} trains a parameter of sizes {sizes} that belongs to no module "
+                                  f"which the program calls, so that the other workers cannot know it\n  do     {_TRACK}")
+            if parameter.sum is not None:
+                tops.append((numbers[id(parameter.tensor)], parameter.sum.top()))
+        return tops
+
+    def _own_counts(self, buffers: dict[int, str]) -> list[tuple[str, int]]:
+        """How much buffers that count have grown by this process' grains."""
+        if self._step.grain_count == 1:
+            return []
+        counts: dict[str, int] = {}
+        for kept in self._step._buffers.values():
+            for buffer, grown in kept.grown():
+                if buffer._cdata in buffers:  # within two modules that were called, from the first call on
+                    name = buffers[buffer._cdata]
+                    counts[name] = max(grown, counts.get(name, 0))
+        return list(counts.items())
+
+    def _own_statistics(self, buffers: dict[int, str]) -> tuple[list[Any], bytes]:
+        found, payload = [], b""
+        for index, grain in self._step._grains.items():
+            calls = []
+            kept = _sums.kept_statistics(grain.statistics, self._like) if grain.statistics else ()
+            for mean, variance, momentum, fresh in kept:
+                if any(tensor is not None and tensor not in buffers for tensor in (mean, variance)):
+                    raise RecordError(f"isobit.record: in {self.where}, a batch norm's running tensors belong to no module that "
+                                      f"the program calls, so that the other workers cannot know them\n  do     {_TRACK}")
+                calls.append([mean and buffers[mean], variance and buffers[variance], momentum.hex()])
+                payload += b"".join(_generators.bytes_of(one.view(torch.uint8)) for one in fresh if one is not None)
+            found.append([index, calls])
+        return found, payload
+
+    def _like(self, pointer: int) -> torch.Tensor | None:
+        """An empty tensor on the host, like the buffer of this TensorImpl."""
+        for model in self._step._run._models:
+            for buffer in model.buffers():
+                if buffer._cdata == pointer:
+                    return torch.zeros(buffer.shape, dtype=buffer.dtype)
+        return None
+
+    # ---- what all told
+
+    def _require_equal(self, reports: Sequence[Report]) -> None:
+        job, step = self._job, self._step
+        job.require_equal(reports, "shapes", "the modules that were called", _TRACK)
+        remedy = "call isobit.seed(n) before the model is made, and let nothing that it learns from depend on the process"
+        job.require_equal(reports, "weights", "the weights", remedy)
+        job.require_equal(reports, "state", "weights or optimizers after an earlier step", remedy)
+        step._run._state_agreed = ""
+        if step.grain_count == 1:
+            return
+        indices = [int(index) for report in reports for index in report.data["grains"]]
+        if sorted(indices) != list(range(step.grain_count)):
+            raise RecordError(f"isobit.record: in {self.where}, grains were computed twice or not at all\n"
+                              "  do     give step.grains the same order on every worker, and loop over it to its end")
+
+    def _merge(self, reports: Sequence[Report]) -> None:
+        step = self._step
+        step._receive_losses([float.fromhex(loss) for report in reports for _, _, loss in report.data["grains"].values()])
+        buffers = {f"{number}.{name}": buffer for number, model in enumerate(step._run._models)
+                   for name, buffer in model.named_buffers()}
+        for rank, report in enumerate(reports):
+            for number, top in report.data["parameters"]:
+                self._tops[number] = max(top, self._tops.get(number, top))
+            if rank == self._job.rank:
+                continue
+            self._counted += [(buffers[name], grown) for name, grown in report.data["counted"]]
+            received = _received_statistics(report, buffers)
+            for index, (batch, evaluated, _) in report.data["grains"].items():
+                step._receive_grain(int(index), batch, evaluated, received[int(index)])
+
+    def sum_gradients(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """(parameter, its gradient), of all that a grain reached. Every process gets the same bits."""
+        sums = {id(parameter.tensor): parameter.sum for parameter in self._step._given()}
+        numbers = sorted(self._tops)
+        tensors = [self._table[number] for number in numbers]
+        results = [torch.zeros(tensor.shape, dtype=torch.float32) for tensor in tensors]
+        flat = [_Piece(sums.get(id(tensor)), self._tops[number], result)
+                for number, tensor, result in zip(numbers, tensors, results, strict=True)]
+        total = sum(result.numel() for result in results)
+        for first in range(0, total, _BUCKET):
+            self._sum_bucket(flat, first, min(_BUCKET, total - first))
+        self._job.exchanging = False
+        return [(tensor, result.to(tensor.device)) for tensor, result in zip(tensors, results, strict=True)]
+
+    def _sum_bucket(self, flat: Sequence["_Piece"], first: int, count: int) -> None:
+        job = self._job
+        chunk = -(-count // job.ranks)
+        sent = torch.zeros(job.ranks, 2, chunk, dtype=torch.int64)
+        for rank in range(job.ranks):
+            for piece, offset, begin, length in _overlaps(flat, first + rank * chunk, min(chunk, count - rank * chunk)):
+                if piece.sum is not None:
+                    piece.sum.digits(piece.top, offset, sent[rank, 0, begin:begin + length], sent[rank, 1, begin:begin + length])
+        received = torch.zeros_like(sent)
+        job.exchange(received, sent)
+        own = torch.zeros(chunk, dtype=torch.float32)
+        parts = list(_overlaps(flat, first + job.rank * chunk, min(chunk, count - job.rank * chunk)))
+        rest = chunk - sum(length for _, _, _, length in parts)
+        _sums.round_rows(received, [*(length for _, _, _, length in parts), rest],
+                         [*(piece.top for piece, _, _, _ in parts), _sums.NO_LIMB], own)
+        everything = torch.zeros(job.ranks * chunk, dtype=torch.float32)
+        job.collect(everything, own)
+        for piece, offset, begin, length in _overlaps(flat, first, count):
+            piece.result.view(-1)[offset:offset + length] = everything[begin:begin + length]
+
+    @torch.no_grad()
+    def count(self) -> None:
+        """Buffers that count grow by what they grew elsewhere."""
+        for buffer, grown in self._counted:
+            buffer.add_(grown)
+
+
+class _Piece:
+    """One parameter in the row of all: what this process summed of it, its top limb over all, its gradient."""
+
+    def __init__(self, own: ExactSum | None, top: int, result: torch.Tensor) -> None:
+        self.sum, self.top, self.result = own, top, result
+
+
+def _overlaps(flat: Sequence[_Piece], first: int, count: int) -> Iterator[tuple[_Piece, int, int, int]]:
+    """(piece, offset in it, offset from `first`, length) of what lies at first ... first + count - 1."""
+    start = 0
+    for piece in flat:
+        end = start + piece.result.numel()
+        low, high = max(start, first), min(end, first + count)
+        if low < high:
+            yield piece, low - start, low - first, high - low
+        start = end
+
+
+def _received_statistics(report: Report, buffers: dict[str, torch.Tensor]) -> dict[int, GrainStatistics]:
+    received, position = {}, 0
+
+    def take(name: str | None) -> torch.Tensor | None:
+        nonlocal position
+        if name is None:
+            return None
+        like = buffers[name]
+        size = like.numel() * like.element_size()
+        content = bytearray(report.payload[position:position + size])
+        position += size
+        fresh = torch.frombuffer(content, dtype=like.dtype) if content else torch.zeros(0, dtype=like.dtype)
+        return fresh.view(like.shape).to(like.device)
+
+    for index, calls in report.data["statistics"]:
+        received[index] = statistics = GrainStatistics(received=True)
+        for mean, variance, momentum in calls:
+            running = tuple(None if name is None else buffers[name] for name in (mean, variance))
+            statistics.add(running, float.fromhex(momentum), (take(mean), take(variance)))
+    return received
+
+
+def require_shareable_norm(part: torch.nn.Module) -> None:
+    """Batch norm whose momentum counts the calls so far depends on the order of grains."""
+    if getattr(part, "momentum", 0.1) is None and getattr(part, "running_mean", None) is not None:
+        _check_mode.refuse(RefusedError(
+            f"isobit: {type(part).__module__}.{type(part).__name__} with momentum=None, whose momentum counts the "
+            f"grains computed before, is not certified in a job of several workers under {_library.contract_version}\n"
+            "  do     give the layer a momentum"))
+
+
+def _shapes(model: torch.nn.Module) -> list[Any]:
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return [[name, list(tensor.shape), str(tensor.dtype), tensor.requires_grad] for name, tensor in named]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _fingerprint(tensors: Sequence[torch.Tensor]) -> str:
+    names = [f"{number:08}" for number in range(len(tensors))]
+    plain = [tensor.detach().cpu() for tensor in tensors]
+    return _library.fingerprint_list(names, [tensor if tensor.dtype == torch.float32 else
+                                             tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in plain])

@@ -60,7 +60,7 @@ class Membership {
 
   [[nodiscard]] std::vector<WorkerView> workers() const;
   [[nodiscard]] std::int64_t generation() const { return generation_; }
-  [[nodiscard]] bool together() const { return open_; }  // none of the generation's group is gone
+  [[nodiscard]] bool together() const { return open_; }                  // none of the generation's group is gone
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }  // by all of the group
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
   [[nodiscard]] bool recorded() const { return recorded_; }

@@ -101,7 +101,8 @@ struct Alive {
   std::int64_t grains = 0;  // computed so far
 };
 
-using Request = std::variant<Join, Regroup, Claim, Finish, Lost, ClaimPart, Evaluated, End, Fail, Put, Get, Alive, GiveBack>;
+using Request =
+    std::variant<Join, Regroup, Claim, Finish, Lost, ClaimPart, Evaluated, End, Fail, Put, Get, Alive, GiveBack>;
 
 // ---- the host's replies
 

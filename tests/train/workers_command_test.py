@@ -4,6 +4,7 @@
 Usage: workers_command_test.py PROGRAM [unittest arguments]. Standard library only. ISOBIT_TEST_MOMENTS: how many random
 moments a worker is killed at (default 2).
 """
+import contextlib
 import glob
 import json
 import os
@@ -68,10 +69,8 @@ def children(pid):
 
 
 def kill(pid, number):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def make_data(folder, count=384):

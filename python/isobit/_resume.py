@@ -14,7 +14,7 @@ from isobit import _checkout, _provenance
 from isobit._errors import RecordError
 
 LARGEST = 1 << 20  # bytes of experiment.toml and state.json
-STACK = 5  # from here to the program's `with`
+STACK = 6  # from here to the program's `with`, where it is alone
 
 
 class Program(NamedTuple):

@@ -171,8 +171,8 @@ class SlurmLocal(unittest.TestCase):
         self.wait_ended(number, "CANCELLED")
         self.assertEqual(len(self.runs()), 1)
         steps = (self.runs()[0] / "steps.jsonl").read_text().splitlines()[:resumed + 100]
-        call([ISOBIT, "run", "small.toml", "--runs", "other", "--set", "epochs=1", "--set", f"steps={resumed + 101}"],
-             self.environment, cwd=self.work)
+        call([ISOBIT, "run", "small.toml", "--runs", "other", "--set", "epochs=1", "--set", f"steps={resumed + 101}",
+              "--set", "checkpoint.segments=1"], self.environment, cwd=self.work)
         other = glob.glob(f"{self.work}/other/2*/steps.jsonl")[0]
         self.assertEqual(steps, pathlib.Path(other).read_text().splitlines()[:-1])
 

@@ -254,7 +254,9 @@ grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
   Bytes own(packed), all(longest * static_cast<std::size_t>(exchange.size()));
   own.resize(longest);
   const auto rest = exchange.all_gather(own, all);
-  std::vector<at::Tensor> gradients = reduce_gradients(exchange, sums, parameters, agreed);
+  // In large groups slices stay long enough that their number of messages does not count.
+  const std::int64_t piece = std::max(kPiece, exchange.size() << 16);
+  std::vector<at::Tensor> gradients = reduce_gradients(exchange, sums, parameters, agreed, piece);
   wait(rest);
   for (std::int64_t rank = 0; rank < exchange.size(); ++rank) {
     if (rank == exchange.rank()) continue;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Scenario {
   bool evaluates = false;
   int crashes = 0, losses = 0, cuts = 0, joins = 0, stops = 0;
 };
+// For GoogleTest, which prints its bytes otherwise.
+inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
 struct ModelWorker {
   enum class Phase {

@@ -158,13 +158,17 @@ bool ElasticSteps::form(const Caller& caller, const Formed& formed, Regrouped& r
     const std::lock_guard lock(mutex_);
     exchange_ = std::make_unique<Exchange>(*link_, formed.generation, formed.rank, formed.size);
   }
+  const bool records = formed.rank == formed.recorder;
+  // Before the others' steps are taken over: who was dropped, and joined anew, must not write them.
+  if (recorder_ && (!records || recordings_ != formed.recordings)) {
+    if (settings_.recording != nullptr) settings_.recording->end();
+    recorder_ = false;
+  }
   if (!formed.behind.empty()) share_state(caller, formed, result);
   result.forget = !formed.keep || result.taken;
   if (formed.stop && settings_.agreed != nullptr) *settings_.agreed = true;
-  const bool records = formed.rank == formed.recorder;
   if (settings_.recording == nullptr) return true;
-  if (recorder_ && (!records || recordings_ != formed.recordings)) settings_.recording->end();
-  const bool begins = records && (!recorder_ || recordings_ != formed.recordings);
+  const bool begins = records && !recorder_;
   recorder_ = records;
   recordings_ = formed.recordings;
   if (!begins || !settings_.recording->begin(formed.recordings, caller)) return true;

@@ -178,7 +178,8 @@ class Readers(unittest.TestCase):
                 contents.append(zipped({**members, pickled: mutated(members[pickled], draw)}))
         for content in contents:
             path.write_bytes(content)
-            run = types.SimpleNamespace(_checkpoint=(path, 3), _require_open=lambda method: None, _progress=mock.Mock(), _between=None)
+            run = types.SimpleNamespace(_checkpoint=(path, 3), _require_open=lambda method: None, _progress=mock.Mock(), _between=None,
+                                        _folder=mock.Mock())
             run._restore = functools.partial(_record.record._restore, run)
             with self.subTest(content=content[:300]), warnings.catch_warnings():
                 warnings.simplefilter("ignore")

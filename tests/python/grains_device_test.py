@@ -38,7 +38,8 @@ class Run:
     """As much of a record as the loop asks for."""
 
     def __init__(self):
-        self._progress, self._batch, self._evaluated, self._tracked, self._models, self._step = Progress(), [], [], {}, [], None
+        self._progress, self._batch, self._evaluated, self._tracked, self._models = Progress(), [], [], {}, []
+        self._step = self._job = None
 
 
 def train(device, order=None):

@@ -14,9 +14,10 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from isobit import _built, _check_mode
+from isobit._arguments import CommandParser
 from isobit._check_mode import Found
 from isobit._errors import RefusedError
 
@@ -35,14 +36,8 @@ class _Steps:
             raise _Enough
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"isobit: {message} (see {self.prog} --help)", file=sys.stderr)
-        sys.exit(2)
-
-
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = CommandParser(
         prog="python -m isobit check", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Runs the first steps of a script and lists all that isobit refuses in them, with the line, the module and "
                     "what to do.\nWhat is refused runs as stock PyTorch meanwhile: nothing is certified, and nothing recorded.",

@@ -17,7 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import IO, NoReturn, Protocol
+from typing import IO, Protocol
+
+from isobit._arguments import CommandParser
 
 _GRACE = 20.0  # seconds for the others to end by themselves where one has failed
 _STOP = 5.0  # and after they were asked to
@@ -35,14 +37,8 @@ class Worker(Protocol):
 Start = Callable[[int, Mapping[str, str], IO[bytes] | None], Worker]
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"isobit: {message} (see {self.prog} --help)", file=sys.stderr)
-        sys.exit(2)
-
-
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = CommandParser(
         prog="python -m isobit launch", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Runs a script in several processes of this machine, which share the grains of each step of its loop\n"
                     "over run.steps. The weights and the record are those of the script alone, bit for bit. Where a worker is\n"

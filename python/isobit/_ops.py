@@ -9,9 +9,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from isobit import _library
+from isobit._arguments import CommandParser
 
 CLASSES = ("certified", "exact", "composite", "refused")  # what can be used comes first
 Entry = tuple[str, ...]  # class, name, overload, reason
@@ -41,15 +42,9 @@ def as_text(found: Sequence[Entry]) -> str:
     return "\n".join([*lines, f"{len(found)} operators under {_library.contract_version}: {counts}"])
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"isobit: {message} (see {self.prog} --help)", file=sys.stderr)
-        sys.exit(2)
-
-
 def main(words: Sequence[str]) -> int:
     """The exit code."""
-    parser = _Parser(
+    parser = CommandParser(
         prog="python -m isobit ops", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="example:\n  python -m isobit ops --search conv\n  python -m isobit ops --class certified --json")
     parser.add_argument("--search", default="", metavar="NAME", help="only operators whose name contains this")

@@ -10,7 +10,6 @@ import struct
 import sys
 import threading
 import types
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsFloat
 
@@ -21,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from isobit import _check_mode, _generators, _hooks, _job, _library, _provenance, _record_files, _record_texts, _resume, _switch
 from isobit._batches import Batches, Progress
+from isobit._checkpoint import PARTS, canonical, shape_of
 from isobit._errors import RecordError
 from isobit._grains import Step
 from isobit._job import RERUN, Lost
@@ -252,9 +252,9 @@ class record:
             inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
                      "progress": progress, "batch": self._batch, "loss": self._loss,
                      "weights": self._weights(), "sha256": sha256,
-                     "models": list(map(_shape_of, self._models)), "optimizers": len(self._optimizers)}
+                     "models": list(map(shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
-            torch.save(_canonical(inner), buffer)
+            torch.save(canonical(inner), buffer)
             self._folder.save(buffer.getvalue(), sha256)
             _job.tell(saved=int(self.steps))
 
@@ -277,7 +277,7 @@ class record:
                                   "run.load(weights_only=False); else begin a new run") from error
 
     def _restore(self, inner: Any) -> Any:
-        for name, kinds in _CHECKPOINT.items():
+        for name, kinds in PARTS.items():
             if not isinstance(inner[name], kinds):
                 raise TypeError(f"{name} is no {kinds[0].__name__}")
         _generators.set_states(inner["generators"])
@@ -551,7 +551,7 @@ class record:
         if self._expected is None:
             return
         models, optimizers = self._expected
-        if [*map(_shape_of, self._models)][:len(models)] != models or len(self._optimizers) < optimizers:
+        if [*map(shape_of, self._models)][:len(models)] != models or len(self._optimizers) < optimizers:
             raise RecordError(f"isobit.record: step {self.steps}: {self.path} had trained {len(models)} models with {optimizers} "
                               "optimizers when it was saved; since it resumed, not all of them were called, or in another order, "
                               "so that their fingerprint cannot be made\n"
@@ -564,35 +564,6 @@ class record:
                              for number_, optimizer in enumerate(self._optimizers)
                              for parameter, state in optimizer.state_dict()["state"].items()
                              for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))])
-
-
-def _shape_of(model: torch.nn.Module) -> list[str]:
-    return [f"{name} {list(tensor.shape)}" for name, tensor in model.state_dict().items()]
-
-
-# What run.save writes beside the program's own state.
-_CHECKPOINT: dict[str, tuple[type, ...]] = {
-    "generators": (dict,), "epoch": (int,), "batch": (list, tuple), "loss": (int,), "progress": (dict,),
-    "weights": (str, type(None)), "models": (list, tuple), "optimizers": (int,)}
-
-
-def _canonical(value: Any) -> Any:
-    """The same in containers and texts of its own, so that pickle writes the same bytes whatever objects the program shares.
-
-    Only plain containers are entered; tensors stay the objects that they are, and what they share stays shared.
-    """
-    if type(value) is str:
-        return sys.intern(value)
-    if type(value) is StepCount:
-        return int(value)
-    if type(value) in (list, tuple):
-        return type(value)(map(_canonical, value))
-    if type(value) in (dict, OrderedDict):
-        copy = type(value)((_canonical(key), _canonical(part)) for key, part in value.items())
-        if type(value) is OrderedDict and value.__dict__:  # a state_dict's _metadata
-            copy.__dict__.update(_canonical(value.__dict__))
-        return copy
-    return value
 
 
 class _Depth:

@@ -105,6 +105,10 @@ void ExecutionOptions::apply() const {
 
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }
 
+std::vector<std::string> ExecutionOptions::words() const {
+  return {"--isa", isa, "--device", device, "--grain-order", grain_order};
+}
+
 std::string ExecutionOptions::device_description() const {
   const c10::Device used = usable_device(device);
   if (used.is_cpu()) return "cpu";

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "train/trainer.h"
@@ -22,6 +23,8 @@ struct ExecutionOptions {
   void apply() const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;
+  // The options but --threads, as words for another process of this program.
+  [[nodiscard]] std::vector<std::string> words() const;
   // "cpu", or "cuda:0 (NVIDIA H200, ...)"
   [[nodiscard]] std::string device_description() const;
 };

@@ -67,8 +67,9 @@ std::vector<std::string> worker_words(const RunOptions& options, const Job& job,
                           : std::max(1, kernels::available_cpus() / static_cast<int>(options.workers));
   std::vector<std::string> words = {
       "isobit", "run", (job.folder / "experiment.toml").string(), "--join", host, "--threads", std::to_string(threads)};
-  words.insert(words.end(), {"--isa", options.execution.isa, "--device", options.execution.device, "--silence",
-                             std::to_string(options.silence)});
+  const std::vector<std::string> same = options.execution.words();
+  words.insert(words.end(), same.begin(), same.end());
+  words.insert(words.end(), {"--silence", std::to_string(options.silence)});
   return words;
 }
 

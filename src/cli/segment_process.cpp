@@ -34,13 +34,9 @@ std::vector<std::string> words_of(const RunRecord& record, const VerifyOptions& 
                                     std::to_string(call.segment.last),
                                     "--json",
                                     "--threads",
-                                    std::to_string(call.threads),
-                                    "--isa",
-                                    asked.isa,
-                                    "--device",
-                                    asked.device,
-                                    "--grain-order",
-                                    asked.grain_order};
+                                    std::to_string(call.threads)};
+  const std::vector<std::string> same = asked.words();
+  words.insert(words.end(), same.begin(), same.end());
   if (!options.data.empty()) words.insert(words.end(), {"--data", options.data});
   return words;
 }

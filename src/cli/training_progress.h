@@ -4,10 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "train/execution.h"
 
 namespace isobit::cli {
+
+// "1:02:03", "2:03"
+[[nodiscard]] std::string duration(double seconds);
 
 class TrainingProgress {
  public:

@@ -116,13 +116,9 @@ std::vector<std::string> run_words(const ExecutionOptions& asked) {
                                     "run",
                                     fmt::format("{}/experiment.toml", kProgramFolder),
                                     "--runs",
-                                    kRunsFolder,
-                                    "--isa",
-                                    asked.isa,
-                                    "--device",
-                                    asked.device,
-                                    "--grain-order",
-                                    asked.grain_order};
+                                    kRunsFolder};
+  const std::vector<std::string> same = asked.words();
+  words.insert(words.end(), same.begin(), same.end());
   if (asked.threads != 0) words.insert(words.end(), {"--threads", std::to_string(asked.threads)});
   return words;
 }

@@ -9,15 +9,10 @@
 
 #include "archive/log_lines.h"
 #include "archive/printable.h"
+#include "cli/training_progress.h"
 
 namespace isobit::cli {
 namespace {
-
-std::string duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
-  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-  return fmt::format("{}:{:02}", s / 60, s % 60);
-}
 
 const char* name_of(scale::WorkerView::State state) {
   switch (state) {

@@ -125,6 +125,7 @@ class World {
   [[nodiscard]] bool all_arrived(int w) const;
   [[nodiscard]] bool bound_to_fail(int w) const;
 
+  void claim_next(int w);
   void start_step(int w);
   void compute(int w);
   void finish(int w);

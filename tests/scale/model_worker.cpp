@@ -160,10 +160,9 @@ bool World::may_write(int w) {
 
 // ---- Trainer and GrainWorker
 
-void World::start_step(int w) {
+// The grain claimed ahead, with another one ahead of it; else one that is free.
+void World::claim_next(int w) {
   ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
-  if (worker.done == scenario_.steps) return end(w);
-  if (worker.void_claims) worker.ahead.reset(), worker.void_claims = false;
   const std::int64_t step = worker.done + 1;
   if (worker.ahead && worker.ahead->first == step) {
     worker.now = worker.ahead->second;
@@ -175,19 +174,18 @@ void World::start_step(int w) {
   ask(w, Claim{worker.generation, step, scenario_.grains, false});
 }
 
+void World::start_step(int w) {
+  ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
+  if (worker.done == scenario_.steps) return end(w);
+  if (worker.void_claims) worker.ahead.reset(), worker.void_claims = false;
+  claim_next(w);
+}
+
 void World::compute(int w) {
   ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
   if (!worker.held.insert(*worker.now).second) throw Violation("a worker computed a grain twice");
   worker.now.reset();
-  const std::int64_t step = worker.done + 1;
-  if (worker.ahead && worker.ahead->first == step) {
-    worker.now = worker.ahead->second;
-    worker.ahead.reset();
-    worker.phase = Phase::ahead;
-    return ask(w, Claim{worker.generation, step, scenario_.grains, true});
-  }
-  worker.phase = Phase::claim;
-  ask(w, Claim{worker.generation, step, scenario_.grains, false});
+  claim_next(w);
 }
 
 void World::finish(int w) {

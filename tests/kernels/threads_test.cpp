@@ -4,9 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/float_environment.h"
@@ -36,13 +40,65 @@ TEST(ParallelFor, VisitsEveryIndexOnceForEveryThreadCount) {
   }
 }
 
+// Ranges that all have begun before one of them ends are on as many threads.
+void on_threads_of_their_own(int count, const std::function<void(std::int64_t)>& work) {
+  const ThreadCountScope scope(count);
+  std::atomic<int> begun{0};
+  parallel_for(0, count, 1, [&](std::int64_t b, std::int64_t) {
+    ++begun;
+    while (begun < count) std::this_thread::yield();
+    work(b);
+  });
+}
+
 TEST(ParallelFor, UsesSeveralThreads) {
-  const ThreadCountScope scope(3);
   std::vector<std::thread::id> ids(3);
-  parallel_for(0, 3, 1,
-               [&](std::int64_t b, std::int64_t) { ids[static_cast<std::size_t>(b)] = std::this_thread::get_id(); });
+  on_threads_of_their_own(3, [&](std::int64_t i) { ids[static_cast<std::size_t>(i)] = std::this_thread::get_id(); });
   EXPECT_NE(ids[0], ids[1]);
   EXPECT_NE(ids[1], ids[2]);
+  EXPECT_NE(ids[0], ids[2]);
+}
+
+// A thread that is held up, as by another process on its core, holds up the range that it has begun; the others do the
+// rest meanwhile.
+TEST(ParallelFor, AThreadThatIsHeldUpKeepsOneRange) {
+  const ThreadCountScope scope(2);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int> count(900, 0);
+    std::atomic<int> done{0};
+    std::atomic<bool> held{false};
+    const auto caller = std::this_thread::get_id();
+    parallel_for(0, 900, 1, [&](std::int64_t b, std::int64_t e) {
+      if (std::this_thread::get_id() != caller && !held.exchange(true)) {
+        while (done < 900 - (e - b)) std::this_thread::yield();
+      }
+      for (std::int64_t i = b; i < e; ++i) ++count[static_cast<std::size_t>(i)];
+      done += static_cast<int>(e - b);
+    });
+    EXPECT_EQ(count, std::vector<int>(900, 1));
+  }
+}
+
+// The ranges of one work get smaller, and none is smaller than it may be.
+TEST(ParallelFor, RangesGetSmaller) {
+  const ThreadCountScope scope(2);
+  for (const std::int64_t smallest : {1, 10, 50, 70, 120, 300, 1000}) {
+    std::mutex mutex;
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    parallel_for(0, 1000, smallest, [&](std::int64_t b, std::int64_t e) {
+      const std::lock_guard lock(mutex);
+      ranges.emplace_back(b, e);
+    });
+    std::sort(ranges.begin(), ranges.end());
+    std::int64_t next = 0, before = 1000;
+    for (const auto& [b, e] : ranges) {
+      EXPECT_EQ(b, next);
+      EXPECT_GE(e - b, smallest);
+      EXPECT_LE(e - b, before + 1) << smallest;
+      next = e, before = e - b;
+    }
+    EXPECT_EQ(next, 1000);
+  }
 }
 
 TEST(ParallelFor, NestedCallsRunInline) {
@@ -110,10 +166,8 @@ TEST(FloatEnvironment, UndoesFlushToZeroWithinItsScope) {
 #endif
 
 TEST(FloatEnvironment, PoolThreadsKeepSubnormals) {
-  const ThreadCountScope scope(3);
   std::vector<int> ieee(3, 0);
-  parallel_for(0, 3, 1,
-               [&](std::int64_t b, std::int64_t) { ieee[static_cast<std::size_t>(b)] = float_environment_is_ieee(); });
+  on_threads_of_their_own(3, [&](std::int64_t i) { ieee[static_cast<std::size_t>(i)] = float_environment_is_ieee(); });
   EXPECT_EQ(ieee, (std::vector<int>{1, 1, 1}));
 }
 
@@ -121,7 +175,7 @@ TEST(Threads, InlineScopeKeepsItsThreadOutOfThePool) {
   const ThreadCountScope scope(3);
   const auto parts = [] {
     std::atomic<int> ranges{0};
-    parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) { ++ranges; });
+    parallel_for(0, 8, 1, [&](std::int64_t, std::int64_t) { ++ranges; });  // too few to be cut twice
     return ranges.load();
   };
   {
@@ -141,7 +195,7 @@ thread_local int asked_for = 1;
 TEST(Threads, ASourceGovernsEachCaller) {
   const auto parts = [] {
     std::atomic<int> ranges{0};
-    parallel_for(0, 1000, 1, [&](std::int64_t, std::int64_t) { ++ranges; });
+    parallel_for(0, 8, 1, [&](std::int64_t, std::int64_t) { ++ranges; });  // too few to be cut twice
     return ranges.load();
   };
   const int before = thread_count();

@@ -46,6 +46,7 @@ void bench(scale::Exchange& exchange, std::int64_t megabytes, int grains, int ro
   agreed.packed = {0, 0};
   agreed.tops = scale::limb_bytes(sums.top_limbs());
   at::Tensor values = at::full({n}, 0.001f);
+  scale::ReduceMemory memory;  // as a job keeps it
   std::vector<double> stock, exact, ratios;
   for (int round = -1; round < rounds; ++round) {
     const auto gloo = [&] {
@@ -53,7 +54,8 @@ void bench(scale::Exchange& exchange, std::int64_t megabytes, int grains, int ro
       return cli::milliseconds([&] { scale::wait(exchange.all_reduce(all)); }, 1);
     };
     const auto ours = [&] {
-      return cli::milliseconds([&] { (void)scale::reduce_gradients(exchange, sums, parameters, agreed, piece); }, 1);
+      return cli::milliseconds(
+          [&] { (void)scale::reduce_gradients(exchange, sums, parameters, agreed, memory, piece); }, 1);
     };
     values.fill_(0.001f);
     const bool first = round % 2 == 0;

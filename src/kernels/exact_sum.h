@@ -21,4 +21,8 @@ void add_digits(const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::
 // out[i] = RN(hi[i] * weight(t) + lo[i] * weight(t - 1)), a zero is +0.
 void round_digits(const std::int64_t* hi, const std::int64_t* lo, int t, float* out, std::int64_t n);
 
+// What add_digits of each of `count` terms into zeros and round_digits give, without the digits in memory: out[i] of
+// terms[0][i], terms[1][i], ... Preconditions: top_limb of each <= t, finite; `out` is none of the terms. Host only.
+void sum_terms(const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n);
+
 }  // namespace isobit::kernels

@@ -248,7 +248,8 @@ train::SharedSteps::Outcome ElasticSteps::finish(const train::StepOrder& order, 
     return Alone{};
   }
   try {
-    grains::FinishedStep step = exact_reduce(*exchange_, *sums, caller.parameters(), caller.buffers(), packed, *agreed);
+    grains::FinishedStep step =
+        exact_reduce(*exchange_, *sums, caller.parameters(), caller.buffers(), packed, *agreed, memory_);
     if (agreed->stop && settings_.agreed != nullptr) *settings_.agreed = true;
     return step;
   } catch (const ExchangeLost& lost) {

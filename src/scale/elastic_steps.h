@@ -112,6 +112,7 @@ class ElasticSteps final : public train::SharedSteps {
   std::int64_t generation_ = 0, claims_ = 0, recordings_ = 0;
   bool recorder_ = false, stopped_ = false, ended_ = false;
   std::shared_ptr<train::StepResult> last_;
+  ReduceMemory memory_;
 };
 
 }  // namespace isobit::scale

@@ -4,10 +4,14 @@
 // The flat sequence of all parameters' elements is cut into pieces, each piece into one slice for each worker. A worker
 // with one grain sends its float32 gradients, one with several their two int64 digits, each slice to its owner; the
 // owner adds digits of the agreed top limbs, rounds once, and all gather the float32 slices. For one grain a worker
-// that is 8 (n - 1) / n bytes an element in each direction, as a ring's all-reduce; otherwise 20 (n - 1) / n. What else
-// grains leave (losses, counts, running statistics, digests) is gathered by all.
+// that is 8 (n - 1) / n bytes an element in each direction, as a ring's all-reduce; otherwise 20 (n - 1) / n. Messages
+// go straight from where the sums lie to where they are added, results to where they stay. What else grains leave
+// (losses, counts, running statistics, digests) is gathered by all.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,12 +32,24 @@ namespace isobit::scale {
 // Limbs as bytes (limb + 8), for Finish.
 [[nodiscard]] Bytes limb_bytes(const std::vector<int>& limbs);
 
+// Memory of a worker's sums that is kept from step to step: what the system gives anew it clears first, a page at a
+// time. The last step's gradients lie in it while somebody has them; then the next step's lie elsewhere.
+struct ReduceMemory {
+  // So many elements that nobody else has.
+  [[nodiscard]] at::Tensor results(std::int64_t elements);
+  // By piece under way (two) and rank.
+  std::array<std::vector<Bytes>, 2> outgoing, incoming;
+
+ private:
+  at::Tensor results_;
+};
+
 // `sums` stays as it is where an exchange fails (ExchangeLost); its rest is used up where it succeeds. Throws
 // NotFinite, the same in all workers, where a sum exceeds binary32's range. `packed`: pack() of its rest.
 [[nodiscard]] grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
                                                 const std::vector<trace::NamedTensor>& parameters,
                                                 const std::vector<trace::NamedTensor>& buffers, const Bytes& packed,
-                                                const Reduce& agreed);
+                                                const Reduce& agreed, ReduceMemory& memory);
 
 // Elements that travel at once: few enough that the next ones are laid out, and the last ones added, meanwhile.
 inline constexpr std::int64_t kPiece = std::int64_t{1} << 19;
@@ -41,6 +57,7 @@ inline constexpr std::int64_t kPiece = std::int64_t{1} << 19;
 // The gradients alone; sizes as the parameters'.
 [[nodiscard]] std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,
                                                        const std::vector<trace::NamedTensor>& parameters,
-                                                       const Reduce& agreed, std::int64_t piece = kPiece);
+                                                       const Reduce& agreed, ReduceMemory& memory,
+                                                       std::int64_t piece = kPiece);
 
 }  // namespace isobit::scale

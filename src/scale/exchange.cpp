@@ -93,21 +93,29 @@ auto lost_if_it_throws(const Action& action) {
 
 class Exchange::Pending {
  public:
+  // A collective works on threads of its own, which have to end before its buffers may go; it keeps its own time.
   Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors)
-      : work_(std::move(work)), tensors_(std::move(tensors)) {}
+      : work_(std::move(work)), tensors_(std::move(tensors)), collective_(true) {}
+  // A message does not outlive its Work: the transport looks whether it is still there.
+  Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors, milliseconds patience)
+      : work_(std::move(work)), tensors_(std::move(tensors)), patience_(patience) {}
   ~Pending() {
     try {
-      finish();
+      if (collective_) finish();
     } catch (const std::exception&) {  // whoever wanted to know has asked
     }
   }
   void finish() {
-    if (auto work = std::exchange(work_, nullptr)) work->wait();
+    auto work = std::exchange(work_, nullptr);
+    if (work && !(collective_ ? work->wait() : work->wait(patience_)))
+      throw ExchangeLost("an exchange with a worker was given up");
   }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
   std::vector<at::Tensor> tensors_;
+  bool collective_ = false;
+  milliseconds patience_{0};
 };
 
 void wait(const std::shared_ptr<Exchange::Pending>& pending) {
@@ -138,17 +146,20 @@ Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::
 
 Exchange::~Exchange() = default;
 
-std::shared_ptr<Exchange::Pending> Exchange::all_to_all(std::span<const std::uint8_t> send,
-                                                        const std::vector<std::int64_t>& send_bytes,
-                                                        std::span<std::uint8_t> receive,
-                                                        const std::vector<std::int64_t>& receive_bytes) {
+// Straight from and into the caller's memory: the collectives of c10d copy what they send and receive once more.
+std::shared_ptr<Exchange::Pending> Exchange::send(std::span<const std::uint8_t> bytes, std::int64_t rank, int tag) {
   return lost_if_it_throws([&] {
-    at::Tensor to = bytes_of(receive), from = bytes_of(send);
-    auto to_bytes = receive_bytes, from_bytes = send_bytes;
-    c10d::AllToAllOptions options;
-    options.timeout = patience(send.size() + receive.size());
-    return std::make_shared<Pending>(group_->gloo->alltoall_base(to, from, to_bytes, from_bytes, options),
-                                     std::vector{to, from});
+    std::vector<at::Tensor> tensors{bytes_of(bytes)};
+    return std::make_shared<Pending>(group_->gloo->send(tensors, static_cast<int>(rank), tag), tensors,
+                                     patience(bytes.size()));
+  });
+}
+
+std::shared_ptr<Exchange::Pending> Exchange::receive(std::span<std::uint8_t> bytes, std::int64_t rank, int tag) {
+  return lost_if_it_throws([&] {
+    std::vector<at::Tensor> tensors{bytes_of(bytes)};
+    return std::make_shared<Pending>(group_->gloo->recv(tensors, static_cast<int>(rank), tag), tensors,
+                                     patience(bytes.size()));
   });
 }
 
@@ -203,10 +214,8 @@ Exchange::Exchange(Link&, std::int64_t, std::int64_t rank, std::int64_t size) : 
   if (size > 1) missing();
 }
 Exchange::~Exchange() = default;
-std::shared_ptr<Exchange::Pending> Exchange::all_to_all(std::span<const std::uint8_t>, const std::vector<std::int64_t>&,
-                                                        std::span<std::uint8_t>, const std::vector<std::int64_t>&) {
-  missing();
-}
+std::shared_ptr<Exchange::Pending> Exchange::send(std::span<const std::uint8_t>, std::int64_t, int) { missing(); }
+std::shared_ptr<Exchange::Pending> Exchange::receive(std::span<std::uint8_t>, std::int64_t, int) { missing(); }
 std::shared_ptr<Exchange::Pending> Exchange::all_gather(std::span<const std::uint8_t>, std::span<std::uint8_t>) {
   missing();
 }

@@ -37,13 +37,12 @@ class Exchange {
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
 
-  // To each rank so many bytes of `send`, one after the other; from each so many of `receive`. May run while the caller
-  // works: wait() ends it, and the buffers stay alive until then.
+  // An exchange under way, which runs while the caller works. wait() ends it; the buffers stay alive until then, or
+  // until the object is gone.
   class Pending;
-  [[nodiscard]] std::shared_ptr<Pending> all_to_all(std::span<const std::uint8_t> send,
-                                                    const std::vector<std::int64_t>& send_bytes,
-                                                    std::span<std::uint8_t> receive,
-                                                    const std::vector<std::int64_t>& receive_bytes);
+  // To one rank, and from one: what was sent with a tag arrives in the order in which it was sent. Not empty.
+  [[nodiscard]] std::shared_ptr<Pending> send(std::span<const std::uint8_t> bytes, std::int64_t rank, int tag);
+  [[nodiscard]] std::shared_ptr<Pending> receive(std::span<std::uint8_t> bytes, std::int64_t rank, int tag);
   // `receive` has size() times as many bytes as `send`, by rank.
   [[nodiscard]] std::shared_ptr<Pending> all_gather(std::span<const std::uint8_t> send,
                                                     std::span<std::uint8_t> receive);

@@ -1,4 +1,6 @@
 #include "contract/host_scalars.h"
+#include <algorithm>
+
 #include "contract/order_plan.h"
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
@@ -42,6 +44,22 @@ Fingerprint exact_sum(int grains, bool any_exponent) {
   }
   Floats sums(kCount);
   accumulator.result(sums.data());
+  return Digest().add(sums).result();
+}
+
+// The same grains at once: the same bits.
+Fingerprint exact_terms(int grains, bool any_exponent) {
+  std::vector<Floats> terms;
+  std::vector<const float*> pointers;
+  int top = kernels::kNoLimb;
+  for (int g = 0; g < grains; ++g) {
+    const auto key = static_cast<std::uint64_t>(71 + g);
+    terms.push_back(any_exponent ? hostile(key, kCount) : uniform(key, kCount, -1e-3f, 1e-3f));
+    top = std::max(top, kernels::top_limb(terms.back().data(), kCount));
+  }
+  for (const Floats& each : terms) pointers.push_back(each.data());
+  Floats sums(kCount);
+  kernels::sum_terms(pointers.data(), grains, top, sums.data(), kCount);
   return Digest().add(sums).result();
 }
 
@@ -121,7 +139,9 @@ void add_training_cases(std::vector<Case>& cases) {
   cases.push_back({"adam.low_beta", [] { return adam({.beta1 = 0.4, .beta2 = 0.95}); }});
   cases.push_back({"exact_sum.one", [] { return exact_sum(1, true); }});
   cases.push_back({"exact_sum.gradients", [] { return exact_sum(9, false); }});
+  cases.push_back({"exact_terms.gradients", [] { return exact_terms(9, false); }, true});
   cases.push_back({"exact_sum.any_exponent", [] { return exact_sum(7, true); }});
+  cases.push_back({"exact_terms.any_exponent", [] { return exact_terms(7, true); }, true});
   cases.push_back({"exact_sum.merged", merged_sums});
   cases.push_back({"fingerprint.shards", shards});
   cases.push_back({"order_plan.small", [] { return order_plan(1, 2, 10); }});

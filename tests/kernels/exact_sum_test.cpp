@@ -224,6 +224,40 @@ TEST(ExactSum, RoundingOfLargeAndCancellingSums) {
   }
 }
 
+// Of every size, so that some elements' terms lie far apart, ties at the lower digit's half weight among them.
+TEST(ExactSum, TermsAtHandGiveTheBitsOfTheirDigits) {
+  for (const std::int64_t n : {0, 1, 3, 4, 7, 8, 64, 4099, 40001}) {
+    for (const std::int64_t count : {0, 1, 2, 3, 5, 8}) {
+      for (const bool any_exponent : {false, true}) {
+        std::vector<Floats> terms;
+        std::vector<const float*> pointers;
+        int top = kNoLimb;
+        for (std::int64_t k = 0; k < count; ++k) {
+          terms.push_back(finite_floats(n, static_cast<unsigned>(31 * n + 7 * count + k), any_exponent));
+          for (std::size_t i = 0; i < terms.back().size(); ++i) {
+            if (i % 11 == 0) terms.back()[i] = i % 2 == 0 ? 0.0f : -0.0f;
+            if (i % 13 == 0 && k > 0) terms.back()[i] = -terms[0][i];
+            if (i % 17 == 0 && !any_exponent) terms.back()[i] = std::ldexp(static_cast<float>(2 * (i % 5) + 1), -67);
+          }
+          top = std::max(top, top_limb(terms.back().data(), n));
+        }
+        for (const Floats& each : terms) pointers.push_back(each.data());
+        for (int t = top; t <= std::min(top + 1, kHighestLimb); ++t) {
+          std::vector<std::int64_t> hi(static_cast<std::size_t>(n)), lo(static_cast<std::size_t>(n));
+          for (const Floats& each : terms) add_digits(each.data(), t, hi.data(), lo.data(), n);
+          Floats expected(static_cast<std::size_t>(n));
+          round_digits(hi.data(), lo.data(), t, expected.data(), n);
+          testing::for_each_host_implementation([&](const std::string& where) {
+            Floats sums(static_cast<std::size_t>(n), 1.0f);
+            sum_terms(pointers.data(), count, t, sums.data(), n);
+            EXPECT_TRUE(same_bits(sums, expected)) << where << ", " << count << " terms, limb " << t;
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(ExactSum, CountsGrains) {
   ExactAccumulator accumulator(1);
   const float largest_digit = 0x1.fffffep22f;  // just below half a weight: its low digit is the largest there is

@@ -190,6 +190,7 @@ TEST_P(ExactReduce, HasTheBitsOfOneProcess) {
   }
   for (const std::string& result : group.run([&](Exchange& exchange) {
          std::string text;
+         ReduceMemory memory;
          for (const Case& each : cases) {
            std::vector<GrainSums> sums;
            for (const auto& part : each.parts) sums.push_back(sums_of(each.course, part));
@@ -199,12 +200,13 @@ TEST_P(ExactReduce, HasTheBitsOfOneProcess) {
            const auto rank = static_cast<std::size_t>(exchange.rank());
            const Reduce reduce = agreed(pointers, packed);
            if (exchange.size() > 1) {  // in small pieces the same
-             const auto gradients = reduce_gradients(exchange, sums[rank], each.course.parameters, reduce, each.piece);
-             const auto again = reduce_gradients(exchange, sums[rank], each.course.parameters, reduce);
+             const auto gradients =
+                 reduce_gradients(exchange, sums[rank], each.course.parameters, reduce, memory, each.piece);
+             const auto again = reduce_gradients(exchange, sums[rank], each.course.parameters, reduce, memory);
              for (std::size_t i = 0; i < gradients.size(); ++i)
                EXPECT_EQ(std::memcmp(gradients[i].const_data_ptr(), again[i].const_data_ptr(), again[i].nbytes()), 0);
            }
-           text += bits(exact_reduce(exchange, sums[rank], each.course.parameters, {}, packed[rank], reduce));
+           text += bits(exact_reduce(exchange, sums[rank], each.course.parameters, {}, packed[rank], reduce, memory));
          }
          return text;
        }))
@@ -221,8 +223,10 @@ TEST(ExactReduceFailures, ASumBeyondTheRangeStopsAllAlike) {
     std::vector<GrainSums> sums{sums_of(huge, {0}), sums_of(huge, {1})};
     const std::vector<Bytes> packed{pack(sums[0].rest(), {}), pack(sums[1].rest(), {})};
     const auto rank = static_cast<std::size_t>(exchange.rank());
+    ReduceMemory memory;
     try {
-      (void)exact_reduce(exchange, sums[rank], huge.parameters, {}, packed[rank], agreed({&sums[0], &sums[1]}, packed));
+      (void)exact_reduce(exchange, sums[rank], huge.parameters, {}, packed[rank], agreed({&sums[0], &sums[1]}, packed),
+                         memory);
     } catch (const grains::NotFinite& error) {
       return std::string(error.what());
     }
@@ -247,9 +251,10 @@ std::string reduce_twice(Exchange& exchange, bool dies_between) {
   for (int i = 0; i < 3; ++i) sums.push_back(sums_of(large, {i})), packed.push_back(pack(sums.back().rest(), {}));
   const Reduce reduce = agreed({&sums[0], &sums[1], &sums[2]}, packed);
   const auto rank = static_cast<std::size_t>(exchange.rank());
-  (void)reduce_gradients(exchange, sums[rank], large.parameters, reduce, 1 << 16);
+  ReduceMemory memory;
+  (void)reduce_gradients(exchange, sums[rank], large.parameters, reduce, memory, 1 << 16);
   if (dies_between) ::_exit(0);
-  (void)reduce_gradients(exchange, sums[rank], large.parameters, reduce, 1 << 16);
+  (void)reduce_gradients(exchange, sums[rank], large.parameters, reduce, memory, 1 << 16);
   return "has the sums";
 }
 

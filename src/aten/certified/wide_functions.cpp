@@ -64,18 +64,24 @@ constexpr std::string_view name_of(WideBinary op) {
   return "";
 }
 
-// On float64: the correctly rounded function (contract, section 8), where there is one.
-constexpr double (*rounded_function(WideUnary op))(double) {
-  if (op == WideUnary::log2) return contract::log2_rounded;
-  if (op == WideUnary::log10) return contract::log10_rounded;
-  if (op == WideUnary::exp2) return contract::exp2_rounded;
-  if (op == WideUnary::sinh) return contract::sinh_rounded;
-  if (op == WideUnary::cosh) return contract::cosh_rounded;
-  if (op == WideUnary::tan) return contract::tan_rounded;
-  if (op == WideUnary::asin) return contract::asin_rounded;
-  if (op == WideUnary::acos) return contract::acos_rounded;
-  if (op == WideUnary::atan) return contract::atan_rounded;
-  return nullptr;
+// On float64: the correctly rounded function (contract, section 8), where there is one. (Sanitizers make a comparison
+// of a function's address with null no constant expression.)
+template <class Function>
+struct Rounded {
+  bool known = false;
+  Function* function = nullptr;
+};
+constexpr Rounded<double(double)> rounded_function(WideUnary op) {
+  if (op == WideUnary::log2) return {true, contract::log2_rounded};
+  if (op == WideUnary::log10) return {true, contract::log10_rounded};
+  if (op == WideUnary::exp2) return {true, contract::exp2_rounded};
+  if (op == WideUnary::sinh) return {true, contract::sinh_rounded};
+  if (op == WideUnary::cosh) return {true, contract::cosh_rounded};
+  if (op == WideUnary::tan) return {true, contract::tan_rounded};
+  if (op == WideUnary::asin) return {true, contract::asin_rounded};
+  if (op == WideUnary::acos) return {true, contract::acos_rounded};
+  if (op == WideUnary::atan) return {true, contract::atan_rounded};
+  return {};
 }
 template <WideUnary op>
 struct WideKernel {
@@ -83,10 +89,10 @@ struct WideKernel {
     kernels::wide_unary(op, x[0], y, n);
   }
   void operator()(const std::array<const double*, 1>& x, double* y, std::int64_t n) const
-    requires(rounded_function(op) != nullptr)
+    requires(rounded_function(op).known)
   {
     kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op)(x[0][i]);
+      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op).function(x[0][i]);
     });
   }
 };
@@ -139,11 +145,11 @@ double exact_remainder(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
-constexpr double (*rounded_function(WideBinary op))(double, double) {
-  if (op == WideBinary::atan2) return contract::atan2_rounded;
-  if (op == WideBinary::fmod) return exact_fmod;
-  if (op == WideBinary::remainder) return exact_remainder;
-  return nullptr;
+constexpr Rounded<double(double, double)> rounded_function(WideBinary op) {
+  if (op == WideBinary::atan2) return {true, contract::atan2_rounded};
+  if (op == WideBinary::fmod) return {true, exact_fmod};
+  if (op == WideBinary::remainder) return {true, exact_remainder};
+  return {};
 }
 template <WideBinary op>
 struct WideKernelOfTwo {
@@ -151,11 +157,11 @@ struct WideKernelOfTwo {
     kernels::wide_binary(op, x[0], x[1], y, n);
   }
   void operator()(const std::array<const double*, 2>& x, double* y, std::int64_t n) const
-    requires(rounded_function(op) != nullptr)
+    requires(rounded_function(op).known)
   {
     kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
       const kernels::FloatEnvironment environment;
-      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op)(x[0][i], x[1][i]);
+      for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op).function(x[0][i], x[1][i]);
     });
   }
 };

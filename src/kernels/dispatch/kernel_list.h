@@ -22,7 +22,7 @@
   everywhere(activation) everywhere(wide_functions) everywhere(random) everywhere(optimizer) \
   everywhere(exact_sum) everywhere(fingerprint) \
   unvectorized(elementwise) unvectorized(indexed) unvectorized(scan) unvectorized(sort) unvectorized(place_rows) \
-  host_only(recurrent) host_only(resample) \
+  host_only(recurrent) host_only(resample) host_only(exact_terms) \
   binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
   binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)
 
@@ -184,6 +184,8 @@
   inner(Fingerprint, element_sums_uint8, (const std::uint8_t* x, std::int64_t first, std::int64_t n))
 
 #define ISOBIT_HOST_SLOTS(kernel, inner) \
+  kernel(void, sum_terms, (const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n), \
+         (terms, count, t, out, n)) \
   kernel(void, resample_axis, (const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y), \
          (table, outer, inner, x, y)) \
   kernel(void, step_products, \

@@ -32,6 +32,10 @@ ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm512_cvtps_
 ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
   _mm256_storeu_ps(p, _mm256_add_ps(_mm512_cvtpd_ps(x), _mm256_setzero_ps()));
 }
+// To an integer, to nearest even, whatever its size.
+ISOBIT_INLINE WideDouble wide_round(WideDouble x) {
+  return _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 ISOBIT_INLINE WideInt wide_bits(WideDouble x) { return _mm512_castpd_si512(x); }
 ISOBIT_INLINE WideDouble wide_as_double(WideInt x) { return _mm512_castsi512_pd(x); }
 ISOBIT_INLINE bool wide_any(WideInt x) { return _mm512_test_epi64_mask(x, x) != 0; }
@@ -64,6 +68,10 @@ ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm256_cvtps_
 // Rounded to binary32; a zero is +0.
 ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
   _mm_storeu_ps(p, _mm_add_ps(_mm256_cvtpd_ps(x), _mm_setzero_ps()));
+}
+// To an integer, to nearest even, whatever its size.
+ISOBIT_INLINE WideDouble wide_round(WideDouble x) {
+  return _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 ISOBIT_INLINE WideInt wide_bits(WideDouble x) { return _mm256_castpd_si256(x); }
 ISOBIT_INLINE WideDouble wide_as_double(WideInt x) { return _mm256_castsi256_pd(x); }

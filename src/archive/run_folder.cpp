@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_file.h"
 #include "archive/log_lines.h"
@@ -213,7 +214,8 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
   impl->inputs = std::move(left.inputs);
   impl->kept = std::move(left.kept);
   if (!left.checkpoints.empty()) impl->resumed_from = left.checkpoints.back().entry;
-  impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
+  if (!is_stock(contract))  // which promises no equal steps
+    impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
   impl->write_state();
   return RunFolder(std::move(impl));
 }

@@ -68,7 +68,7 @@ class RunFolder {
   enum class Wait { no, for_more };
   void append(const std::string& log, const std::string& line, Wait wait = Wait::no);
   // To steps.jsonl; steps ascend by one. After resume a step that the cut-off log held already must come out the same:
-  // UserError naming the step and both lines otherwise.
+  // UserError naming the step and both lines otherwise. (Of stock PyTorch it need not.)
   void append_step(std::int64_t step, const std::string& line, Wait wait = Wait::no);
   void flush();  // writes what waits
 

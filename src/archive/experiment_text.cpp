@@ -36,6 +36,8 @@ bool asks_for_stock(std::string_view experiment) {
          value_of(experiment, "script", "arithmetic") == "\"stock\"";
 }
 
-bool keeps_predictions(std::string_view experiment) { return value_of(experiment, "evaluate", "predictions") == "true"; }
+bool keeps_predictions(std::string_view experiment) {
+  return value_of(experiment, "evaluate", "predictions") == "true";
+}
 
 }  // namespace isobit::archive

@@ -126,7 +126,7 @@ class Rules {
     for (std::string line; std::getline(lines, line);) {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
-      constexpr const char* known[] = {"file", "folder", "arguments", "commit", "dirty", "fingerprint_every",
+      constexpr const char* known[] = {"file",      "folder", "arguments", "commit", "dirty", "fingerprint_every",
                                        "arithmetic"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;

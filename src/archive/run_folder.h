@@ -49,8 +49,7 @@ class RunFolder {
   // may live, damage before the checkpoint, and one whose checkpoints are all damaged; FileError where something cannot
   // be read: then nothing was changed.
   [[nodiscard]] static RunFolder resume(const std::filesystem::path& run, const std::string& environment,
-                                        const RunKind& kind,
-                                        const std::string& contract = contract::kContractVersion);
+                                        const RunKind& kind, const std::string& contract = contract::kContractVersion);
 
   RunFolder(RunFolder&&) noexcept;
   RunFolder& operator=(RunFolder&&) noexcept;

@@ -25,7 +25,8 @@ struct RunInputs {
   std::string environment;  // JSON: environment.h
   std::string data;         // JSON: digests of the data files
   std::string ending = {};  // of the id; "": random
-  std::string contract = contract::kContractVersion;  // what computes: the contract, or stock PyTorch (experiment_text.h)
+  std::string contract =
+      contract::kContractVersion;  // what computes: the contract, or stock PyTorch (experiment_text.h)
 };
 
 class RunWriter {

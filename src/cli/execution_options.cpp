@@ -109,7 +109,8 @@ void ExecutionOptions::expect_stock() const {
                     "leave it out, or set ATEN_CPU_CAPABILITY, ONEDNN_MAX_CPU_ISA and MKL_ENABLE_INSTRUCTIONS");
   }
   if (device != "cpu")
-    throw UserError("--device " + device, "stock PyTorch (arithmetic.kind) computes on the CPU here", "use --device cpu");
+    throw UserError("--device " + device, "stock PyTorch (arithmetic.kind) computes on the CPU here",
+                    "use --device cpu");
 }
 
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }

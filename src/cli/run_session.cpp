@@ -80,6 +80,10 @@ RunSession resume_run(const RunOptions& options) {
   train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  if (session.experiment.arithmetic.is_stock() != arithmetic.is_stock()) {
+    throw UserError(experiment.string(), "damaged: it asks for another arithmetic than state.json names",
+                    "restore the run's folder from a copy");
+  }
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
   if (session.writer->checkpoint()) {
     fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());

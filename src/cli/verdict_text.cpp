@@ -13,13 +13,15 @@ std::string start_of(const train::Verdict& verdict) {
   return verdict.start == 0 ? "" : fmt::format(", from the recorded checkpoint of step {}", verdict.start);
 }
 
-// Of each set that both measured: "; test recorded accuracy 0.8312  loss 0.4711, repeated accuracy 0.8309  loss 0.4713".
+// Of each set that both measured: "; test recorded accuracy 0.8312  loss 0.4711, repeated accuracy 0.8309  loss
+// 0.4713".
 std::string metrics_of_both(const train::Verdict& verdict) {
   std::string text;
   for (const archive::MetricsLine& recorded : verdict.recorded_metrics) {
     for (const archive::MetricsLine& repeated : verdict.repeated_metrics) {
       if (repeated.set != recorded.set) continue;
-      text += fmt::format("; {} recorded {}, repeated {}", recorded.set, metrics_text(recorded), metrics_text(repeated));
+      text +=
+          fmt::format("; {} recorded {}, repeated {}", recorded.set, metrics_text(recorded), metrics_text(repeated));
     }
   }
   return text;
@@ -100,7 +102,7 @@ Json verdict_json(const Judgement& judgement, const std::string& message) {
               {"script_output", text(judgement.script_output)}};
   if (judgement.judged()) {
     const train::Verdict& verdict = *judgement.verdict;
-    object["verdict"] = verdict.stock ? verdict.difference ? "stock-different" : "stock-equal"
+    object["verdict"] = verdict.stock        ? verdict.difference ? "stock-different" : "stock-equal"
                         : verdict.difference ? "different"
                                              : "identical";
     if (verdict.stock) {

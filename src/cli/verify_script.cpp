@@ -173,11 +173,9 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
   }
   const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
   if (const std::string ours = train::contract_of(arithmetic); record.contract() != ours) {
-    throw UserError(named,
-                    fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()),
-                                ours),
-                    record.is_stock() ? "repeat it with the torch that recorded it"
-                                      : "verify it with the isobit that recorded it");
+    throw UserError(
+        named, fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()), ours),
+        record.is_stock() ? "repeat it with the torch that recorded it" : "verify it with the isobit that recorded it");
   }
 }
 
@@ -214,8 +212,8 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   expect_possible(record, options, named);
   const SandboxLimits limits = sandbox_limits(options.limits);
   if (!options.trust) require_sandbox();
-  const Settings settings = record.is_stock() ? Settings{kernels::thread_count(), ""}
-                                              : other_settings(record, options.execution);
+  const Settings settings =
+      record.is_stock() ? Settings{kernels::thread_count(), ""} : other_settings(record, options.execution);
   ScriptVerdict result;
   result.verdict.interrupted = true;
   result.settings = settings.text();
@@ -228,7 +226,7 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work.path()), printed);
   if (!second) return result;
   result.verdict = verdict_of(record, *second);
-  if (starts_differently(result.verdict.difference) && !plan->seeded) 
+  if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;
 }

@@ -25,9 +25,9 @@ namespace isobit::train {
 // PyTorch's default generator, as torch.manual_seed. Thread-safe.
 void seed_stock(std::uint64_t seed);
 
-// How stock PyTorch computes in this process within an ArithmeticScope, for environment.json: the processor's capability
-// that its kernels are chosen for, versions of MKL, oneDNN and OpenMP, and whether deterministic algorithms are asked
-// for.
+// How stock PyTorch computes in this process within an ArithmeticScope, for environment.json: the processor's
+// capability that its kernels are chosen for, versions of MKL, oneDNN and OpenMP, and whether deterministic algorithms
+// are asked for.
 [[nodiscard]] std::map<std::string, std::string> stock_environment();
 
 // The experiment's arithmetic is in force while the object lives. Stock uses as many threads as the kernels' pool has.

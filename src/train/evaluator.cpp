@@ -25,10 +25,10 @@ Evaluator::Evaluator(const Experiment& experiment, const samples::Samples& data,
       device_(device) {
   if (!experiment.evaluate.predictions) return;
   if (data.count() > archive::kMostPredictions) {
-    throw archive::UserError(
-        "evaluate.predictions",
-        fmt::format("the test set has {} samples; a line holds {} predictions", data.count(), archive::kMostPredictions),
-        "set data.test_limit, or keep no predictions");
+    throw archive::UserError("evaluate.predictions",
+                             fmt::format("the test set has {} samples; a line holds {} predictions", data.count(),
+                                         archive::kMostPredictions),
+                             "set data.test_limit, or keep no predictions");
   }
   targets_ = targets_digest();
 }
@@ -44,7 +44,8 @@ std::string Evaluator::targets_digest() const {
       const std::span values(targets.const_data_ptr<std::int64_t>(), ids.size());
       std::string bytes;
       for (const std::int64_t value : values) {
-        for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> shift);
+        for (int shift = 0; shift < 64; shift += 8)
+          bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> shift);
       }
       hash.update(bytes);
     }

@@ -221,8 +221,9 @@ std::vector<Key> make_keys() {
       "Epochs between evaluations on the test set; there is always one at the end. 0: only at the end.");
   KEY(evaluate.batch, "samples", kPositive, e.evaluate.batch >= 1 && e.evaluate.batch <= 1 << 24,
       "Samples evaluated together.");
-  KEY_WHERE(e.evaluate.predictions, evaluate.predictions, "", "true or false", true,
-            "Keep the class that each evaluation gave each test sample, in predictions.jsonl (data.target = \"class\").");
+  KEY_WHERE(
+      e.evaluate.predictions, evaluate.predictions, "", "true or false", true,
+      "Keep the class that each evaluation gave each test sample, in predictions.jsonl (data.target = \"class\").");
 
   KEY(checkpoint.every, "steps", kCount, is_count(e.checkpoint.every),
       "Steps between checkpoints; 0: one per epoch. There is always one at the end.");

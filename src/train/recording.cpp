@@ -42,7 +42,8 @@ std::optional<archive::PredictionsLine> predictions_line(const MetricsReport& re
 }
 
 std::string weights_name(const Trainer& trainer) {
-  return fmt::format("{}:{}", contract_of(trainer.experiment().arithmetic), kernels::to_hex(trainer.weights_fingerprint()));
+  return fmt::format("{}:{}", contract_of(trainer.experiment().arithmetic),
+                     kernels::to_hex(trainer.weights_fingerprint()));
 }
 
 std::string weights_sha256(const Trainer& trainer) {

@@ -28,8 +28,8 @@ struct Verdict {
   std::vector<std::string> not_recomputed;    // parts of the record that nothing was compared with, as words for people
   bool stock = false;                         // PyTorch computed as it comes
   std::vector<archive::MetricsLine> recorded_metrics, repeated_metrics;  // of a stock run: the last of each set
-  bool whole = false;                         // from the initial weights to the end
-  bool interrupted = false;                   // nothing can be said
+  bool whole = false;                                                    // from the initial weights to the end
+  bool interrupted = false;                                              // nothing can be said
 };
 
 }  // namespace isobit::train

@@ -134,12 +134,14 @@ class Comparer : public Listener {
   void compare_predictions(const std::optional<archive::PredictionsLine>& line) {
     if (!line) return;
     const auto& all = record_.predictions().value();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.step == line->step; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.step == line->step; });
     if (found == all.end()) throw Different{{step_, "test predictions", "none", "present"}};
     expect_same("classes of the test set", found->targets, line->targets);
     expect_same("number of test predictions", std::to_string(found->predictions.size()),
                 std::to_string(line->predictions.size()));
-    const auto [old, now] = std::mismatch(found->predictions.begin(), found->predictions.end(), line->predictions.begin());
+    const auto [old, now] =
+        std::mismatch(found->predictions.begin(), found->predictions.end(), line->predictions.begin());
     if (old == found->predictions.end()) return;
     throw Different{{step_, fmt::format("prediction of test sample {}", old - found->predictions.begin()),
                      std::to_string(*old), std::to_string(*now)}};
@@ -187,9 +189,10 @@ void expect_contract(const archive::RunRecord& record) {
   const std::string stock = contract_of(ArithmeticSettings{"stock"});
   if (record.contract() == contract::kContractVersion || record.contract() == stock) return;
   if (record.is_stock()) {
-    throw UserError(record.folder().string(),
-                    fmt::format("was recorded by {}, this program has {}", archive::printable(record.contract()), stock),
-                    "repeat it with the torch that recorded it");
+    throw UserError(
+        record.folder().string(),
+        fmt::format("was recorded by {}, this program has {}", archive::printable(record.contract()), stock),
+        "repeat it with the torch that recorded it");
   }
   throw UserError(
       record.folder().string(),
@@ -200,7 +203,8 @@ void expect_contract(const archive::RunRecord& record) {
 // archive/record_rules.h sees it first: this is for an experiment spelt so that the two read it differently.
 [[noreturn]] void throw_other_arithmetic(const archive::RunRecord& record) {
   throw UserError((record.folder() / "experiment.toml").string(),
-                  "damaged: it asks for another arithmetic than state.json names", "restore the run's folder from a copy");
+                  "damaged: it asks for another arithmetic than state.json names",
+                  "restore the run's folder from a copy");
 }
 
 void compare_stock(const archive::RunRecord& record, const std::optional<Difference>& difference,

@@ -109,26 +109,27 @@ fs::path predicting_run(const fs::path& runs, bool stock) {
 TEST(ForgedRecord, OfPredictions) {
   const std::string line = format_line(PredictionsLine{4, 1, "test", {1, 7, 4}, std::string(64, 'b')});
   const auto replaced = [&](const PredictionsLine& by) { return with(line, format_line(by)); };
-  expect_damaged([](const fs::path& runs) { return predicting_run(runs, false); },
-                 {
-                     {"one evaluation's less", "predictions.jsonl", with(line, ""), "missing"},
-                     {"one more", "predictions.jsonl", plus(line), "no such evaluation"},
-                     {"of another step", "predictions.jsonl", replaced({3, 1, "test", {1, 7, 4}, std::string(64, 'b')}),
-                      "not of the evaluation after step 4"},
-                     {"of another epoch", "predictions.jsonl", replaced({4, 2, "test", {1, 7, 4}, std::string(64, 'b')}),
-                      "not of the evaluation"},
-                     {"of another set", "predictions.jsonl", replaced({4, 1, "train", {1, 7, 4}, std::string(64, 'b')}),
-                      "not of the evaluation"},
-                     {"of more samples", "predictions.jsonl",
-                      replaced({4, 1, "test", {1, 7, 4, 4}, std::string(64, 'b')}), "other samples"},
-                     {"of other samples", "predictions.jsonl", replaced({4, 1, "test", {1, 7, 4}, std::string(64, 'c')}),
-                      "other samples"},
-                     {"no class", "predictions.jsonl", with("[1,7,4]", "[1,-7,4]"), "the line is damaged"},
-                     {"no whole number", "predictions.jsonl", with("[1,7,4]", "[1,7.0,4]"), "the line is damaged"},
-                     {"no list", "predictions.jsonl", with("[1,7,4]", "{\"a\":1}"), "the line is damaged"},
-                     {"no digest", "predictions.jsonl", with(std::string(64, 'b') + "\"}\n{", "b\"}\n{"), "the line is damaged"},
-                     {"not asked for", "experiment.toml", with("predictions = true\n", ""), "keeps no predictions"},
-                 });
+  expect_damaged(
+      [](const fs::path& runs) { return predicting_run(runs, false); },
+      {
+          {"one evaluation's less", "predictions.jsonl", with(line, ""), "missing"},
+          {"one more", "predictions.jsonl", plus(line), "no such evaluation"},
+          {"of another step", "predictions.jsonl", replaced({3, 1, "test", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation after step 4"},
+          {"of another epoch", "predictions.jsonl", replaced({4, 2, "test", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation"},
+          {"of another set", "predictions.jsonl", replaced({4, 1, "train", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation"},
+          {"of more samples", "predictions.jsonl", replaced({4, 1, "test", {1, 7, 4, 4}, std::string(64, 'b')}),
+           "other samples"},
+          {"of other samples", "predictions.jsonl", replaced({4, 1, "test", {1, 7, 4}, std::string(64, 'c')}),
+           "other samples"},
+          {"no class", "predictions.jsonl", with("[1,7,4]", "[1,-7,4]"), "the line is damaged"},
+          {"no whole number", "predictions.jsonl", with("[1,7,4]", "[1,7.0,4]"), "the line is damaged"},
+          {"no list", "predictions.jsonl", with("[1,7,4]", "{\"a\":1}"), "the line is damaged"},
+          {"no digest", "predictions.jsonl", with(std::string(64, 'b') + "\"}\n{", "b\"}\n{"), "the line is damaged"},
+          {"not asked for", "experiment.toml", with("predictions = true\n", ""), "keeps no predictions"},
+      });
   expect_damaged([](const fs::path& runs) { return finished_run(runs); },
                  {{"not asked for", "predictions.jsonl", plus(line), "keeps no predictions"},
                   {"asked for", "experiment.toml", plus("\n[evaluate]\npredictions = true\n"), "there are none"}});
@@ -150,20 +151,21 @@ TEST(ForgedRecord, OfStockPyTorch) {
       text.replace(at, 10, "stock-2.13.0");
     return text;
   };
-  expect_damaged([](const fs::path& runs) { return predicting_run(runs, true); },
-                 {{"certified in name", "state.json", as_isobit, "but the experiment asks for stock"},
-                  {"a program in certified words", "experiment.toml", with("kind = \"stock\"", "kind = \"isobit\""),
-                   "but the experiment asks for isobit"},
-                  {"without the section", "experiment.toml", with("[arithmetic]\nkind = \"stock\"\n", ""),
-                   "but the experiment asks for isobit"},
-                  {"weights of a contract", "state.json", with("stock-2.13.0:0", "isobit-0.1:0"), "fingerprint is none"},
-                  {"a name that a terminal obeys", "state.json",
-                   [](std::string text) {
-                     for (auto at = text.find("2.13.0"); at != std::string::npos; at = text.find("2.13.0"))
-                       text.replace(at, 6, "\\u001b[2K");
-                     return text;
-                   },
-                   "name is none"}});
+  expect_damaged(
+      [](const fs::path& runs) { return predicting_run(runs, true); },
+      {{"certified in name", "state.json", as_isobit, "but the experiment asks for stock"},
+       {"a program in certified words", "experiment.toml", with("kind = \"stock\"", "kind = \"isobit\""),
+        "but the experiment asks for isobit"},
+       {"without the section", "experiment.toml", with("[arithmetic]\nkind = \"stock\"\n", ""),
+        "but the experiment asks for isobit"},
+       {"weights of a contract", "state.json", with("stock-2.13.0:0", "isobit-0.1:0"), "fingerprint is none"},
+       {"a name that a terminal obeys", "state.json",
+        [](std::string text) {
+          for (auto at = text.find("2.13.0"); at != std::string::npos; at = text.find("2.13.0"))
+            text.replace(at, 6, "\\u001b[2K");
+          return text;
+        },
+        "name is none"}});
   expect_damaged([](const fs::path& runs) { return predicting_run(runs, false); },
                  {{"stock in name", "state.json", as_stock, "but the experiment asks for isobit"},
                   {"stock in the experiment", "experiment.toml", plus("\n[arithmetic]\nkind = \"stock\"\n"),
@@ -193,8 +195,9 @@ TEST(StockRun, IsResumedByStockAlone) {
             std::string::npos);
   EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(run, "{}", "stock-2.12.0")); }).find("stock-2.12.0"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(certified, "{}", "stock-2.13.0")); })
-                .find("was begun by isobit-0.1"),
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(RunWriter::resume(certified, "{}", "stock-2.13.0"));
+            }).find("was begun by isobit-0.1"),
             std::string::npos);
   EXPECT_EQ(read_file(run / kStepsLog), before);
   EXPECT_EQ(summarize(run).contract, "stock-2.13.0");

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -154,6 +155,19 @@ class Command(unittest.TestCase):
             {**line, "targets": "0" * 64} for line in lines]))
         self.assertIn("classes of the test set", self.call("verify", run).stdout)
 
+    def test_workers_keep_the_predictions_of_one(self):
+        write(f"{self.folder}/shared.toml", EXPERIMENT.format(data=f"{self.folder}/data", optimizer=next(iter(OPTIMIZERS)))
+              .replace("batch = 16\n[arith", "batch = 16\ngrain = 5\n[arith").replace('"stock"', '"isobit"')
+              .replace("[evaluate]\nbatch = 16", "[evaluate]\nbatch = 4"))
+        done = self.call("run", "shared.toml", "--runs", "shared", "--workers", "2", "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (run,) = glob.glob(f"{self.folder}/shared/2*")
+        lines = lines_of(run, "predictions.jsonl")
+        self.assertEqual([(line["step"], len(line["predictions"])) for line in lines], [(6, 30), (12, 30)])
+        done = self.call("verify", run)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("identical: 12 steps", done.stdout)
+
     def test_nobody_takes_it_for_certified(self):
         listed = {entry["id"]: entry for entry in json.loads(self.call("log", "--json").stdout)}
         stock, certified = listed[os.path.basename(self.stock)], listed[os.path.basename(self.certified)]
@@ -273,6 +287,9 @@ class Command(unittest.TestCase):
     def test_a_file_of_it(self):
         file = f"{self.folder}/stock.tar"
         self.assertEqual(self.call("export", self.stock, "--out", file).returncode, 0)
+        with tarfile.open(file) as tar:
+            readme = next(member for member in tar if member.name.endswith("README.txt"))
+            self.assertIn(b"It exits with 3 if every step", tar.extractfile(readme).read())
         done = self.call("verify", file, "--from", "3", "--to", "5", "--data", "data")
         self.assertIn(done.returncode, (1, 3), done.stderr)
         self.assertIn("nothing promised", done.stdout)

@@ -6,7 +6,6 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "aten/operator_switch.h"
@@ -39,7 +38,8 @@ std::vector<Shown> shown(const Experiment& e, std::int64_t steps = 1) {
   std::vector<Shown> all;
   for (std::int64_t i = 0; i < steps; ++i) {
     const StepResult step = trainer.step();
-    all.push_back({start, kernels::to_hex(step.batch_digest), kernels::to_hex(trainer.weights_fingerprint()), step.loss});
+    all.push_back(
+        {start, kernels::to_hex(step.batch_digest), kernels::to_hex(trainer.weights_fingerprint()), step.loss});
   }
   return all;
 }
@@ -50,10 +50,8 @@ TEST(Seeds, EachStandsForOneThing) {
     const char* key;
     bool start, batch;  // whether it changes them
   };
-  for (const auto& [key, start, batch] : {Case{"init", true, false},
-                                          {"order", false, true},
-                                          {"augment", false, true},
-                                          {"dropout", false, false}}) {
+  for (const auto& [key, start, batch] :
+       {Case{"init", true, false}, {"order", false, true}, {"augment", false, true}, {"dropout", false, false}}) {
     const Shown other = shown(experiment({std::string("seeds.") + key + "=6"})).front();
     EXPECT_EQ(other.start != one.start, start) << key;
     EXPECT_EQ(other.batch != one.batch, batch) << key;
@@ -183,8 +181,8 @@ TEST(Predictions, AreTheClassesThatTheAccuracyCounts) {
 
 TEST(Predictions, NeedAClassPerSample) {
   for (const char* target : {"mask", "silhouette"}) {
-    EXPECT_THROW(static_cast<void>(parse_experiment("[model]\nname = \"unet\"\n[evaluate]\npredictions = true\n", "test",
-                                                    {std::string("data.target=") + target})),
+    EXPECT_THROW(static_cast<void>(parse_experiment("[model]\nname = \"unet\"\n[evaluate]\npredictions = true\n",
+                                                    "test", {std::string("data.target=") + target})),
                  archive::UserError);
   }
   EXPECT_THROW(

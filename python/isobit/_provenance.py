@@ -199,10 +199,11 @@ def _first_value(path: str, key: str) -> str:
     return ""
 
 
-def environment() -> dict[str, Any]:
+def environment(stock: bool = False) -> dict[str, Any]:
+    """stock: PyTorch computes as it comes."""
     import torch
 
-    from isobit import _library
+    from isobit import _library, _stock
 
     flags = _first_value("/proc/cpuinfo", "flags").split()
     versions = {name: getattr(sys.modules[name], "__version__", "") for name in ("numpy",) if name in sys.modules}
@@ -210,12 +211,13 @@ def environment() -> dict[str, Any]:
     return {
         "format": "isobit-environment-1",
         "program": {"version": __version__, "code": "", "compiler": "", "build": "python package"},
-        "contract": _library.contract_version,
+        "contract": _stock.CONTRACT if stock else _library.contract_version,
         "hardware": {"architecture": platform.machine(), "cpu": _first_value("/proc/cpuinfo", "model name"),
                      "features": [flag for flag in flags if flag in FEATURES], "cores": os.cpu_count(),
                      "cores_allowed": len(os.sched_getaffinity(0)), "memory": _first_value("/proc/meminfo", "MemTotal")},
         "libraries": {"system": _first_value("/etc/os-release", "PRETTY_NAME"),
                       "kernel": f"{platform.system()} {platform.release()}", "libc": platform.libc_ver()[1],
                       "python": platform.python_version(), **versions},
-        "run": {"threads": str(torch.get_num_threads()), "isa": _library.isa(), "torch": torch.__version__},
+        "run": _stock.environment() if stock else {"threads": str(torch.get_num_threads()), "isa": _library.isa(),
+                                                   "torch": torch.__version__},
         "variables": variables}

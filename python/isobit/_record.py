@@ -10,7 +10,7 @@ import struct
 import sys
 import threading
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, SupportsFloat
 
 import torch
@@ -18,17 +18,29 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from isobit import _check_mode, _generators, _hooks, _job, _library, _provenance, _record_files, _record_texts, _resume, _switch
+from isobit import (
+    _check_mode,
+    _generators,
+    _hooks,
+    _job,
+    _library,
+    _provenance,
+    _record_files,
+    _record_texts,
+    _resume,
+    _stock,
+    _switch,
+)
 from isobit._batches import Batches, Progress
 from isobit._checkpoint import PARTS, canonical, shape_of
 from isobit._errors import RecordError
 from isobit._grains import Step
 from isobit._job import RERUN, Lost
 from isobit._job_record import OpenedElsewhere, open_together, require_job
+from isobit._observed import Depth, fingerprint_of, fingerprint_of_text
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
 from isobit._steps import StepCount
 
-FINGERPRINTED = (torch.float32, torch.int64, torch.uint8, torch.bool)
 _current: "record | None" = None
 
 
@@ -49,6 +61,9 @@ class record:
     one, or refuses. What the script saved with `run.save(state)` `run.load()` gives back, or None in a new run; it also
     restores the generators of PyTorch, Python and NumPy. With `for epoch in run.epochs(n)` and, in it, `for batch in
     run.batches(loader)` the program resumes within an epoch, too: after the batch at whose end it saved.
+
+    arithmetic: "stock" records what PyTorch computes as it comes: the switch stays off, nothing is certified, and verifying
+    the record says how a repeat compares, never that it holds.
 
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
@@ -85,13 +100,14 @@ class record:
     _final: str | None  # the fingerprint of the weights that the record ended with
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
-                 resume: bool | str | None = None) -> None:
+                 resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit") -> None:
         _record_files.require()
+        _stock.check(arithmetic)
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
         self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
-        self._name, self._every = name, every
+        self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
         self._resume = None if self._again else resume  # verified is the whole, from its first step
         self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
@@ -106,12 +122,16 @@ class record:
             raise RecordError(f"isobit.record: {_current.path} is already being written\n  do     end its block first")
         if self._again:
             torch.set_num_threads(self._again["threads"])
-        _switch.enable()
-        try:
+        if self._is_stock:
+            _stock.require_off()
             self._open()
-        except BaseException:
-            _switch.disable()
-            raise
+        else:
+            _switch.enable()
+            try:
+                self._open()
+            except BaseException:
+                _switch.disable()
+                raise
         self._state = "running"
         self._depth_before, self._off = len(_switch._places), None
         _switch.watchers.append(self._switched)
@@ -144,7 +164,7 @@ class record:
                     raise ended from error
         finally:
             self._process = None
-            if len(_switch._places) >= self._depth_before:  # else the program has undone it already
+            if not self._is_stock and len(_switch._places) >= self._depth_before:  # else the program has undone it already
                 _switch.disable()
 
     def log(self, part: str = "train", **values: SupportsFloat | torch.Tensor) -> None:
@@ -320,10 +340,12 @@ class record:
         name = self._name or pathlib.Path(script["file"]).stem or "python"
         name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".")[:64] or "python"
         script["fingerprint_every"] = self._every
+        if self._is_stock:
+            script["arithmetic"] = "stock"
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
-            "environment.json": json_text(_provenance.environment()).encode(),
+            "environment.json": json_text(_provenance.environment(self._is_stock)).encode(),
             "data.json": json_text({"format": "isobit-data-1", "files": [],
                                     "note": "steps.jsonl has what the model saw"}).encode(),
             "sources.json": self._sources()}
@@ -335,13 +357,16 @@ class record:
         self._accumulated, self._expected, self._progress, self._step = False, None, Progress(self), None
         self._state_agreed = ""
         self._job = _job.join()
+        if self._is_stock and self._job is not None:
+            raise RecordError("isobit.record(arithmetic=\"stock\"): this process is one of several that train together\n"
+                              "  do     start the script alone, or record with arithmetic=\"isobit\"")
 
         def open_folder() -> RunFolder:
             before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
             if before is not None:
                 return self._resume_run(before)
             self._sources_written = files["sources.json"]
-            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files)
+            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files, self._contract())
 
         self._sources_written = files["sources.json"]
         if self._job is None:
@@ -374,10 +399,13 @@ class record:
     def _resume_run(self, folder: pathlib.Path) -> RunFolder:
         self._recorded_sources = _resume.recorded_sources(folder)
         self._sources_written = (folder / "sources.json").read_bytes()
-        resumed = RunFolder.resume(folder, json_text(_provenance.environment()).encode())
+        resumed = RunFolder.resume(folder, json_text(_provenance.environment(self._is_stock)).encode(), self._contract())
         if resumed.checkpoint() is None:
             print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
         return resumed
+
+    def _contract(self) -> str:
+        return _stock.CONTRACT if self._is_stock else _library.contract_version
 
     def _sources(self) -> bytes:
         sources = _provenance.local_sources(self._root) if self._root else {}
@@ -418,7 +446,7 @@ class record:
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
-        weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{_library.contract_version}:{self._weights()}"
+        weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{self._contract()}:{self._weights()}"
         self._folder.finish(weights, "" if isinstance(self._folder, OpenedElsewhere) else self._sha256())
         self._state, self._final = ("not recorded" if _check_mode.on else "finished"), weights
 
@@ -427,6 +455,10 @@ class record:
     def _switched(self, on: bool, call: str, place: str) -> None:
         """Notes each stretch in which the switch is off: what runs there is not certified."""
         if self._process != os.getpid():
+            return
+        if self._is_stock:
+            if on:
+                _stock.refuse_enable(place)
             return
         if not on:
             self._off = self.steps, call, place
@@ -437,6 +469,8 @@ class record:
 
     def _note_outside_at_end(self) -> None:
         """A disable() too many leaves the switch off, one too few leaves it on: both are in the record."""
+        if self._is_stock:
+            return
         self._switched(True, "", "")
         if len(_switch._places) > self._depth_before:
             self._folder.outside(self.steps, self.steps, _switch._places[self._depth_before], "enable")
@@ -461,6 +495,7 @@ class record:
         torch.nn.Module.__call__ = call  # type: ignore[method-assign]
         DataLoader.__init__ = init  # type: ignore[assignment, method-assign]
         self._step_hook = torch_optimizer.register_optimizer_step_post_hook(self._after_step)
+        self._unwatch = _stock.watch_backward() if self._is_stock else (lambda: None)
         _hooks.backward_watchers.append(self._backward)
 
     def _unhook(self) -> None:
@@ -468,9 +503,10 @@ class record:
         DataLoader.__init__ = self._stock_init  # type: ignore[method-assign]
         self._step_hook.remove()
         _hooks.backward_watchers.remove(self._backward)
+        self._unwatch()
 
-    def _within(self) -> "_Depth":
-        return _Depth(self._depth)
+    def _within(self) -> "Depth":
+        return Depth(self._depth)
 
     def _enter(self, module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """A batch is what enters an outermost module that has parameters: trained on with gradients on, else evaluated."""
@@ -485,7 +521,7 @@ class record:
             if training and self._step is not None:
                 self._step._entered(module)
             tensors = [leaf for leaf in pytree.tree_leaves((arguments, keywords)) if isinstance(leaf, torch.Tensor)]
-            fingerprints = [_fingerprint([("", tensor)]) for tensor in tensors]
+            fingerprints = [fingerprint_of([("", tensor)]) for tensor in tensors]
             (self._batch if training else self._evaluated).extend(fingerprints)
 
     def _write_evaluation(self) -> None:
@@ -493,7 +529,7 @@ class record:
         with self._lock:
             if self._evaluated and self._progress.pending is None:
                 self._folder.evaluation(self.steps, int(self.epoch), len(self._evaluated),
-                                        _fingerprint_of_text("".join(self._evaluated)))
+                                        fingerprint_of_text("".join(self._evaluated)))
             self._evaluated = []
 
     def _backward(self, roots: Sequence[torch.Tensor], accumulates: bool) -> None:
@@ -520,7 +556,7 @@ class record:
             self._steps_done += 1
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)
-            batch = _fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
+            batch = fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
             state = (self._weights(), self._optimizer_state()) if self.steps % self._every == 0 else ()
             self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state)
             self._state_agreed = " ".join(state) or self._state_agreed
@@ -531,7 +567,7 @@ class record:
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
         self._require_all_parts()
-        return _fingerprint(self._named_weights())
+        return fingerprint_of(self._named_weights())
 
     def _sha256(self) -> str:
         if not self._models and self._resumed_weights is not None:
@@ -560,38 +596,7 @@ class record:
         self._expected = None
 
     def _optimizer_state(self) -> str:
-        return _fingerprint([(f"{number_}.{parameter}.{name}", torch.as_tensor(value))
+        return fingerprint_of([(f"{number_}.{parameter}.{name}", torch.as_tensor(value))
                              for number_, optimizer in enumerate(self._optimizers)
                              for parameter, state in optimizer.state_dict()["state"].items()
                              for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))])
-
-
-class _Depth:
-    """Whether this is the outermost module's call on its thread."""
-
-    def __init__(self, local: threading.local) -> None:
-        self._local = local
-
-    def __enter__(self) -> bool:
-        self._local.value = getattr(self._local, "value", 0) + 1
-        return bool(self._local.value == 1)
-
-    def __exit__(self, *_: object) -> None:
-        self._local.value -= 1
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    tensor = tensor.detach()
-    if tensor.layout != torch.strided:
-        return torch.zeros(0)
-    tensor = tensor.cpu()
-    return tensor if tensor.dtype in FINGERPRINTED else tensor.contiguous().reshape(-1).view(torch.uint8)
-
-
-def _fingerprint(named: Iterable[tuple[str, torch.Tensor]]) -> str:
-    pairs = [(name, _plain(tensor)) for name, tensor in named]
-    return _library.fingerprint_list([name for name, _ in pairs], [tensor for _, tensor in pairs])
-
-
-def _fingerprint_of_text(text: str) -> str:
-    return _fingerprint([("", torch.tensor(list(text.encode()), dtype=torch.uint8))])

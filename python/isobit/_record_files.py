@@ -30,8 +30,9 @@ def _declare(name: str, *arguments: Any, result: Any = _TEXT, brief: bool = Fals
 
 if AVAILABLE:
     _problem = _declare("problem", _TEXTS, result=ctypes.c_int, brief=True)
-    _create = _declare("create", _TEXT, _TEXT, _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), _COUNT, ctypes.POINTER(_POINTER))
-    _resume = _declare("resume", _TEXT, _TEXT, ctypes.POINTER(_POINTER))
+    _create = _declare("create", _TEXT, _TEXT, _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), _COUNT, _TEXT,
+                      ctypes.POINTER(_POINTER))
+    _resume = _declare("resume", _TEXT, _TEXT, _TEXT, ctypes.POINTER(_POINTER))
     _id = _declare("id", _POINTER, brief=True)
     _folder = _declare("folder", _POINTER, brief=True)
     _checkpoint = _declare("checkpoint", _POINTER, ctypes.POINTER(_COUNT), brief=True)
@@ -129,19 +130,21 @@ class RunFolder:
     path: pathlib.Path
     _record: ctypes.c_void_p | None  # None once it has ended
 
-    def __init__(self, runs: str | os.PathLike[str], name: str, files: Mapping[str, bytes]) -> None:
-        """files: experiment.toml, environment.json and data.json among them."""
+    def __init__(self, runs: str | os.PathLike[str], name: str, files: Mapping[str, bytes],
+                 contract: str = _library.contract_version) -> None:
+        """files: experiment.toml, environment.json and data.json among them. contract: what computes, or "stock-<version>"."""
         texts = _TEXT * len(files)
         self._open(_create, os.fsencode(runs), name.encode(), texts(*map(str.encode, files)), texts(*files.values()),
-                   (_COUNT * len(files))(*map(len, files.values())), len(files))
+                   (_COUNT * len(files))(*map(len, files.values())), len(files), contract.encode())
 
     @classmethod
-    def resume(cls, path: str | os.PathLike[str], environment: bytes) -> "RunFolder":
+    def resume(cls, path: str | os.PathLike[str], environment: bytes,
+               contract: str = _library.contract_version) -> "RunFolder":
         """An interrupted one, cut back to its newest sound checkpoint; environment: that of this process.
 
         What is cut off stays aside until the next checkpoint or the end."""
         run = cls.__new__(cls)
-        run._open(_resume, os.fsencode(path), environment)
+        run._open(_resume, os.fsencode(path), environment, contract.encode())
         return run
 
     def _open(self, call: Callable[..., Any], *arguments: Any) -> None:

@@ -82,7 +82,12 @@ def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
     if changed:
         return Change(f"{', '.join(changed)} {'has' if len(changed) == 1 else 'have'} changed since {folder.name} began, which "
                       "could then not be verified", "put it back, or begin a new run (without resume)")
-    every = (_recorded(folder) or {}).get("fingerprint_every")
+    recorded = _recorded(folder) or {}
+    arithmetic, now = recorded.get("arithmetic", "isobit"), program.script.get("arithmetic", "isobit")
+    if arithmetic != now:
+        return Change(f"{folder.name} has arithmetic=\"{arithmetic}\", not \"{now}\"",
+                      f"resume with arithmetic=\"{arithmetic}\", or begin a new run (without resume)")
+    every = recorded.get("fingerprint_every")
     if every == program.every:
         return None
     return Change(f"{folder.name} has every={every}, not {program.every}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
-from isobit import _sums, _switch
+from isobit import _stock, _sums, _switch
 from isobit._errors import RecordError
 from isobit._grains import Parameter, Step, binary32, seed_generators
 from isobit._shared_steps import SharedStep, require_shareable
@@ -46,6 +46,8 @@ class StepCount(int):
         RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
         """
         self._run._require_open("steps")
+        if self._run._is_stock:
+            _stock.refuse_steps()
         return Steps(self._run, samples, batch, batch if grain is None else grain, epochs, steps, shuffle, seed, weights,
                      collate_fn)
 

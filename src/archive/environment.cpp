@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "archive/code_version.h"  // generated at build time
-#include "contract/platform.h"
 
 namespace isobit::archive {
 namespace {
@@ -109,11 +108,11 @@ Json variables() {
 
 }  // namespace
 
-std::string environment_json(const std::map<std::string, std::string>& extra) {
+std::string environment_json(const std::map<std::string, std::string>& extra, const std::string& contract) {
   const Json object{
       {"format", "isobit-environment-1"},
       {"program", {{"version", kProgramVersion}, {"code", kCodeVersion}, {"compiler", kCompiler}, {"build", kBuild}}},
-      {"contract", contract::kContractVersion},
+      {"contract", contract},
       {"hardware", hardware()},
       {"libraries", libraries()},
       {"run", extra},

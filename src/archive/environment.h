@@ -6,10 +6,14 @@
 #include <map>
 #include <string>
 
+#include "contract/platform.h"
+
 namespace isobit::archive {
 
-// `extra` is added under "run": threads, isa, torch's version, ...
-[[nodiscard]] std::string environment_json(const std::map<std::string, std::string>& extra = {});
+// `extra` is added under "run": threads, isa, torch's version, ... `contract`: what computes, the contract or stock
+// PyTorch.
+[[nodiscard]] std::string environment_json(const std::map<std::string, std::string>& extra = {},
+                                           const std::string& contract = contract::kContractVersion);
 
 // "isobit 0.1.0 (1a2b3c4, g++ 12.2.0, release)"
 [[nodiscard]] std::string program_version();

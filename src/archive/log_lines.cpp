@@ -85,6 +85,14 @@ std::string format_line(const EvaluationLine& line) {
   return one_line({{"step", line.step}, {"epoch", line.epoch}, {"tensors", line.tensors}, {"batches", line.batches}});
 }
 
+std::string format_line(const PredictionsLine& line) {
+  return one_line({{"step", line.step},
+                   {"epoch", line.epoch},
+                   {"set", line.set},
+                   {"predictions", line.predictions},
+                   {"targets", line.targets}});
+}
+
 std::string format_line(const OutsideLine& line) {
   return one_line({{"after", line.after}, {"until", line.until}, {"place", line.place}, {"call", line.call}});
 }
@@ -130,6 +138,20 @@ bool parse_line(std::string_view text, EvaluationLine& line) {
     line.epoch = integer<std::int64_t>(object.at("epoch"));
     line.tensors = integer<std::int64_t>(object.at("tensors"));
     line.batches = fingerprint_of(object, "batches");
+  });
+}
+
+bool parse_line(std::string_view text, PredictionsLine& line) {
+  return parse_exactly(text, line, [&](const Json& object) {
+    line.step = integer<std::int64_t>(object.at("step"));
+    line.epoch = integer<std::int64_t>(object.at("epoch"));
+    line.set = object.at("set").get<std::string>();
+    for (const Json& prediction : object.at("predictions")) {
+      line.predictions.push_back(integer<std::int64_t>(prediction));
+      if (line.predictions.back() < 0) throw std::invalid_argument("no class");
+    }
+    line.targets = object.at("targets").get<std::string>();
+    if (!is_hex(line.targets, 64)) throw std::invalid_argument("no digest");
   });
 }
 

@@ -24,10 +24,12 @@ inline constexpr const char* kStepsLog = "steps.jsonl";
 inline constexpr const char* kMetricsLog = "metrics.jsonl";
 inline constexpr const char* kEvaluationsLog = "evaluations.jsonl";  // of Python programs; earlier versions had none
 inline constexpr const char* kOutsideLog = "outside.jsonl";          // of Python programs; version 0.1 had none
+inline constexpr const char* kPredictionsLog = "predictions.jsonl";  // where evaluate.predictions asks for it
 inline constexpr const char* kTimingsLog = "timings.jsonl";
 inline constexpr const char* kCheckpointsLog = "checkpoints.jsonl";
 
 inline constexpr std::size_t kLongestLine = std::size_t{16} << 20;
+inline constexpr std::int64_t kMostPredictions = 1'000'000;  // of a line: what a reader of JSON takes
 
 // A line of checkpoints.jsonl: the checkpoint, and the logs as they were when it was written.
 struct CheckpointLine {
@@ -38,6 +40,7 @@ struct CheckpointLine {
 [[nodiscard]] std::string format_line(const StepLine& line);
 [[nodiscard]] std::string format_line(const MetricsLine& line);
 [[nodiscard]] std::string format_line(const EvaluationLine& line);
+[[nodiscard]] std::string format_line(const PredictionsLine& line);
 [[nodiscard]] std::string format_line(const OutsideLine& line);
 [[nodiscard]] std::string format_line(const TimingLine& line);
 [[nodiscard]] std::string format_line(const CheckpointLine& line);
@@ -45,6 +48,7 @@ struct CheckpointLine {
 [[nodiscard]] bool parse_line(std::string_view text, StepLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, MetricsLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, EvaluationLine& line);
+[[nodiscard]] bool parse_line(std::string_view text, PredictionsLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, OutsideLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, TimingLine& line);
 [[nodiscard]] bool parse_line(std::string_view text, CheckpointLine& line);

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "archive/experiment_text.h"
 #include "archive/json_text.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
@@ -25,11 +26,13 @@ class Rules {
   void check() const {
     check_steps();
     check_state();
+    check_arithmetic();
     check_inputs();
     check_json();
     check_program();
     check_export();
     check_metrics();
+    check_predictions();
     check_other_logs();
     check_checkpoints();
     check_files();
@@ -57,6 +60,22 @@ class Rules {
     if (!state.weights_sha256.empty() && !is_hex(state.weights_sha256, 64)) {
       damaged(kStateFile, "the weights' SHA-256 is none");
     }
+  }
+
+  // What promises nothing must not pass for what does, nor the other way round: the record says it in two places.
+  void check_arithmetic() const {
+    const std::string& contract = p_.state.contract;
+    const bool stock = asks_for_stock(p_.contents->at(kExperimentFile));
+    if (stock != is_stock(contract)) {
+      damaged(kStateFile, fmt::format("its contract is {}, but the experiment asks for {}", printable(contract),
+                                      stock ? "stock PyTorch" : "isobit"));
+    }
+    if (contract.empty() || contract.size() > 64 || !std::all_of(contract.begin(), contract.end(), is_name_character))
+      damaged(kStateFile, "its contract's name is none");
+  }
+  static bool is_name_character(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '-' ||
+           c == '_' || c == '+';
   }
 
   // state.json names the inputs with their digests; a seal made anew has to agree with them.
@@ -107,7 +126,8 @@ class Rules {
     for (std::string line; std::getline(lines, line);) {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
-      constexpr const char* known[] = {"file", "folder", "arguments", "commit", "dirty", "fingerprint_every"};
+      constexpr const char* known[] = {"file",      "folder", "arguments", "commit", "dirty", "fingerprint_every",
+                                       "arithmetic"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
       if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {
@@ -163,6 +183,27 @@ class Rules {
         damaged(kMetricsLog, i, "its measurements are out of order, or doubled");
       }
     }
+  }
+
+  // One line for each measurement of the test set, with one class per sample, always of the same samples.
+  void check_predictions() const {
+    if (p_.predictions.has_value() != keeps_predictions(p_.contents->at(kExperimentFile))) {
+      damaged(p_.predictions ? kPredictionsLog : kExperimentFile,
+              p_.predictions ? "the experiment keeps no predictions" : "it keeps predictions, and there are none");
+    }
+    if (!p_.predictions) return;
+    std::size_t next = 0;
+    for (const MetricsLine& line : p_.metrics) {
+      if (line.set != "test") continue;
+      if (next == p_.predictions->size()) damaged(kPredictionsLog, next, "an evaluation's predictions are missing");
+      const PredictionsLine &now = (*p_.predictions)[next], &first = p_.predictions->front();
+      if (now.step != line.step || now.epoch != line.epoch || now.set != line.set)
+        damaged(kPredictionsLog, next, fmt::format("it is not of the evaluation after step {}", line.step));
+      if (now.predictions.size() != first.predictions.size() || now.targets != first.targets)
+        damaged(kPredictionsLog, next, "it is of other samples than the first line");
+      ++next;
+    }
+    if (next < p_.predictions->size()) damaged(kPredictionsLog, next, "there was no such evaluation");
   }
 
   void check_other_logs() const {
@@ -246,12 +287,13 @@ class Rules {
   };
 
   static bool is_covered(const std::string& log) {
-    return log == kStepsLog || log == kMetricsLog || log == kTimingsLog || log == kEvaluationsLog || log == kOutsideLog;
+    return log == kStepsLog || log == kMetricsLog || log == kTimingsLog || log == kEvaluationsLog ||
+           log == kOutsideLog || log == kPredictionsLog;
   }
 
   void check_files() const {
-    std::set<std::string> known = {kStateFile,      kStepsLog,   kMetricsLog,   kTimingsLog,    kOutsideLog,
-                                   kEvaluationsLog, kExportFile, kExportReadme, kCheckpointsLog};
+    std::set<std::string> known = {kStateFile,      kStepsLog,   kMetricsLog,   kTimingsLog,     kOutsideLog,
+                                   kEvaluationsLog, kExportFile, kExportReadme, kCheckpointsLog, kPredictionsLog};
     for (const auto& [path, digest] : p_.state.inputs) known.insert(path);
     for (const CheckpointLine& line : p_.checkpoints) known.insert(line.entry.file);
     if (!p_.script && p_.contents->at(kExperimentFile).find("\ntorchscript = ") != std::string::npos) {
@@ -270,8 +312,6 @@ class Rules {
 };
 
 }  // namespace
-
-bool is_script(const std::string& experiment) { return ("\n" + experiment).find("\n[script]\n") != std::string::npos; }
 
 void require_rules(const SealedParts& parts) { Rules(parts).check(); }
 

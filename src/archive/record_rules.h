@@ -16,9 +16,6 @@
 
 namespace isobit::archive {
 
-// Whether an experiment.toml is a Python program's: it has a table [script].
-[[nodiscard]] bool is_script(const std::string& experiment);
-
 struct SealedParts {
   std::filesystem::path folder;  // for messages
   Manifest manifest;
@@ -29,6 +26,7 @@ struct SealedParts {
   std::vector<MetricsLine> metrics;
   std::optional<std::vector<EvaluationLine>> evaluations;
   std::optional<std::vector<OutsideLine>> outside;
+  std::optional<std::vector<PredictionsLine>> predictions;
   std::vector<TimingLine> timings;
   std::vector<CheckpointLine> checkpoints;
 };

@@ -36,6 +36,15 @@ struct EvaluationLine {
   friend bool operator==(const EvaluationLine&, const EvaluationLine&) = default;
 };
 
+// What a network said of each sample of a set, in an evaluation.
+struct PredictionsLine {
+  std::int64_t step = 0, epoch = 0;
+  std::string set;                        // "test"
+  std::vector<std::int64_t> predictions;  // classes, in the order of the evaluated samples
+  std::string targets;                    // SHA-256 of the samples' classes, each 8 bytes, little-endian
+  friend bool operator==(const PredictionsLine&, const PredictionsLine&) = default;
+};
+
 // A stretch of a Python program's recorded block in which the switch was off: what ran there is stock arithmetic.
 struct OutsideLine {
   std::int64_t after = 0, until = 0;  // it began when `after` steps were done and ended when `until` were
@@ -67,7 +76,7 @@ enum class RunState {
 struct RunSummary {
   std::string id, name;
   RunState state = RunState::damaged;
-  std::string contract;              // "isobit-0.1"
+  std::string contract;              // "isobit-0.1"; "stock-2.13.0": PyTorch of that version, which promises nothing
   std::string created;               // UTC, ISO 8601 with microseconds
   std::int64_t steps = 0;            // recorded so far
   std::string weights;               // "isobit-0.1:<32 hex>" of the end; "" before

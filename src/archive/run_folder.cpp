@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_file.h"
 #include "archive/log_lines.h"
@@ -18,7 +19,6 @@
 #include "archive/sha256.h"
 #include "archive/unfinished_run.h"
 #include "archive/user_error.h"
-#include "contract/platform.h"
 
 namespace isobit::archive {
 
@@ -136,14 +136,14 @@ const std::optional<CheckpointEntry>& RunFolder::checkpoint() const { return imp
 std::uint64_t RunFolder::size(const std::string& log) const { return impl_->log(log).size(); }
 
 RunFolder RunFolder::create(const fs::path& runs, const std::string& name, std::map<std::string, std::string> inputs,
-                            const RunKind& kind, const std::string& ending) {
+                            const RunKind& kind, const std::string& ending, const std::string& contract) {
   require_name(name);
   if (!ending.empty() && !is_hex(ending, 8)) throw std::invalid_argument("no ending of a run's id: " + ending);
   make_folders(runs);
   StateFile state;
   state.created = utc_now();
   state.name = name;
-  state.contract = contract::kContractVersion;
+  state.contract = contract;
   state.id = make_id(state.created, name, ending);
 
   RunLock lock = RunLock::acquire(runs, state.id);
@@ -173,7 +173,8 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name, std::
   return RunFolder(std::move(impl));
 }
 
-RunFolder RunFolder::resume(const fs::path& run, const std::string& environment, const RunKind& kind) {
+RunFolder RunFolder::resume(const fs::path& run, const std::string& environment, const RunKind& kind,
+                            const std::string& contract) {
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(run, error);
   if (error) throw_file_error(run, "cannot be read", error.value());
@@ -182,12 +183,12 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
   }
   RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string(), generation_of(folder));
   UnfinishedRun left = while_held(lock, [&] {
-    static_cast<void>(read_unfinished_state(folder));
+    static_cast<void>(read_unfinished_state(folder, contract));
     // From here on no earlier writer can give a file of this run its name, whatever it had begun (run_lock.h).
     remove_temporaries(folder);
     remove_temporaries(folder / kCheckpointFolder);
     put_back_cut(folder, lock);
-    UnfinishedRun found = read_unfinished(folder, kind.logs, kind.start_over_remedy);
+    UnfinishedRun found = read_unfinished(folder, kind.logs, kind.start_over_remedy, contract);
     cut_back(folder, found, lock);
     return found;
   });
@@ -213,7 +214,8 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
   impl->inputs = std::move(left.inputs);
   impl->kept = std::move(left.kept);
   if (!left.checkpoints.empty()) impl->resumed_from = left.checkpoints.back().entry;
-  impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
+  if (!is_stock(contract))  // which promises no equal steps
+    impl->replayed.assign(left.cut_off.begin(), left.cut_off.end());
   impl->write_state();
   return RunFolder(std::move(impl));
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "archive/checkpoint.h"
+#include "contract/platform.h"
 
 namespace isobit::archive {
 
@@ -36,17 +37,19 @@ class RunFolder {
  public:
   // A new folder in `runs` (created where missing), complete when it appears. `inputs`: contents by file name,
   // experiment.toml, environment.json and data.json among them. `ending` takes the place of the id's 8 random digits
-  // (runs.h: ending_of).
+  // (runs.h: ending_of). `contract`: what computes, the contract or stock PyTorch (experiment_text.h).
   [[nodiscard]] static RunFolder create(const std::filesystem::path& runs, const std::string& name,
                                         std::map<std::string, std::string> inputs, const RunKind& kind,
-                                        const std::string& ending = "");
+                                        const std::string& ending = "",
+                                        const std::string& contract = contract::kContractVersion);
 
   // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing where there never
   // was one, and `environment` is added. What is cut off stays aside until the new writer has a sound checkpoint of its
-  // own or seals the record. UserError for a finished run, one whose writer may live, damage before the checkpoint, and
-  // one whose checkpoints are all damaged; FileError where something cannot be read: then nothing was changed.
+  // own or seals the record. UserError for a finished run, one of another arithmetic than `contract`, one whose writer
+  // may live, damage before the checkpoint, and one whose checkpoints are all damaged; FileError where something cannot
+  // be read: then nothing was changed.
   [[nodiscard]] static RunFolder resume(const std::filesystem::path& run, const std::string& environment,
-                                        const RunKind& kind);
+                                        const RunKind& kind, const std::string& contract = contract::kContractVersion);
 
   RunFolder(RunFolder&&) noexcept;
   RunFolder& operator=(RunFolder&&) noexcept;
@@ -64,7 +67,7 @@ class RunFolder {
   enum class Wait { no, for_more };
   void append(const std::string& log, const std::string& line, Wait wait = Wait::no);
   // To steps.jsonl; steps ascend by one. After resume a step that the cut-off log held already must come out the same:
-  // UserError naming the step and both lines otherwise.
+  // UserError naming the step and both lines otherwise. (Of stock PyTorch it need not.)
   void append_step(std::int64_t step, const std::string& line, Wait wait = Wait::no);
   void flush();  // writes what waits
 
@@ -75,7 +78,7 @@ class RunFolder {
   // Another content for an input.
   void replace(const std::string& name, const std::string& content);
 
-  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>", `sha256` that of the same
+  // Seals the record: state, then the manifest. `weights` is "<contract>:<32 hex>", `sha256` that of the same
   // weights (weights_digest.h).
   void finish(const std::string& weights, const std::string& sha256 = "");
   // Notes why the run ended early; never throws (the reason may be a full disk).

@@ -96,6 +96,9 @@ SealedParts parse_parts(const fs::path& folder, const Manifest& manifest,
   if (const auto log = contents.find(kOutsideLog); log != contents.end()) {
     parts.outside = parse_log<OutsideLine>(log->second, folder / kOutsideLog);
   }
+  if (const auto log = contents.find(kPredictionsLog); log != contents.end()) {
+    parts.predictions = parse_log<PredictionsLine>(log->second, folder / kPredictionsLog);
+  }
   parts.timings = parse_log<TimingLine>(contents.at(kTimingsLog), folder / kTimingsLog);
   parts.checkpoints = parse_log<CheckpointLine>(contents.at(kCheckpointsLog), folder / kCheckpointsLog);
   return parts;
@@ -133,6 +136,7 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
   record.metrics_ = std::move(parts.metrics);
   record.evaluations_ = std::move(parts.evaluations);
   record.outside_ = std::move(parts.outside);
+  record.predictions_ = std::move(parts.predictions);
   record.timings_ = std::move(parts.timings);
   for (std::size_t i = 0; i < parts.checkpoints.size(); ++i) {
     const CheckpointEntry& entry = parts.checkpoints[i].entry;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "archive/checkpoint.h"
+#include "archive/experiment_text.h"
 #include "archive/record_types.h"
 
 namespace isobit::archive {
@@ -33,6 +34,8 @@ class RunRecord {
   [[nodiscard]] const std::string& weights_sha256() const { return summary_.weights_sha256; }
   // SHA-256 of the manifest: two records with one seal have the same bytes.
   [[nodiscard]] const std::string& seal() const { return seal_; }
+  // Whether PyTorch computed as it comes, so that nothing was promised: contract() is then "stock-<version>".
+  [[nodiscard]] bool is_stock() const { return archive::is_stock(summary_.contract); }
   // Whether it is a Python program's.
   [[nodiscard]] bool is_script() const { return script_; }
 
@@ -46,6 +49,8 @@ class RunRecord {
   [[nodiscard]] const std::optional<std::vector<EvaluationLine>>& evaluations() const { return evaluations_; }
   // Nothing where the record has no such log, as in those of isobit 0.1: then it is not known what ran outside.
   [[nodiscard]] const std::optional<std::vector<OutsideLine>>& outside() const { return outside_; }
+  // Of each evaluation; nothing where the experiment keeps none (evaluate.predictions).
+  [[nodiscard]] const std::optional<std::vector<PredictionsLine>>& predictions() const { return predictions_; }
   [[nodiscard]] const std::vector<TimingLine>& timings() const { return timings_; }
   [[nodiscard]] const std::vector<CheckpointEntry>& checkpoints() const { return checkpoints_; }
   // By step, the SHA-256 of the weights at each checkpoint that was written, deleted ones too; "" in records
@@ -67,6 +72,7 @@ class RunRecord {
   std::vector<MetricsLine> metrics_;
   std::optional<std::vector<EvaluationLine>> evaluations_;
   std::optional<std::vector<OutsideLine>> outside_;
+  std::optional<std::vector<PredictionsLine>> predictions_;
   std::vector<TimingLine> timings_;
   std::vector<CheckpointEntry> checkpoints_;
   std::map<std::int64_t, std::string> checkpoint_weights_;

@@ -3,11 +3,23 @@
 #include <utility>
 #include <vector>
 
+#include "archive/experiment_text.h"
+#include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/run_folder.h"
 #include "archive/run_state.h"
 
 namespace isobit::archive {
+
+namespace {
+
+RunKind kind_of(const std::string& experiment) {
+  RunKind kind = kExperimentRun;
+  if (keeps_predictions(experiment)) kind.logs.push_back(kPredictionsLog);
+  return kind;
+}
+
+}  // namespace
 
 struct RunWriter::Impl {
   RunFolder run;
@@ -30,12 +42,17 @@ RunWriter RunWriter::create(const std::filesystem::path& runs, const RunInputs& 
       Impl{RunFolder::create(
                runs, inputs.name,
                {{kExperimentFile, inputs.experiment}, {kEnvironmentFile, inputs.environment}, {kDataFile, inputs.data}},
-               kExperimentRun, inputs.ending),
+               kind_of(inputs.experiment), inputs.ending, inputs.contract),
            {}}));
 }
 
-RunWriter RunWriter::resume(const std::filesystem::path& run, const std::string& environment) {
-  auto impl = std::make_unique<Impl>(Impl{RunFolder::resume(run, environment, kExperimentRun), {}});
+RunWriter RunWriter::resume(const std::filesystem::path& run, const std::string& environment,
+                            const std::string& contract) {
+  // Whether the text is the run's own is found out when the run is resumed.
+  const std::filesystem::path experiment = run / kExperimentFile;
+  const RunKind kind =
+      is_there(experiment) ? kind_of(read_file(experiment, largest_file(kExperimentFile))) : kExperimentRun;
+  auto impl = std::make_unique<Impl>(Impl{RunFolder::resume(run, environment, kind, contract), {}});
   if (const auto& newest = impl->run.checkpoint()) {
     impl->checkpoint.emplace(newest->step, Safetensors::read(impl->run.path() / newest->file));
   }
@@ -47,6 +64,9 @@ void RunWriter::append_step(const StepLine& line) {
 }
 void RunWriter::append_metrics(const MetricsLine& line) { impl_->run.append(kMetricsLog, format_line(line)); }
 void RunWriter::append_timing(const TimingLine& line) { impl_->run.append(kTimingsLog, format_line(line)); }
+void RunWriter::append_predictions(const PredictionsLine& line) {
+  impl_->run.append(kPredictionsLog, format_line(line));
+}
 void RunWriter::flush() { impl_->run.flush(); }
 
 void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep,

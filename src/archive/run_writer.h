@@ -15,6 +15,7 @@
 
 #include "archive/checkpoint.h"
 #include "archive/record_types.h"
+#include "contract/platform.h"
 
 namespace isobit::archive {
 
@@ -24,6 +25,8 @@ struct RunInputs {
   std::string environment;  // JSON: environment.h
   std::string data;         // JSON: digests of the data files
   std::string ending = {};  // of the id; "": random
+  std::string contract =
+      contract::kContractVersion;  // what computes: the contract, or stock PyTorch (experiment_text.h)
 };
 
 class RunWriter {
@@ -33,8 +36,10 @@ class RunWriter {
 
   // Resumes an unfinished run: the logs are cut to the newest checkpoint that is sound, or to nothing
   // where there never was one; what is cut off stays aside until the next checkpoint (run_folder.h). UserError for a
-  // finished run, one whose writer may live, damaged logs before the checkpoint, and where no checkpoint is sound.
-  [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment);
+  // finished run, one of another arithmetic than `contract`, one whose writer may live, damaged logs before the
+  // checkpoint, and where no checkpoint is sound.
+  [[nodiscard]] static RunWriter resume(const std::filesystem::path& run, const std::string& environment,
+                                        const std::string& contract = contract::kContractVersion);
 
   RunWriter(RunWriter&&) noexcept;
   RunWriter& operator=(RunWriter&&) noexcept;
@@ -55,6 +60,8 @@ class RunWriter {
   void append_step(const StepLine& line);
   void append_metrics(const MetricsLine& line);
   void append_timing(const TimingLine& line);
+  // Precondition: the experiment keeps predictions (experiment_text.h).
+  void append_predictions(const PredictionsLine& line);
   void flush();  // writes what waits
 
   // After the step last appended; `state` is kept word for word. The logs are made durable first. Of earlier
@@ -62,7 +69,7 @@ class RunWriter {
   void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep = 0,
                         const std::string& weights_sha256 = "");
 
-  // Seals the record: state, then the manifest. `weights` is "<contract version>:<32 hex>", `sha256` that of the same
+  // Seals the record: state, then the manifest. `weights` is "<contract>:<32 hex>", `sha256` that of the same
   // weights (weights_digest.h).
   void finish(const std::string& weights, const std::string& sha256 = "");
   // Notes why the run ended early; never throws (the reason may be a full disk).

@@ -7,10 +7,11 @@
 #include <charconv>
 #include <set>
 
+#include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/manifest.h"
+#include "archive/printable.h"
 #include "archive/user_error.h"
-#include "contract/platform.h"
 
 namespace isobit::archive {
 namespace {
@@ -171,7 +172,7 @@ std::uint64_t generation_of(const fs::path& folder) {
   return generation;
 }
 
-StateFile read_unfinished_state(const fs::path& folder) {
+StateFile read_unfinished_state(const fs::path& folder, const std::string& contract) {
   StateFile state =
       parse_state(read_file(folder / kStateFile, largest_file(kStateFile)), (folder / kStateFile).string());
   if (!is_run_id(state.id, state.name))
@@ -179,11 +180,16 @@ StateFile read_unfinished_state(const fs::path& folder) {
   if (is_there(folder / kManifest)) {
     throw UserError(folder.string(), "is finished", "check it with isobit verify, or start another with isobit run");
   }
-  if (state.contract != contract::kContractVersion) {
+  if (is_stock(state.contract) != is_stock(contract)) {
     throw UserError(folder.string(),
-                    fmt::format("was recorded under contract {}, this program computes by {}", state.contract,
-                                contract::kContractVersion),
-                    "resume it with the isobit that started it");
+                    fmt::format("was begun by {}; a run cannot be resumed by {}", printable(state.contract), contract),
+                    "resume it with the arithmetic that it was begun with, or start a new run");
+  }
+  if (state.contract != contract) {
+    throw UserError(
+        folder.string(),
+        fmt::format("was recorded under {}, this program computes by {}", printable(state.contract), contract),
+        is_stock(contract) ? "resume it with the torch that started it" : "resume it with the isobit that started it");
   }
   return state;
 }
@@ -201,9 +207,10 @@ void put_back_cut(const fs::path& folder, const RunLock& lock) {
   }
 }
 
-UnfinishedRun read_unfinished(const fs::path& folder, const std::vector<const char*>& logs, const std::string& remedy) {
+UnfinishedRun read_unfinished(const fs::path& folder, const std::vector<const char*>& logs, const std::string& remedy,
+                              const std::string& contract) {
   UnfinishedRun run;
-  run.state = read_unfinished_state(folder);
+  run.state = read_unfinished_state(folder, contract);
   for (const auto& [path, digest] : run.state.inputs) {
     if (path.empty() || path[0] == '.' || path.find('/') != std::string::npos)
       throw UserError((folder / kStateFile).string(), "damaged: no run has such an input", kRestore);

@@ -40,8 +40,9 @@ struct UnfinishedRun {
 // One more than any generation that left its mark in the folder.
 [[nodiscard]] std::uint64_t generation_of(const std::filesystem::path& folder);
 
-// Reads the state; UserError for a run that is finished, or was recorded under another contract.
-[[nodiscard]] StateFile read_unfinished_state(const std::filesystem::path& folder);
+// Reads the state; UserError for a run that is finished, or was recorded under another contract than this, or by stock
+// PyTorch where a contract is asked for, or the other way round.
+[[nodiscard]] StateFile read_unfinished_state(const std::filesystem::path& folder, const std::string& contract);
 
 // Puts back what a writer had set aside that ended before its first checkpoint.
 void put_back_cut(const std::filesystem::path& folder, const RunLock& lock);
@@ -49,7 +50,7 @@ void put_back_cut(const std::filesystem::path& folder, const RunLock& lock);
 // Reads and proves; changes nothing. `logs`: those of the run beside checkpoints.jsonl, steps.jsonl among them.
 // `remedy` helps where there were checkpoints and none is sound.
 [[nodiscard]] UnfinishedRun read_unfinished(const std::filesystem::path& folder, const std::vector<const char*>& logs,
-                                            const std::string& remedy);
+                                            const std::string& remedy, const std::string& contract);
 
 // Makes the folder what `run` says; the rest goes to .cut-<generation of the lock>.
 void cut_back(const std::filesystem::path& folder, const UnfinishedRun& run, const RunLock& lock);

@@ -82,7 +82,17 @@ std::optional<Difference> different_evaluation(const RunRecord& a, const RunReco
   return different_count(last, "evaluations", before.size(), now.size());
 }
 
+std::optional<Difference> different_predictions(const RunRecord& a, const RunRecord& b, std::int64_t last) {
+  const std::vector<archive::PredictionsLine> before = a.predictions().value_or(decltype(before){}),
+                                              now = b.predictions().value_or(decltype(before){});
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (before[i] != now[i]) return Difference{before[i].step, "predictions", "some classes", "others"};
+  }
+  return different_count(last, "evaluations with predictions", before.size(), now.size());
+}
+
 std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
+  if (auto d = difference_at(0, "arithmetic", a.contract(), b.contract())) return d;
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
   const std::size_t steps = std::min(a.steps().size(), b.steps().size());
   for (std::size_t i = 0; i < steps; ++i) {
@@ -96,6 +106,7 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
       return d;
   }
   if (auto d = different_count(last, "metrics", a.metrics().size(), b.metrics().size())) return d;
+  if (auto d = different_predictions(a, b, last)) return d;
   if (auto d = different_evaluation(a, b, last)) return d;
   if (auto d = different_outside(a, b, last)) return d;
   if (auto d = different_checkpoint(a, b, so_far)) return d;
@@ -116,7 +127,12 @@ train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed
   if (!recorded.outside() && recorded.is_script())
     verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");
   for (std::string& missing : recorded.missing_digests()) verdict.not_recomputed.push_back(std::move(missing));
-  if (!verdict.difference) {
+  verdict.stock = recorded.is_stock();
+  if (verdict.stock) {
+    verdict.recorded_metrics = recorded.summary().metrics;
+    verdict.repeated_metrics = recomputed.summary().metrics;
+  }
+  if (!verdict.difference || verdict.stock) {
     verdict.weights = recomputed.weights();
     verdict.weights_sha256 = recomputed.weights_sha256();
   }

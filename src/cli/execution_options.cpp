@@ -103,6 +103,16 @@ void ExecutionOptions::apply() const {
   archive::load_tuning();
 }
 
+void ExecutionOptions::expect_stock() const {
+  if (isa != "auto") {
+    throw UserError("--isa " + isa, "does not reach stock PyTorch's kernels (arithmetic.kind)",
+                    "leave it out, or set ATEN_CPU_CAPABILITY, ONEDNN_MAX_CPU_ISA and MKL_ENABLE_INSTRUCTIONS");
+  }
+  if (device != "cpu")
+    throw UserError("--device " + device, "stock PyTorch (arithmetic.kind) computes on the CPU here",
+                    "use --device cpu");
+}
+
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }
 
 std::vector<std::string> ExecutionOptions::words() const {

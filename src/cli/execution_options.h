@@ -21,6 +21,8 @@ struct ExecutionOptions {
   // Sets the kernels' pool and instruction set, and keeps torch to one thread of its own (ours do the work).
   // UserError for a thread count, instruction set or device that this machine or build cannot give.
   void apply() const;
+  // For experiments of stock arithmetic, whose kernels are PyTorch's: UserError for an instruction set or a device.
+  void expect_stock() const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;
   // The options but --threads, as words for another process of this program.

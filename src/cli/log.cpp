@@ -27,10 +27,12 @@ std::string last_test(const archive::RunSummary& run) {
 void print_table(const std::vector<archive::RunSummary>& runs) {
   std::size_t width = 2;
   for (const archive::RunSummary& run : runs) width = std::max(width, run.id.size());
-  fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", "id", width, "state", "steps", "weights", "test");
+  fmt::print("{:<{}}  {:<11}  {:<12}  {:>8}  {:<45}  {}\n", "id", width, "state", "arithmetic", "steps", "weights",
+             "test");
   for (const archive::RunSummary& run : runs) {
-    fmt::print("{:<{}}  {:<11}  {:>8}  {:<43}  {}\n", archive::printable(run.id), width, archive::to_string(run.state),
-               run.steps, run.weights.empty() ? "-" : archive::printable(run.weights), last_test(run));
+    fmt::print("{:<{}}  {:<11}  {:<12}  {:>8}  {:<45}  {}\n", archive::printable(run.id), width,
+               archive::to_string(run.state), run.contract.empty() ? "-" : archive::printable(run.contract), run.steps,
+               run.weights.empty() ? "-" : archive::printable(run.weights), last_test(run));
     if (!run.note.empty()) fmt::print("{:<{}}  {}\n", "", width, archive::printable(run.note));
   }
 }

@@ -1,4 +1,4 @@
-// isobit run: trains by the contract and leaves a record.
+// isobit run: trains by the contract, or by stock PyTorch, and leaves a record.
 #include "cli/run.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 
 #include "archive/runs.h"
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/run_in_job.h"
 #include "cli/run_once.h"
@@ -16,6 +15,7 @@
 #include "cli/run_worker.h"
 #include "cli/run_workers.h"
 #include "cli/training_progress.h"
+#include "train/arithmetic.h"
 #include "train/recording.h"
 
 namespace isobit::cli {
@@ -90,7 +90,7 @@ void print_result(const RunSession& session, const RunListener& listener, const 
 
 RunOutcome execute(RunSession& session, bool json) {
   const std::filesystem::path folder = session.writer->folder();
-  const aten::OperatorSwitch on;
+  const train::ArithmeticScope arithmetic(session.experiment);
   const StopSignal stop;
   RunListener listener(*session.writer, session.experiment, *session.trainer);
   try {
@@ -101,7 +101,7 @@ RunOutcome execute(RunSession& session, bool json) {
                  session.trainer->steps_done(), session.writer->folder().string());
       return {kInterruptedExit, folder, ""};
     }
-    const std::string weights = train::weights_name(session.trainer->weights_fingerprint());
+    const std::string weights = train::weights_name(*session.trainer);
     const std::string sha256 = train::weights_sha256(*session.trainer);
     session.writer->finish(weights, sha256);
     print_result(session, listener, "finished", weights, sha256, json);

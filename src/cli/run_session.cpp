@@ -7,13 +7,14 @@
 #include <map>
 
 #include "archive/environment.h"
+#include "archive/experiment_text.h"
 #include "archive/files.h"
-#include "archive/record_rules.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
+#include "train/arithmetic.h"
 #include "train/checkpoint_state.h"
 #include "train/recording.h"
 
@@ -21,24 +22,32 @@ namespace isobit::cli {
 
 using archive::UserError;
 
-std::string run_environment(const RunOptions& options) {
+std::string run_environment(const RunOptions& options, const train::ArithmeticSettings& arithmetic) {
   const ExecutionOptions& execution = options.execution;
   std::map<std::string, std::string> extra = {{"threads", std::to_string(kernels::thread_count())},
                                               {"isa", std::string(kernels::name(kernels::active_isa()))},
                                               {"device", execution.device_description()},
                                               {"torch", TORCH_VERSION}};
   if (options.workers > 0) extra["workers"] = std::to_string(options.workers);
-  return archive::environment_json(extra);
+  if (arithmetic.is_stock()) {
+    extra.erase("isa");  // of kernels that are not asked
+    extra.merge(train::stock_environment());
+  }
+  return archive::environment_json(extra, train::contract_of(arithmetic));
 }
 
 RunSession begin_run(const RunOptions& options) {
   RunSession session;
   session.experiment = train::load_experiment(options.file, options.overrides);
+  if (session.experiment.arithmetic.is_stock()) options.execution.expect_stock();
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  const archive::RunInputs inputs{session.experiment.name, train::to_toml(session.experiment), run_environment(options),
+  const archive::RunInputs inputs{session.experiment.name,
+                                  train::to_toml(session.experiment),
+                                  run_environment(options, session.experiment.arithmetic),
                                   train::describe_data(session.experiment, samples::Digests::cached),
-                                  options.once.empty() ? "" : archive::ending_of(options.once)};
+                                  options.once.empty() ? "" : archive::ending_of(options.once),
+                                  train::contract_of(session.experiment.arithmetic)};
   session.writer =
       std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());
@@ -50,22 +59,31 @@ RunSession resume_run(const RunOptions& options) {
   RunSession session;
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
   const archive::RunSummary summary = archive::summarize(folder);
-  if (!summary.contract.empty() && summary.contract != contract::kContractVersion) {
+  if (!summary.contract.empty() && !archive::is_stock(summary.contract) &&
+      summary.contract != contract::kContractVersion) {
     throw UserError(
         folder.string(),
         fmt::format("was recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
         "resume it with the isobit that started it");
   }
   const auto experiment = folder / "experiment.toml";
-  if (std::filesystem::exists(experiment) && archive::is_script(archive::read_file(experiment))) {
+  const std::string text = archive::is_there(experiment) ? archive::read_file(experiment) : "";
+  if (archive::is_script(text)) {
     throw UserError(folder.string(), "is the record of a Python program",
                     "resume it by running the program again with isobit.record(resume=True)");
   }
-  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(folder, run_environment(options)));
-  session.experiment = train::recorded_experiment(session.writer->experiment(), (folder / "experiment.toml").string());
+  const train::ArithmeticSettings arithmetic{archive::asks_for_stock(text) ? "stock" : "isobit"};
+  if (arithmetic.is_stock()) options.execution.expect_stock();
+  session.writer = std::make_unique<archive::RunWriter>(
+      archive::RunWriter::resume(folder, run_environment(options, arithmetic), train::contract_of(arithmetic)));
+  session.experiment = train::recorded_experiment(session.writer->experiment(), experiment.string());
   train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  if (session.experiment.arithmetic.is_stock() != arithmetic.is_stock()) {
+    throw UserError(experiment.string(), "damaged: it asks for another arithmetic than state.json names",
+                    "restore the run's folder from a copy");
+  }
   if (session.writer->checkpoint()) train::restore_from(*session.trainer, *session.writer->checkpoint());
   if (session.writer->checkpoint()) {
     fmt::print(stderr, "run {} resumes after step {}\n", folder.string(), session.trainer->steps_done());

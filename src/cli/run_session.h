@@ -23,6 +23,6 @@ struct RunSession {
 [[nodiscard]] RunSession resume_run(const RunOptions& options);
 
 // What environment.json says of this process.
-[[nodiscard]] std::string run_environment(const RunOptions& options);
+[[nodiscard]] std::string run_environment(const RunOptions& options, const train::ArithmeticSettings& arithmetic = {});
 
 }  // namespace isobit::cli

@@ -110,6 +110,10 @@ std::string job_identity(const train::Experiment& experiment, const std::string&
 }
 
 void require_grains(const train::Experiment& experiment) {
+  if (experiment.arithmetic.is_stock()) {
+    throw UserError("arithmetic.kind", "workers share a step by exact sums, which stock PyTorch has not",
+                    "leave --workers out, or set arithmetic.kind = \"isobit\"");
+  }
   if (experiment.grain_size() < experiment.batch) return;
   throw UserError(
       "grain", "a step has one grain, so there is nothing to share between workers",

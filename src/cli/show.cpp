@@ -67,6 +67,9 @@ void print_text(const archive::RunSummary& summary, const std::filesystem::path&
              summary.note.empty() ? "" : " (" + archive::printable(summary.note) + ")");
   fmt::print("record   {}\n", record);
   fmt::print("created  {}  (claimed)\n", archive::printable(summary.created));
+  if (!summary.contract.empty())
+    fmt::print("contract {}{}\n", archive::printable(summary.contract),
+               archive::is_stock(summary.contract) ? "  (stock PyTorch: nothing is promised)" : "");
   fmt::print("steps    {}\n", summary.steps);
   for (const archive::MetricsLine& line : summary.metrics) {
     fmt::print("{:<8} {}  (epoch {}, step {})\n", line.set, metrics_text(line), line.epoch, line.step);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "archive/experiment_text.h"
 #include "archive/printable.h"
 #include "archive/record_types.h"
 
@@ -47,6 +48,7 @@ inline void print_json_line(const Json& object) {
               {"weights_sha256", summary.weights_sha256.empty() ? Json(nullptr) : Json(summary.weights_sha256)},
               {"metrics", metrics_json(summary.metrics)},
               {"contract", summary.contract},
+              {"arithmetic", archive::is_stock(summary.contract) ? "stock" : "isobit"},
               {"created", summary.created},
               {"claimed", {"id", "created"}}};
   if (!summary.note.empty()) object["note"] = summary.note;

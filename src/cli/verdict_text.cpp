@@ -7,9 +7,52 @@
 
 namespace isobit::cli {
 
+namespace {
+
+std::string start_of(const train::Verdict& verdict) {
+  return verdict.start == 0 ? "" : fmt::format(", from the recorded checkpoint of step {}", verdict.start);
+}
+
+// Of each set that both measured: "; test recorded accuracy 0.8312  loss 0.4711, repeated accuracy 0.8309  loss
+// 0.4713".
+std::string metrics_of_both(const train::Verdict& verdict) {
+  std::string text;
+  for (const archive::MetricsLine& recorded : verdict.recorded_metrics) {
+    for (const archive::MetricsLine& repeated : verdict.repeated_metrics) {
+      if (repeated.set != recorded.set) continue;
+      text +=
+          fmt::format("; {} recorded {}, repeated {}", recorded.set, metrics_text(recorded), metrics_text(repeated));
+    }
+  }
+  return text;
+}
+
+// Other words than those of a verdict, so that nobody takes one for the other.
+std::string stock_sentence(const Judgement& judgement) {
+  const train::Verdict& verdict = *judgement.verdict;
+  std::string settings = judgement.settings.empty() ? "" : fmt::format(" ({})", judgement.settings);
+  if (!judgement.signer.empty()) settings += archive::printable("; signed by " + judgement.signer);
+  if (verdict.difference) {
+    const train::Difference& d = *verdict.difference;
+    return archive::printable(fmt::format(
+        "stock PyTorch, nothing promised: the repeat differs from step {} on: {} recorded {}, repeated {}{}{}{}{}",
+        d.step, d.what, d.recorded, d.recomputed, metrics_of_both(verdict), judgement.hint.empty() ? "" : "; ",
+        judgement.hint, settings));
+  }
+  const std::string where = verdict.whole ? fmt::format("in all {} steps", verdict.last)
+                                          : fmt::format("in steps {}..{}", verdict.first, verdict.last);
+  const std::string weights =
+      verdict.weights.empty() ? "" : fmt::format(", weights {}, sha256 {}", verdict.weights, verdict.weights_sha256);
+  return fmt::format("stock PyTorch, nothing promised: the repeat has equal bits here {}{}{}{}", where,
+                     start_of(verdict), weights, settings);
+}
+
+}  // namespace
+
 std::string sentence(const Judgement& judgement) {
   const train::Verdict& verdict = *judgement.verdict;
   if (verdict.interrupted) return fmt::format("interrupted; no verdict on {}", judgement.folder);
+  if (verdict.stock) return stock_sentence(judgement);
   if (verdict.difference) {
     const train::Difference& d = *verdict.difference;
     return archive::printable(fmt::format("different at step {}: {} recorded {}, recomputed {}{}{}", d.step, d.what,
@@ -25,9 +68,7 @@ std::string sentence(const Judgement& judgement) {
     return fmt::format("identical{}: {} steps, weights {}, sha256 {}{}", but, verdict.last, verdict.weights,
                        verdict.weights_sha256, settings);
   }
-  const std::string start =
-      verdict.start == 0 ? "" : fmt::format(", from the recorded checkpoint of step {}", verdict.start);
-  return fmt::format("identical in steps {}..{}{}{}{}", verdict.first, verdict.last, start, but, settings);
+  return fmt::format("identical in steps {}..{}{}{}{}", verdict.first, verdict.last, start_of(verdict), but, settings);
 }
 
 std::vector<std::string> not_recomputed(const train::Verdict& verdict) {
@@ -55,11 +96,19 @@ Json verdict_json(const Judgement& judgement, const std::string& message) {
               {"outside", nullptr},
               {"not_recomputed", nullptr},
               {"difference", nullptr},
+              {"recorded_metrics", nullptr},
+              {"repeated_metrics", nullptr},
               {"message", message},
               {"script_output", text(judgement.script_output)}};
   if (judgement.judged()) {
     const train::Verdict& verdict = *judgement.verdict;
-    object["verdict"] = verdict.difference ? "different" : "identical";
+    object["verdict"] = verdict.stock        ? verdict.difference ? "stock-different" : "stock-equal"
+                        : verdict.difference ? "different"
+                                             : "identical";
+    if (verdict.stock) {
+      object["recorded_metrics"] = metrics_json(verdict.recorded_metrics);
+      object["repeated_metrics"] = metrics_json(verdict.repeated_metrics);
+    }
     object["from"] = verdict.first;
     object["to"] = verdict.last;
     object["whole"] = verdict.whole;

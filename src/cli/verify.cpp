@@ -17,14 +17,15 @@
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
 #include "cli/command.h"
+#include "cli/recorded_settings.h"
 #include "cli/signature.h"
 #include "cli/training_progress.h"
 #include "cli/verdict_text.h"
 #include "cli/verify_script.h"
 #include "cli/verify_segments.h"
-#include "contract/platform.h"
+#include "kernels/threads.h"
+#include "train/arithmetic.h"
 #include "train/experiment.h"
 #include "train/verification.h"
 
@@ -80,7 +81,8 @@ void take(ScriptVerdict judged, Judgement& so_far) {
 
 // A record of isobit run whose network is a file of code. Of another contract's, which is refused, nothing is read.
 bool has_code(const archive::RunRecord& record) {
-  if (record.contract() != contract::kContractVersion) return false;
+  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  if (record.contract() != train::contract_of(arithmetic)) return false;
   const std::string place = (record.folder() / "experiment.toml").string();
   return !train::recorded_experiment(record.experiment(), place).model.torchscript.empty();
 }
@@ -91,6 +93,20 @@ void tell_one_process(const VerifyOptions& options, const std::string& folder, c
   fmt::print(stderr,
              "isobit: {}: {} is code, whose state need not all be in its checkpoints: one process verifies it\n",
              archive::printable(folder), what);
+}
+
+// A stock run is repeated as it was recorded, where nothing else is asked for: a difference then says something of the
+// machine. Its checkpoints prove nothing to the segment that starts from one.
+void prepare_stock(const archive::RunRecord& record, const VerifyOptions& options, Judgement& so_far) {
+  options.execution.expect_stock();
+  if (options.workers > 1) {
+    throw archive::UserError("--workers", "a run of stock PyTorch is repeated by one process", "leave --workers out");
+  }
+  const int recorded = recorded_threads(record);
+  if (options.execution.threads == 0 && recorded > 0) kernels::set_thread_count(recorded);
+  const int threads = kernels::thread_count();
+  so_far.settings =
+      fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", train::stock_environment().at("cpu_capability"));
 }
 
 // Fills `so_far` as it goes, so that an error leaves what was known.
@@ -107,6 +123,7 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   if (record.steps().empty()) {
     throw archive::UserError(so_far.folder, "has no step, so there is nothing to prove", "verify a run that trains");
   }
+  if (record.is_stock()) prepare_stock(record, options, so_far);
   if (record.is_script()) {
     tell_one_process(options, so_far.folder, "a Python program");
     return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
@@ -132,7 +149,6 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   request.data_path = options.data;
   request.execution = options.execution.execution();
 
-  const aten::OperatorSwitch on;
   const StopSignal stop;
   if (!options.segment.empty()) {
     so_far.verdict = train::verify(record, request, stop.flag(), report);
@@ -161,10 +177,11 @@ int verify(const VerifyOptions& options) {
   if (!options.json) {
     fmt::print("{}\n", message);
     if (!judgement.verdict->difference)
-      fmt::print("not recomputed: {}\n",
+      fmt::print("{}: {}\n", judgement.verdict->stock ? "not compared" : "not recomputed",
                  archive::printable(fmt::format("{}", fmt::join(not_recomputed(*judgement.verdict), ", "))));
   }
-  return judgement.verdict->difference ? 1 : 0;
+  if (judgement.verdict->difference) return kDifferentExit;
+  return judgement.verdict->stock ? kStockEqualExit : 0;
 }
 
 namespace {

@@ -23,8 +23,12 @@ struct VerifyOptions {
   ExecutionOptions execution;
 };
 
+inline constexpr int kDifferentExit = 1;
+inline constexpr int kStockEqualExit = 3;  // not 0: nothing was promised, so nothing is proven
+
 // Prints the verdict; one of several segments tells its steps on descriptor 3, too. The process's exit code: 0
-// identical, 1 different, 130 interrupted. Throws archive::UserError.
+// identical, 1 different, 3 a run of stock PyTorch whose repeat has equal bits, 130 interrupted. Throws
+// archive::UserError.
 int verify(const VerifyOptions& options);
 
 }  // namespace isobit::cli

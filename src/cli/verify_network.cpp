@@ -16,7 +16,8 @@
 #include "cli/sandbox.h"
 #include "cli/second_record.h"
 #include "cli/verify_script.h"
-#include "contract/platform.h"
+#include "kernels/threads.h"
+#include "train/arithmetic.h"
 #include "train/dataset.h"
 #include "train/recording.h"
 #include "train/verification.h"
@@ -64,11 +65,14 @@ std::vector<fs::path> program_files() {
   return {found.begin(), found.end()};
 }
 
-std::vector<std::string> environment() {
+std::vector<std::string> environment(bool stock) {
   std::vector<std::string> all = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "TMPDIR=/tmp",
                                   "HOME=/home/verify", "XDG_CACHE_HOME=/tmp/cache"};
   for (const char* name : {"ISOBIT_TORCH_DIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"}) {
     if (const char* value = std::getenv(name)) all.push_back(fmt::format("{}={}", name, value));
+  }
+  for (const char* name : {"ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA"}) {
+    if (const char* value = stock ? std::getenv(name) : nullptr) all.push_back(fmt::format("{}={}", name, value));
   }
   return all;
 }
@@ -100,14 +104,15 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
     throw UserError(named, "has a network of code (TorchScript), which is verified in a sandbox, and as a whole",
                     "leave out --from and --to, or --trust the network");
   }
-  if (record.contract() == contract::kContractVersion) return;
+  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  if (record.contract() == train::contract_of(arithmetic)) return;
   throw UserError(named,
                   fmt::format("was recorded under {}, this program computes by {}",
-                              archive::printable(record.contract()), contract::kContractVersion),
+                              archive::printable(record.contract()), train::contract_of(arithmetic)),
                   "verify it with the isobit that recorded it");
 }
 
-std::vector<std::string> run_words(const ExecutionOptions& asked) {
+std::vector<std::string> run_words(const ExecutionOptions& asked, int threads) {
   std::vector<std::string> words = {"/bin/sh",
                                     "-c",
                                     kShell,
@@ -119,7 +124,7 @@ std::vector<std::string> run_words(const ExecutionOptions& asked) {
                                     kRunsFolder};
   const std::vector<std::string> same = asked.words();
   words.insert(words.end(), same.begin(), same.end());
-  if (asked.threads != 0) words.insert(words.end(), {"--threads", std::to_string(asked.threads)});
+  if (threads != 0) words.insert(words.end(), {"--threads", std::to_string(threads)});
   return words;
 }
 
@@ -149,8 +154,8 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   request.hidden = kept_from_program(record, options, "");
   request.home = "/home/verify";
   request.devices = options.execution.device != "cpu";
-  request.words = run_words(options.execution);
-  request.environment = environment();
+  request.words = run_words(options.execution, record.is_stock() ? kernels::thread_count() : options.execution.threads);
+  request.environment = environment(record.is_stock());
   request.limits = sandbox_limits(options.limits);
   fmt::print(stderr, "isobit: running the network {} in a sandbox without network connections\n",
              archive::printable(network.filename().string()));

@@ -16,10 +16,11 @@
 #include "archive/user_error.h"
 #include "cli/child_process.h"
 #include "cli/compare_records.h"
+#include "cli/recorded_settings.h"
 #include "cli/sandbox.h"
 #include "cli/script_failure.h"
 #include "cli/second_record.h"
-#include "contract/platform.h"
+#include "train/arithmetic.h"
 
 namespace isobit::cli {
 namespace {
@@ -32,24 +33,18 @@ using Json = nlohmann::ordered_json;
 
 struct Settings {
   int threads = 1;
-  std::string isa;
+  std::string isa;  // "": of stock PyTorch, which chooses itself
   [[nodiscard]] std::string text() const {
-    return fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", isa);
+    return fmt::format("{} thread{}{}{}", threads, threads == 1 ? "" : "s", isa.empty() ? "" : ", ", isa);
   }
 };
 
 // Where nothing is asked for: other threads and another instruction set than recorded.
 Settings other_settings(const RunRecord& record, const ExecutionOptions& asked) {
   Settings settings{asked.threads, asked.isa};
-  const auto environment = nlohmann::json::parse(record.environment(), nullptr, false);
-  const auto recorded = [&](const char* key) {
-    const auto* run = environment.is_object() && environment.contains("run") ? &environment["run"] : nullptr;
-    const bool there = run != nullptr && run->is_object() && run->contains(key) && (*run)[key].is_string();
-    return there ? (*run)[key].get<std::string>() : std::string();
-  };
-  if (settings.threads == 0) settings.threads = recorded("threads") == "1" || recorded("threads").empty() ? 2 : 1;
+  const std::string threads = recorded_setting(record, "threads"), isa = recorded_setting(record, "isa");
+  if (settings.threads == 0) settings.threads = threads == "1" || threads.empty() ? 2 : 1;
   if (settings.isa == "auto") {
-    const std::string isa = recorded("isa");
     settings.isa = isa == "avx512" ? "avx2" : isa == "reference" ? "auto" : "reference";
   }
   return settings;
@@ -176,11 +171,11 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
     throw UserError(named, "is the record of a Python program; it can only be verified as a whole and on the CPU",
                     "leave out --from, --to, --data and --device");
   }
-  if (record.contract() != contract::kContractVersion) {
-    throw UserError(named,
-                    fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()),
-                                contract::kContractVersion),
-                    "verify it with the isobit that recorded it");
+  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  if (const std::string ours = train::contract_of(arithmetic); record.contract() != ours) {
+    throw UserError(
+        named, fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()), ours),
+        record.is_stock() ? "repeat it with the torch that recorded it" : "verify it with the isobit that recorded it");
   }
 }
 
@@ -217,7 +212,8 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   expect_possible(record, options, named);
   const SandboxLimits limits = sandbox_limits(options.limits);
   if (!options.trust) require_sandbox();
-  const Settings settings = other_settings(record, options.execution);
+  const Settings settings =
+      record.is_stock() ? Settings{kernels::thread_count(), ""} : other_settings(record, options.execution);
   ScriptVerdict result;
   result.verdict.interrupted = true;
   result.settings = settings.text();
@@ -230,7 +226,8 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work.path()), printed);
   if (!second) return result;
   result.verdict = verdict_of(record, *second);
-  if (starts_differently(result.verdict.difference) && !plan->seeded) result.hint = "nothing seeded: call isobit.seed";
+  if (starts_differently(result.verdict.difference) && !plan->seeded)
+    result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;
 }
 

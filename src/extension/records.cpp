@@ -76,16 +76,17 @@ int isobit_record_problem(const char** about) {
 
 const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
                                  const char* const* contents, const std::int64_t* sizes, std::int64_t count,
-                                 isobit_record** record) {
+                                 const char* contract, isobit_record** record) {
   return reported([=] {
     std::map<std::string, std::string> inputs;
     for (std::int64_t i = 0; i < count; ++i) inputs[names[i]] = text_of(contents[i], sizes[i]);
-    open(RunFolder::create(runs, name, std::move(inputs), archive::kScriptRun), record);
+    open(RunFolder::create(runs, name, std::move(inputs), archive::kScriptRun, "", contract), record);
   });
 }
 
-const char* isobit_record_resume(const char* folder, const char* environment, isobit_record** record) {
-  return reported([=] { open(RunFolder::resume(folder, environment, archive::kScriptRun), record); });
+const char* isobit_record_resume(const char* folder, const char* environment, const char* contract,
+                                 isobit_record** record) {
+  return reported([=] { open(RunFolder::resume(folder, environment, archive::kScriptRun, contract), record); });
 }
 
 const char* isobit_record_id(const isobit_record* record) { return record->run.id().c_str(); }

@@ -16,12 +16,15 @@ struct isobit_record;
 // file or folder it is about, with which the message begins where it is not empty.
 int isobit_record_problem(const char** place);
 
-// A new record in the archive `runs`, with these inputs: `count` names, contents and sizes.
+// A new record in the archive `runs`, with these inputs: `count` names, contents and sizes. `contract`: what computes,
+// the contract's name or that of stock PyTorch (archive/experiment_text.h).
 const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
                                  const char* const* contents, const std::int64_t* sizes, std::int64_t count,
+                                 const char* contract, isobit_record** record);
+// An unfinished one of this contract, cut back to its newest sound checkpoint; what is cut off stays aside until the
+// next is saved.
+const char* isobit_record_resume(const char* folder, const char* environment, const char* contract,
                                  isobit_record** record);
-// An unfinished one, cut back to its newest sound checkpoint; what is cut off stays aside until the next is saved.
-const char* isobit_record_resume(const char* folder, const char* environment, isobit_record** record);
 
 // These stay valid as long as the record.
 const char* isobit_record_id(const isobit_record* record);

@@ -44,21 +44,25 @@ Failure failure_of(const std::exception_ptr& error, std::int64_t grain) {
 }
 
 Bytes bytes_of(const Part& part) {
-  const std::int64_t words[5] = {std::bit_cast<std::int64_t>(part.loss), std::bit_cast<std::int64_t>(part.weight),
-                                 part.counts.correct, part.counts.targets,
-                                 std::bit_cast<std::int64_t>(part.counts.error)};
-  Bytes bytes(sizeof words);
-  std::memcpy(bytes.data(), words, sizeof words);
+  std::vector<std::int64_t> words = {std::bit_cast<std::int64_t>(part.loss), std::bit_cast<std::int64_t>(part.weight),
+                                     part.counts.correct, part.counts.targets,
+                                     std::bit_cast<std::int64_t>(part.counts.error)};
+  words.insert(words.end(), part.classes.begin(), part.classes.end());
+  Bytes bytes(words.size() * sizeof(std::int64_t));
+  std::memcpy(bytes.data(), words.data(), bytes.size());
   return bytes;
 }
 
 Part part_of(const Bytes& bytes) {
-  std::int64_t words[5];
-  if (bytes.size() != sizeof words) throw WireError("a part of an evaluation that isobit does not send");
-  std::memcpy(words, bytes.data(), sizeof words);
+  constexpr std::size_t kFixed = 5;  // then the classes, where predictions are kept
+  std::vector<std::int64_t> words(bytes.size() / sizeof(std::int64_t));
+  if (words.size() < kFixed || bytes.size() != words.size() * sizeof(std::int64_t))
+    throw WireError("a part of an evaluation that isobit does not send");
+  std::memcpy(words.data(), bytes.data(), bytes.size());
   return {std::bit_cast<double>(words[0]),
           std::bit_cast<double>(words[1]),
-          {words[2], words[3], std::bit_cast<double>(words[4])}};
+          {words[2], words[3], std::bit_cast<double>(words[4])},
+          {words.begin() + kFixed, words.end()}};
 }
 
 }  // namespace

@@ -91,6 +91,9 @@ std::string SharedRecording::notes() const {
                      event.line->optimizer});
     } else if (event.metrics) {
       all.push_back({1, event.step, event.metrics->epoch, event.metrics->set, to_json(event.metrics->values)});
+    } else if (event.predictions) {
+      const archive::PredictionsLine& line = *event.predictions;
+      all.push_back({4, event.step, line.epoch, line.set, line.predictions, line.targets});
     } else if (event.timing) {
       all.push_back({2, event.step, event.timing->phase, event.timing->seconds, event.timing->samples});
     } else {
@@ -120,6 +123,9 @@ void SharedRecording::take_notes(const std::string& notes, std::int64_t steps_do
             event.metrics->values[name] = std::bit_cast<double>(value.get<std::int64_t>());
           break;
         case 2: event.timing = archive::TimingLine{event.step, one.at(2), one.at(3), one.at(4)}; break;
+        case 4:
+          event.predictions = archive::PredictionsLine{event.step, one.at(2), one.at(3), one.at(4), one.at(5)};
+          break;
         default: event.checkpoint = true;
       }
       events_.push_back(std::move(event));
@@ -141,6 +147,7 @@ bool SharedRecording::knows(const Event& event) const {
   return std::any_of(events_.begin(), events_.end(), [&](const Event& other) {
     if (other.step != event.step) return false;
     if (event.metrics) return other.metrics && other.metrics->set == event.metrics->set;
+    if (event.predictions) return other.predictions.has_value();
     return (event.line && other.line) || (event.timing && other.timing);
   });
 }
@@ -151,6 +158,7 @@ void SharedRecording::write(const Event& event) {
     written_ = event.step;
   }
   if (event.metrics) writer_->append_metrics(*event.metrics);
+  if (event.predictions) writer_->append_predictions(*event.predictions);
   if (event.timing) writer_->append_timing(*event.timing);
 }
 
@@ -200,6 +208,12 @@ void SharedRecording::on_metrics(const train::MetricsReport& report) {
     event.metrics = line;
     add(std::move(event));
   }
+  if (auto line = train::predictions_line(report)) {
+    Event event;
+    event.step = report.step;
+    event.predictions = std::move(line);
+    add(std::move(event));
+  }
   Event event;
   event.step = report.step;
   event.timing = archive::TimingLine{report.step, "epoch", epoch_seconds_, epoch_samples_};
@@ -216,7 +230,7 @@ void SharedRecording::on_checkpoint(const train::Trainer& trainer) {
 }
 
 void SharedRecording::finish(const train::Trainer& trainer) {
-  guarded([&] { writer_->finish(train::weights_name(trainer.weights_fingerprint()), train::weights_sha256(trainer)); });
+  guarded([&] { writer_->finish(train::weights_name(trainer), train::weights_sha256(trainer)); });
 }
 
 void SharedRecording::fail(const std::string& reason) noexcept {

@@ -46,10 +46,11 @@ class SharedRecording final : public Recording, public train::Listener {
   [[nodiscard]] bool writes() const { return writer_ != nullptr; }
 
  private:
-  struct Event {  // one of the three
+  struct Event {  // one of these
     std::int64_t step = 0;
     std::optional<archive::StepLine> line;
     std::optional<archive::MetricsLine> metrics;
+    std::optional<archive::PredictionsLine> predictions;
     std::optional<archive::TimingLine> timing;
     std::optional<bool> checkpoint;
   };

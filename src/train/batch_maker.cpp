@@ -67,7 +67,7 @@ BatchMaker::Plan BatchMaker::plan_of(const Experiment& experiment, const samples
 
 BatchMaker::BatchMaker(const Experiment& experiment, const samples::Samples& data)
     : data_(data),
-      seed_(static_cast<std::uint64_t>(experiment.seed)),
+      seed_(experiment.augment_seed()),
       crop_(experiment.augment.crop),
       flip_(experiment.augment.flip),
       weighted_(!experiment.data.weight.empty()) {

@@ -258,6 +258,19 @@ std::string ignored_text(const Experiment& e, std::string_view key, const std::s
   return fmt::format("'{}' does not apply to {} '{}'", key, section, choice);
 }
 
+// What stock PyTorch cannot do, and what a record cannot hold.
+void check_arithmetic(const Experiment& e, const Fail& fail) {
+  if (e.arithmetic.is_stock() && e.grain_size() != e.batch) {
+    fail("grain", "a step of several grains is summed exactly, which stock PyTorch (arithmetic.kind) cannot do",
+         "remove the key, or set arithmetic.kind = \"isobit\"");
+  }
+  if (e.evaluate.predictions && e.data.target != "class") {
+    fail("evaluate.predictions",
+         fmt::format("data.target = \"{}\" has no class per sample that could be kept", e.data.target),
+         "remove the key, or learn data.target = \"class\"");
+  }
+}
+
 // What no single key can tell.
 void check_together(const Experiment& e, const std::string& origin, const Places& places) {
   const auto fail = [&](std::string_view key, const std::string& what, const std::string& remedy) {
@@ -274,6 +287,7 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   if (e.model.name == "torchscript" && e.model.torchscript.empty()) {
     fail("model.name", "'model.torchscript' is missing", "name the network's file: model.torchscript = \"net.pt\"");
   }
+  check_arithmetic(e, fail);
   check_data(e, fail);
   check_task(e, fail);
   const OptimizerSettings& o = e.optimizer;

@@ -11,6 +11,18 @@
 
 namespace isobit::train {
 
+struct ArithmeticSettings {
+  std::string kind = "isobit";
+
+  // PyTorch as it comes (train/arithmetic.h).
+  [[nodiscard]] bool is_stock() const { return kind == "stock"; }
+};
+
+// -1: the experiment's one seed.
+struct SeedSettings {
+  std::int64_t init = -1, order = -1, augment = -1, dropout = -1;
+};
+
 struct DataSettings {
   std::string format = "idx";
   std::string path = "/usr/share/datasets/fashion-mnist";
@@ -79,6 +91,7 @@ struct AugmentSettings {
 
 struct EvaluateSettings {
   std::int64_t every = 1, batch = 500;
+  bool predictions = false;
 };
 
 struct CheckpointSettings {
@@ -92,6 +105,8 @@ struct FingerprintSettings {
 struct Experiment {
   std::string name = "experiment";
   std::int64_t seed = 0, steps = 0, epochs = 1, batch = 64, grain = 0;
+  ArithmeticSettings arithmetic;
+  SeedSettings seeds;
   DataSettings data;
   SplitSection split;
   ModelSettings model;
@@ -103,8 +118,19 @@ struct Experiment {
   CheckpointSettings checkpoint;
   FingerprintSettings fingerprint;
 
+  // What a seed of [seeds] comes to: init_seed() is that of the initial weights.
+  [[nodiscard]] std::uint64_t init_seed() const { return seed_or(seeds.init); }
+  [[nodiscard]] std::uint64_t order_seed() const { return seed_or(seeds.order); }
+  [[nodiscard]] std::uint64_t augment_seed() const { return seed_or(seeds.augment); }
+  [[nodiscard]] std::uint64_t dropout_seed() const { return seed_or(seeds.dropout); }
+
   // Samples per grain (0 resolved to the batch).
   [[nodiscard]] std::int64_t grain_size() const { return grain == 0 ? batch : grain; }
+
+ private:
+  [[nodiscard]] std::uint64_t seed_or(std::int64_t own) const {
+    return static_cast<std::uint64_t>(own < 0 ? seed : own);
+  }
 };
 
 // Reads a file and applies overrides ("optimizer.lr=0.1"), in order. Throws archive's UserError with file,

@@ -38,6 +38,7 @@ bool is_sha256(const std::string& text) {
 
 constexpr std::string_view kCount = "0 or more";
 constexpr std::string_view kPositive = "1 or more";
+constexpr std::string_view kSeed = "0 or more; -1: `seed`";
 
 std::vector<Key> make_keys() {
   std::vector<Key> keys;
@@ -48,13 +49,24 @@ std::vector<Key> make_keys() {
 #define KEY(path, unit, range, valid, meaning) KEY_WHERE(true, path, unit, range, valid, meaning)
   KEY(name, "", "1 to 64 letters, digits, - _ .", is_name(e.name),
       "Name of the experiment; part of the run's identifier.");
-  KEY(seed, "", kCount, e.seed >= 0, "Seed of every random number of the run.");
+  KEY(seed, "", kCount, e.seed >= 0, "Seed of every random number of the run, but of those that `seeds` names.");
   KEY(steps, "steps", kCount, is_count(e.steps), "Steps to train; 0: as many as `epochs` gives.");
   KEY(epochs, "epochs", kPositive, e.epochs >= 1 && e.epochs <= 1'000'000, "Passes over the training set.");
   KEY(batch, "samples", kPositive, e.batch >= 1 && e.batch <= 1 << 24,
       "Samples per step; an epoch's last step may be shorter.");
   KEY(grain, "samples", "0 to `batch`", e.grain >= 0,
       "Samples computed together; 0: the batch. Part of the result, not of the machine.");
+
+  // Keys that came later stand in a record only where they say something, so that earlier records stay as they are.
+  KEY_WHERE(e.arithmetic.kind != "isobit", arithmetic.kind, "", "\"isobit\" or \"stock\"",
+            one_of(e.arithmetic.kind, {"isobit", "stock"}),
+            "What computes: isobit, the contract; stock, PyTorch as it comes, which promises nothing "
+            "(docs/guides/stock.md).");
+  KEY_WHERE(e.seeds.init >= 0, seeds.init, "", kSeed, e.seeds.init >= -1, "Seed of the initial weights.");
+  KEY_WHERE(e.seeds.order >= 0, seeds.order, "", kSeed, e.seeds.order >= -1, "Seed of the order of the samples.");
+  KEY_WHERE(e.seeds.augment >= 0, seeds.augment, "", kSeed, e.seeds.augment >= -1, "Seed of crops and flips.");
+  KEY_WHERE(e.seeds.dropout >= 0, seeds.dropout, "", kSeed, e.seeds.dropout >= -1,
+            "Seed of dropout, and of what else a network draws while it trains.");
 
   KEY(data.format, "", "\"idx\", \"images\", \"npy\", \"csv\" or \"text\"",
       one_of(e.data.format, {"idx", "images", "npy", "csv", "text"}), "Format of the data (docs/data.md).");
@@ -209,6 +221,9 @@ std::vector<Key> make_keys() {
       "Epochs between evaluations on the test set; there is always one at the end. 0: only at the end.");
   KEY(evaluate.batch, "samples", kPositive, e.evaluate.batch >= 1 && e.evaluate.batch <= 1 << 24,
       "Samples evaluated together.");
+  KEY_WHERE(
+      e.evaluate.predictions, evaluate.predictions, "", "true or false", true,
+      "Keep the class that each evaluation gave each test sample, in predictions.jsonl (data.target = \"class\").");
 
   KEY(checkpoint.every, "steps", kCount, is_count(e.checkpoint.every),
       "Steps between checkpoints; 0: one per epoch. There is always one at the end.");

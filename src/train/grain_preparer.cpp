@@ -35,7 +35,7 @@ void GrainPreparer::fill(Slot& slot, const GrainPlace& place, bool with_digest) 
   slot.whole = slot.digested = false;
   PreparedGrain& grain = slot.prepared;
   grain.place = place;
-  const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
+  const contract::OrderPlan plan(contract::OrderRule::shuffled, experiment_.order_seed(),
                                  static_cast<std::uint64_t>(place.epoch), static_cast<std::uint64_t>(data_.count()));
   grain.samples.resize(static_cast<std::size_t>(place.count));
   for (std::int64_t i = 0; i < place.count; ++i)

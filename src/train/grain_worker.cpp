@@ -12,6 +12,7 @@
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
 #include "contract/philox.h"
+#include "train/arithmetic.h"
 #include "train/device_tensors.h"
 #include "train/purposes.h"
 
@@ -34,8 +35,8 @@ GrainWorker::GrainWorker(const Shared& shared, int number)
     : shared_(shared),
       number_(number),
       preparer_(shared.experiment, shared.data, shared.maker, shared.execution.batch_digests),
-      model_(make_model(shared.experiment.model, input_fields(shared.data),
-                        static_cast<std::uint64_t>(shared.experiment.seed), shared.execution.device)),
+      model_(make_model(shared.experiment.model, input_fields(shared.data), shared.experiment.init_seed(),
+                        shared.execution.device)),
       parameters_(model_->parameters()) {}
 
 void GrainWorker::load(const std::vector<NamedTensor>& weights) { copy_values(weights, model_->state()); }
@@ -77,9 +78,11 @@ grains::GrainResult GrainWorker::compute(const StepOrder& order, const PreparedG
   const Task& task = shared_.task;
   const c10::Device device = shared_.execution.device;
   const bool mean = order.grains == 1 && task.takes_means();
-  generator.seed(contract::derive_key(
-      static_cast<std::uint64_t>(shared_.experiment.seed), static_cast<std::uint32_t>(Purpose::grain),
-      static_cast<std::uint64_t>(grain.place.step), static_cast<std::uint32_t>(grain.place.index)));
+  const std::uint64_t seed =
+      contract::derive_key(shared_.experiment.dropout_seed(), static_cast<std::uint32_t>(Purpose::grain),
+                           static_cast<std::uint64_t>(grain.place.step), static_cast<std::uint32_t>(grain.place.index));
+  generator.seed(seed);
+  if (shared_.experiment.arithmetic.is_stock()) seed_stock(seed);
   std::optional<aten::BatchStatisticsScope> statistics;
   std::vector<BufferState> buffers;
   if (order.grains > 1) {

@@ -34,6 +34,11 @@ double rate_of(const LarsOptions& options, double weight, double gradient) {
 void lars_step(const LarsOptions& options, std::span<const trace::NamedTensor> parameters,
                std::span<const at::Tensor> gradients, std::span<const trace::NamedTensor> velocities) {
   if (!aten::OperatorSwitch::on()) throw std::logic_error("LARS without the operator switch");
+  lars_by_operators(options, parameters, gradients, velocities);
+}
+
+void lars_by_operators(const LarsOptions& options, std::span<const trace::NamedTensor> parameters,
+                       std::span<const at::Tensor> gradients, std::span<const trace::NamedTensor> velocities) {
   if (parameters.empty()) return;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> measured;

@@ -22,4 +22,8 @@ struct LarsOptions {
 void lars_step(const LarsOptions& options, std::span<const trace::NamedTensor> parameters,
                std::span<const at::Tensor> gradients, std::span<const trace::NamedTensor> velocities);
 
+// The same by whatever operators are in force.
+void lars_by_operators(const LarsOptions& options, std::span<const trace::NamedTensor> parameters,
+                       std::span<const at::Tensor> gradients, std::span<const trace::NamedTensor> velocities);
+
 }  // namespace isobit::train

@@ -4,11 +4,13 @@
 
 #include "kernels/optimizer.h"
 #include "train/lars.h"
+#include "train/stock_optimizer.h"
 
 namespace isobit::train {
 
-Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters)
-    : settings_(settings), parameters_(std::move(parameters)) {
+Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters,
+                     const ArithmeticSettings& arithmetic)
+    : settings_(settings), stock_(arithmetic.is_stock()), parameters_(std::move(parameters)) {
   std::vector<const char*> slots;
   if (settings_.name == "adam" || settings_.name == "adamw") slots = {".exp_avg", ".exp_avg_sq"};
   if (settings_.name == "lars" || (settings_.name == "sgd" && settings_.momentum != 0)) slots = {".momentum_buffer"};
@@ -19,6 +21,7 @@ Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor>
 }
 
 void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients) {
+  if (stock_) return stock_step(settings_, step, lr, parameters_, gradients, state_);
   if (settings_.name == "lars") {
     lars_step({lr, settings_.eta, settings_.momentum, settings_.weight_decay, settings_.exclude_vectors}, parameters_,
               gradients, state_);

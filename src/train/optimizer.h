@@ -18,10 +18,12 @@ using trace::NamedTensor;
 class Optimizer {
  public:
   // Parameters: contiguous float32 tensors, updated in place.
-  Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters);
+  Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor> parameters,
+            const ArithmeticSettings& arithmetic = {});
 
   // Step number `step` (from 1) with one gradient per parameter, in their order, contiguous.
-  // lars throws grains::NotFinite before it changes anything, and needs the operator switch.
+  // lars throws grains::NotFinite before it changes anything, and needs the operator switch. Under stock arithmetic
+  // PyTorch's own operators update (stock_optimizer.h).
   void step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients);
 
   // Named state, sharing memory. Before the first step every state tensor is zero.
@@ -29,6 +31,7 @@ class Optimizer {
 
  private:
   OptimizerSettings settings_;
+  bool stock_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> state_;  // slots_ tensors per parameter, one parameter after the other
   std::size_t slots_ = 0;

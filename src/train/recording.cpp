@@ -10,6 +10,7 @@
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
 #include "contract/platform.h"
+#include "train/arithmetic.h"
 #include "train/checkpoint_state.h"
 #include "train/dataset.h"
 
@@ -34,8 +35,15 @@ std::vector<archive::MetricsLine> metrics_lines(const MetricsReport& report) {
   return lines;
 }
 
-std::string weights_name(const kernels::Fingerprint& fingerprint) {
-  return fmt::format("{}:{}", contract::kContractVersion, kernels::to_hex(fingerprint));
+std::optional<archive::PredictionsLine> predictions_line(const MetricsReport& report) {
+  if (!report.test || !report.test->predictions) return {};
+  const auto& [classes, targets] = *report.test->predictions;
+  return archive::PredictionsLine{report.step, report.epoch, "test", classes, targets};
+}
+
+std::string weights_name(const Trainer& trainer) {
+  return fmt::format("{}:{}", contract_of(trainer.experiment().arithmetic),
+                     kernels::to_hex(trainer.weights_fingerprint()));
 }
 
 std::string weights_sha256(const Trainer& trainer) {
@@ -82,6 +90,7 @@ void Recorder::on_step(const StepReport& report) {
 
 void Recorder::on_metrics(const MetricsReport& report) {
   for (const archive::MetricsLine& line : metrics_lines(report)) writer_.append_metrics(line);
+  if (const auto line = predictions_line(report)) writer_.append_predictions(*line);
   writer_.append_timing({report.step, "epoch", epoch_seconds_, epoch_samples_});
   epoch_seconds_ = 0;
   epoch_samples_ = 0;

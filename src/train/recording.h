@@ -4,6 +4,7 @@
 // compares exactly what recording wrote. One thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ namespace isobit::train {
 [[nodiscard]] archive::StepLine step_line(const StepReport& report);
 // "train", and "test" where it was evaluated.
 [[nodiscard]] std::vector<archive::MetricsLine> metrics_lines(const MetricsReport& report);
-// "isobit-0.1:<32 hex>"
-[[nodiscard]] std::string weights_name(const kernels::Fingerprint& fingerprint);
+// Of the evaluation, where it kept predictions.
+[[nodiscard]] std::optional<archive::PredictionsLine> predictions_line(const MetricsReport& report);
+// "isobit-0.1:<32 hex>", "stock-2.13.0:<32 hex>": of the trainer's weights, by the experiment's arithmetic.
+[[nodiscard]] std::string weights_name(const Trainer& trainer);
 
 // Of the trainer's weights, by the names of its state: archive::weights_sha256.
 [[nodiscard]] std::string weights_sha256(const Trainer& trainer);

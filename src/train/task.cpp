@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "archive/user_error.h"
 #include "train/device_tensors.h"
@@ -155,6 +156,14 @@ class ClassTask : public AnyTask {
     }
     return counts;
   }
+  [[nodiscard]] std::vector<std::int64_t> classes(const at::Tensor& outputs) const override {
+    const at::Tensor dense = on_host(outputs).contiguous();
+    if (dense.dim() != 2) throw std::logic_error("no class per sample");
+    std::vector<std::int64_t> classes;
+    for (std::int64_t i = 0; i < dense.size(0); ++i)
+      classes.push_back(argmax_of_row(dense.const_data_ptr<float>() + i * dense.size(1), dense.size(1)));
+    return classes;
+  }
   [[nodiscard]] bool takes_means() const override { return !weighted_ || experiment_.loss.name == "dice"; }
   [[nodiscard]] Metrics metrics(double loss_sum, double weight, const Counts& counts) const override {
     return {loss_sum / weight, static_cast<double>(counts.correct) / static_cast<double>(counts.targets), "accuracy"};
@@ -230,6 +239,9 @@ class NumberTask : public AnyTask {
       if (!labels_) counts.error += std::fabs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
     }
     return counts;
+  }
+  [[nodiscard]] std::vector<std::int64_t> classes(const at::Tensor&) const override {
+    throw std::logic_error("no class per sample");
   }
   [[nodiscard]] Metrics metrics(double loss_sum, double weight, const Counts& counts) const override {
     const auto targets = static_cast<double>(counts.targets);

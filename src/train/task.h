@@ -57,6 +57,8 @@ class Task {
                                         bool mean) const = 0;
   // Of the same, on the host.
   [[nodiscard]] virtual Counts count(const at::Tensor& outputs, const at::Tensor& targets) const = 0;
+  // The class that each output [n, classes] gives; logic_error where the task has no class per sample.
+  [[nodiscard]] virtual std::vector<std::int64_t> classes(const at::Tensor& outputs) const = 0;
   [[nodiscard]] virtual Metrics metrics(double loss_sum, double weight, const Counts& counts) const = 0;
 };
 

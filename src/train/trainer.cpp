@@ -40,7 +40,7 @@ Trainer::Trainer(const Experiment& experiment, const DataSets& data, const Execu
           workers.push_back(std::make_unique<GrainWorker>(shared, i));
         return workers;
       }()),
-      optimizer_(experiment.optimizer, workers_[0]->parameters()) {}
+      optimizer_(experiment.optimizer, workers_[0]->parameters(), experiment.arithmetic) {}
 
 Trainer::~Trainer() = default;
 
@@ -52,7 +52,7 @@ StepOrder Trainer::order_of(const StepPlace& place) const {
     order.weight = static_cast<float>(place.count * static_cast<std::int64_t>(task_->sample_weight(*data_.train, 0)));
     return order;
   }
-  const contract::OrderPlan plan(contract::OrderRule::shuffled, static_cast<std::uint64_t>(experiment_.seed),
+  const contract::OrderPlan plan(contract::OrderRule::shuffled, experiment_.order_seed(),
                                  static_cast<std::uint64_t>(place.epoch),
                                  static_cast<std::uint64_t>(data_.train->count()));
   contract::FullSum total;

@@ -58,8 +58,6 @@ struct EpochSums {
   bool derivable = true;  // weight and targets follow from samples; checkpoints leave them out
 };
 
-using Evaluation = Metrics;
-
 // Everything a later step depends on, on the host; on the CPU tensors share memory with the trainer.
 struct TrainingState {
   std::int64_t steps_done = 0;
@@ -74,6 +72,7 @@ class Trainer {
   Trainer(const Experiment& experiment, const DataSets& data, const Execution& execution = {});
   ~Trainer();
 
+  [[nodiscard]] const Experiment& experiment() const { return experiment_; }
   [[nodiscard]] const Timetable& timetable() const { return timetable_; }
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
 

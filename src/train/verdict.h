@@ -1,4 +1,5 @@
-// What comparing a recorded run with its recomputation gives. Plain values; no torch.
+// What comparing a recorded run with its recomputation gives. Of a stock run it is no verdict: nothing was promised, so
+// the comparison goes on behind the first difference, to the metrics at the end. Plain values; no torch.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,10 @@ struct Verdict {
   std::int64_t segments = 1;     // executed side by side, each from the checkpoint that the one before ended on
   std::vector<archive::OutsideLine> outside;  // of a Python program: what ran in stock arithmetic
   std::vector<std::string> not_recomputed;    // parts of the record that nothing was compared with, as words for people
-  bool whole = false;                         // from the initial weights to the end
-  bool interrupted = false;                   // nothing can be said
+  bool stock = false;                         // PyTorch computed as it comes
+  std::vector<archive::MetricsLine> recorded_metrics, repeated_metrics;  // of a stock run: the last of each set
+  bool whole = false;                                                    // from the initial weights to the end
+  bool interrupted = false;                                              // nothing can be said
 };
 
 }  // namespace isobit::train

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include "archive/printable.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
+#include "train/arithmetic.h"
 #include "train/checkpoint_state.h"
 #include "train/recording.h"
 
@@ -47,23 +49,35 @@ class Comparer : public Listener {
     return Listener::wants_optimizer(timetable, step) || (found != steps_.end() && !found->second.optimizer.empty());
   }
   void on_step(const StepReport& report) override {
-    expect_metrics_seen(report.result.place.step - 1);
     step_ = report.result.place.step;
-    if (step_ >= first_) compare_step(step_line(report));
-    if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_)
-      compare_checkpoint(found->second);
-    const auto& digests = record_.checkpoint_weights();
-    if (const auto found = digests.find(step_); found != digests.end() && !found->second.empty() && step_ >= first_)
-      expect_same("SHA-256 of the weights at the checkpoint", found->second, weights_sha256(trainer_));
+    judge([&] { compare(report); });
     if (progress_ != nullptr) progress_(context_, report, last_);
   }
   void on_metrics(const MetricsReport& report) override {
     if (step_ < first_) return;
-    for (const archive::MetricsLine& line : metrics_lines(report)) compare_metrics(line);
+    for (const archive::MetricsLine& line : metrics_lines(report)) repeated_.push_back(line);
+    judge([&] {
+      for (const archive::MetricsLine& line : metrics_lines(report)) compare_metrics(line);
+      compare_predictions(predictions_line(report));
+    });
   }
   void on_checkpoint(const Trainer&) override {}  // on_step compares those that were kept
 
   std::int64_t checkpoints = 0;  // compared
+
+  // Compares; of a stock run the first difference is kept, and what comes after it is not looked at.
+  template <class Compare>
+  void judge(const Compare& compare) {
+    if (kept_) return;
+    try {
+      compare();
+    } catch (const Different& different) {
+      if (!record_.is_stock()) throw;
+      kept_ = different.difference;
+    }
+  }
+  [[nodiscard]] const std::optional<Difference>& kept() const { return kept_; }
+  [[nodiscard]] const std::vector<archive::MetricsLine>& repeated() const { return repeated_; }
 
   // Those recorded after steps up to `last` that nothing recomputed are a difference.
   void expect_metrics_seen(std::int64_t last) {
@@ -75,6 +89,16 @@ class Comparer : public Listener {
   }
 
  private:
+  void compare(const StepReport& report) {
+    expect_metrics_seen(step_ - 1);
+    if (step_ >= first_) compare_step(step_line(report));
+    if (const auto found = checkpoints_.find(step_); found != checkpoints_.end() && step_ >= first_)
+      compare_checkpoint(found->second);
+    const auto& digests = record_.checkpoint_weights();
+    if (const auto found = digests.find(step_); found != digests.end() && !found->second.empty() && step_ >= first_)
+      expect_same("SHA-256 of the weights at the checkpoint", found->second, weights_sha256(trainer_));
+  }
+
   void expect_same(const std::string& what, const std::string& recorded, const std::string& recomputed) {
     const auto or_none = [](const std::string& text) { return text.empty() ? std::string("none") : text; };
     if (recorded != recomputed) throw Different{{step_, what, or_none(recorded), or_none(recomputed)}};
@@ -106,6 +130,23 @@ class Comparer : public Listener {
     }
   }
 
+  // A record has a line for each evaluation, or none for any (archive/record_rules.h).
+  void compare_predictions(const std::optional<archive::PredictionsLine>& line) {
+    if (!line) return;
+    const auto& all = record_.predictions().value();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.step == line->step; });
+    if (found == all.end()) throw Different{{step_, "test predictions", "none", "present"}};
+    expect_same("classes of the test set", found->targets, line->targets);
+    expect_same("number of test predictions", std::to_string(found->predictions.size()),
+                std::to_string(line->predictions.size()));
+    const auto [old, now] =
+        std::mismatch(found->predictions.begin(), found->predictions.end(), line->predictions.begin());
+    if (old == found->predictions.end()) return;
+    throw Different{{step_, fmt::format("prediction of test sample {}", old - found->predictions.begin()),
+                     std::to_string(*old), std::to_string(*now)}};
+  }
+
   void compare_checkpoint(const archive::CheckpointEntry& entry) {
     ++checkpoints;
     const archive::Checkpoint checkpoint = record_.checkpoint(entry);
@@ -133,23 +174,49 @@ class Comparer : public Listener {
   decltype(metrics_)::const_iterator unseen_;  // those before are judged
   std::set<std::pair<std::int64_t, std::string>> seen_metrics_;
   std::map<std::int64_t, archive::CheckpointEntry> checkpoints_;
+  std::vector<archive::MetricsLine> repeated_;
+  std::optional<Difference> kept_;
 };
 
-void compare_end(const archive::RunRecord& record, const Trainer& trainer, Verdict& verdict) {
-  verdict.weights = weights_name(trainer.weights_fingerprint());
+void compare_end(const archive::RunRecord& record, const Verdict& verdict) {
   if (verdict.weights != record.weights())
     throw Different{{verdict.last, "final weights", record.weights(), verdict.weights}};
-  verdict.weights_sha256 = weights_sha256(trainer);
   if (!record.weights_sha256().empty() && verdict.weights_sha256 != record.weights_sha256())
     throw Different{{verdict.last, "SHA-256 of the final weights", record.weights_sha256(), verdict.weights_sha256}};
 }
 
 void expect_contract(const archive::RunRecord& record) {
-  if (record.contract() == contract::kContractVersion) return;
+  const std::string stock = contract_of(ArithmeticSettings{"stock"});
+  if (record.contract() == contract::kContractVersion || record.contract() == stock) return;
+  if (record.is_stock()) {
+    throw UserError(
+        record.folder().string(),
+        fmt::format("was recorded by {}, this program has {}", archive::printable(record.contract()), stock),
+        "repeat it with the torch that recorded it");
+  }
   throw UserError(
       record.folder().string(),
       fmt::format("was recorded under {}, this program computes by {}", record.contract(), contract::kContractVersion),
       "verify it with the isobit that recorded it");
+}
+
+// archive/record_rules.h sees it first: this is for an experiment spelt so that the two read it differently.
+[[noreturn]] void throw_other_arithmetic(const archive::RunRecord& record) {
+  throw UserError((record.folder() / "experiment.toml").string(),
+                  "damaged: it asks for another arithmetic than state.json names",
+                  "restore the run's folder from a copy");
+}
+
+void compare_stock(const archive::RunRecord& record, const std::optional<Difference>& difference,
+                   const std::vector<archive::MetricsLine>& repeated, Verdict& verdict) {
+  if (verdict.interrupted) return;
+  verdict.difference = difference;
+  std::vector<archive::MetricsLine> recorded;
+  for (const archive::MetricsLine& line : record.metrics()) {
+    if (line.step >= verdict.first && line.step <= verdict.last) recorded.push_back(line);
+  }
+  verdict.recorded_metrics = archive::last_of_each_set(recorded);
+  verdict.repeated_metrics = archive::last_of_each_set(repeated);
 }
 
 }  // namespace
@@ -187,8 +254,11 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   const DataSets data = load_data(experiment);
   Trainer trainer(experiment, data, request.execution);
   require_same_run(record, recorded, trainer.timetable().steps());
+  if (record.contract() != contract_of(experiment.arithmetic)) throw_other_arithmetic(record);
+  const ArithmeticScope arithmetic(experiment);
 
   Verdict verdict;
+  verdict.stock = record.is_stock();
   const std::int64_t steps = trainer.timetable().steps();
   verdict.first = request.from.value_or(1);
   verdict.last = request.to.value_or(steps);
@@ -218,11 +288,17 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
         return;
       }
     } catch (const NotFinite& error) {
-      comparer.expect_metrics_seen(trainer.steps_done());
-      throw Different{{trainer.steps_done() + 1, "gradient", "finite", error.what()}};
+      comparer.judge([&] {
+        comparer.expect_metrics_seen(trainer.steps_done());
+        throw Different{{trainer.steps_done() + 1, "gradient", "finite", error.what()}};
+      });
+      return;
     }
-    comparer.expect_metrics_seen(verdict.last);
-    if (verdict.last == steps) compare_end(record, trainer, verdict);
+    comparer.judge([&] { comparer.expect_metrics_seen(verdict.last); });
+    if (verdict.last < steps) return;
+    verdict.weights = weights_name(trainer);
+    verdict.weights_sha256 = weights_sha256(trainer);
+    comparer.judge([&] { compare_end(record, verdict); });
   };
   try {
     judge();
@@ -230,6 +306,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
     verdict.difference = different.difference;
   }
   verdict.checkpoints = comparer.checkpoints;
+  if (verdict.stock) compare_stock(record, comparer.kept(), comparer.repeated(), verdict);
   return verdict;
 }
 

@@ -3,8 +3,10 @@
 // Compared: loss bits and batch digest of every step, fingerprints of weights and optimizer, metrics, checkpoints
 // (tensors and state), and the final weights with their SHA-256. The whole run starts from the seed. A range a..b
 // starts from the newest recorded checkpoint before step a (else from the seed), which it takes as it is, and says
-// nothing of other steps. Timings and environment are not compared (docs/formats/run.md lists what is). Needs the
-// operator switch on. One thread.
+// nothing of other steps. Timings and environment are not compared (docs/formats/run.md lists what is).
+//
+// A record of stock PyTorch is repeated by stock PyTorch of the same version, to the end: the first difference, and the
+// metrics of both. One thread; the experiment's arithmetic is put into force within (arithmetic.h).
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,7 @@ using VerifyProgress = void (*)(void* context, const StepReport& report, std::in
 void require_same_run(const archive::RunRecord& record, const Experiment& experiment, std::int64_t steps);
 
 // Throws archive::UserError where it cannot judge: another contract version, data missing or other than recorded,
-// a range outside the run, an experiment that cannot be read.
+// a range outside the run, an experiment that cannot be read, stock PyTorch of another version.
 [[nodiscard]] Verdict verify(const archive::RunRecord& record, const VerifyRequest& request,
                              const std::atomic<bool>& stop, VerifyProgress progress = nullptr, void* context = nullptr);
 

@@ -80,9 +80,21 @@ fs::path program_run(const fs::path& runs) {
   return run.path();
 }
 
+fs::path run_with_predictions(const fs::path& runs) {
+  RunInputs inputs = small_inputs("predicting");
+  inputs.experiment += "\n[evaluate]\npredictions = true\n";
+  RunWriter writer = RunWriter::create(runs, inputs);
+  writer.append_step(small_step(1));
+  writer.append_metrics({1, 1, "test", {{"accuracy", 0.5}}});
+  writer.append_predictions({1, 1, "test", {3, 0}, std::string(64, 'b')});
+  writer.finish(kWeights);
+  return writer.folder();
+}
+
 TEST(FieldStanding, EveryFieldOfARecordStandsInTheTable) {
   const Scratch scratch;
   std::set<const Field*> seen;
+  expect_all_known(run_with_predictions(scratch.runs()), seen);
   expect_all_known(program_run(scratch.runs()), seen);
   expect_all_known(finished_run(scratch.runs()), seen);
   const RunRecord record = RunRecord::open(finished_run(scratch.runs()));

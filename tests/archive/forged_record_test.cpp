@@ -88,6 +88,130 @@ TEST(ForgedRecord, UntouchedAndSealedAnewIsSound) {
   }
 }
 
+// A run of 4 steps by stock PyTorch, or by isobit, that keeps the predictions of evaluations after steps 2 and 4.
+fs::path predicting_run(const fs::path& runs, bool stock) {
+  RunInputs inputs = small_inputs();
+  inputs.experiment += stock ? "\n[arithmetic]\nkind = \"stock\"\n" : "";
+  inputs.experiment += "\n[evaluate]\npredictions = true\n";
+  if (stock) inputs.contract = "stock-2.13.0";
+  RunWriter writer = RunWriter::create(runs, inputs);
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    writer.append_step(small_step(step));
+    if (step % 2 != 0) continue;
+    writer.append_metrics({step, 1, "test", {{"accuracy", 0.5}}});
+    writer.append_predictions({step, 1, "test", {1, 7, step}, std::string(64, 'b')});
+    writer.write_checkpoint(SmallTensors(step).views(), "{}", 2, std::string(64, 'a'));
+  }
+  writer.finish(inputs.contract + ":00112233445566778899aabbccddeeff");
+  return writer.folder();
+}
+
+TEST(ForgedRecord, OfPredictions) {
+  const std::string line = format_line(PredictionsLine{4, 1, "test", {1, 7, 4}, std::string(64, 'b')});
+  const auto replaced = [&](const PredictionsLine& by) { return with(line, format_line(by)); };
+  expect_damaged(
+      [](const fs::path& runs) { return predicting_run(runs, false); },
+      {
+          {"one evaluation's less", "predictions.jsonl", with(line, ""), "missing"},
+          {"one more", "predictions.jsonl", plus(line), "no such evaluation"},
+          {"of another step", "predictions.jsonl", replaced({3, 1, "test", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation after step 4"},
+          {"of another epoch", "predictions.jsonl", replaced({4, 2, "test", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation"},
+          {"of another set", "predictions.jsonl", replaced({4, 1, "train", {1, 7, 4}, std::string(64, 'b')}),
+           "not of the evaluation"},
+          {"of more samples", "predictions.jsonl", replaced({4, 1, "test", {1, 7, 4, 4}, std::string(64, 'b')}),
+           "other samples"},
+          {"of other samples", "predictions.jsonl", replaced({4, 1, "test", {1, 7, 4}, std::string(64, 'c')}),
+           "other samples"},
+          {"no class", "predictions.jsonl", with("[1,7,4]", "[1,-7,4]"), "the line is damaged"},
+          {"no whole number", "predictions.jsonl", with("[1,7,4]", "[1,7.0,4]"), "the line is damaged"},
+          {"no list", "predictions.jsonl", with("[1,7,4]", "{\"a\":1}"), "the line is damaged"},
+          {"no digest", "predictions.jsonl", with(std::string(64, 'b') + "\"}\n{", "b\"}\n{"), "the line is damaged"},
+          {"not asked for", "experiment.toml", with("predictions = true\n", ""), "keeps no predictions"},
+      });
+  expect_damaged([](const fs::path& runs) { return finished_run(runs); },
+                 {{"not asked for", "predictions.jsonl", plus(line), "keeps no predictions"},
+                  {"asked for", "experiment.toml", plus("\n[evaluate]\npredictions = true\n"), "there are none"}});
+}
+
+TEST(ForgedRecord, OfStockPyTorch) {
+  const Scratch scratch;
+  const RunRecord record = RunRecord::open(predicting_run(scratch.runs(), true));
+  EXPECT_TRUE(record.is_stock());
+  EXPECT_EQ(record.weights(), "stock-2.13.0:00112233445566778899aabbccddeeff");
+  EXPECT_EQ(record.predictions().value().back().predictions, (std::vector<std::int64_t>{1, 7, 4}));
+  const auto as_isobit = [](std::string text) {
+    for (auto at = text.find("stock-2.13.0"); at != std::string::npos; at = text.find("stock-2.13.0"))
+      text.replace(at, 12, "isobit-0.1");
+    return text;
+  };
+  const auto as_stock = [](std::string text) {
+    for (auto at = text.find("isobit-0.1"); at != std::string::npos; at = text.find("isobit-0.1"))
+      text.replace(at, 10, "stock-2.13.0");
+    return text;
+  };
+  expect_damaged(
+      [](const fs::path& runs) { return predicting_run(runs, true); },
+      {{"certified in name", "state.json", as_isobit, "but the experiment asks for stock"},
+       {"a program in certified words", "experiment.toml", with("kind = \"stock\"", "kind = \"isobit\""),
+        "but the experiment asks for isobit"},
+       {"without the section", "experiment.toml", with("[arithmetic]\nkind = \"stock\"\n", ""),
+        "but the experiment asks for isobit"},
+       {"weights of a contract", "state.json", with("stock-2.13.0:0", "isobit-0.1:0"), "fingerprint is none"},
+       {"a name that a terminal obeys", "state.json",
+        [](std::string text) {
+          for (auto at = text.find("2.13.0"); at != std::string::npos; at = text.find("2.13.0"))
+            text.replace(at, 6, "\\u001b[2K");
+          return text;
+        },
+        "name is none"}});
+  expect_damaged([](const fs::path& runs) { return predicting_run(runs, false); },
+                 {{"stock in name", "state.json", as_stock, "but the experiment asks for isobit"},
+                  {"stock in the experiment", "experiment.toml", plus("\n[arithmetic]\nkind = \"stock\"\n"),
+                   "but the experiment asks for stock"}});
+  expect_damaged(script_run, {{"stock in name", "state.json", as_stock, "but the experiment asks for isobit"},
+                              {"a stock program", "experiment.toml", plus("arithmetic = \"stock\"\n"),
+                               "but the experiment asks for stock"}});
+}
+
+// Resumed is what was begun, by what began it; what stock did twice need not come out the same.
+TEST(StockRun, IsResumedByStockAlone) {
+  const Scratch scratch;
+  RunInputs inputs = small_inputs();
+  inputs.experiment += "\n[arithmetic]\nkind = \"stock\"\n";
+  inputs.contract = "stock-2.13.0";
+  fs::path run, certified;
+  {
+    RunWriter writer = RunWriter::create(scratch.runs(), inputs);
+    run = writer.folder();
+    write_steps(writer, 1, 5);
+    RunWriter other = RunWriter::create(scratch.runs(), small_inputs());
+    certified = other.folder();
+    write_steps(other, 1, 5);
+  }
+  const std::string before = read_file(run / kStepsLog);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(run, "{}")); }).find("was begun by stock-2.13.0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(RunWriter::resume(run, "{}", "stock-2.12.0")); }).find("stock-2.12.0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              static_cast<void>(RunWriter::resume(certified, "{}", "stock-2.13.0"));
+            }).find("was begun by isobit-0.1"),
+            std::string::npos);
+  EXPECT_EQ(read_file(run / kStepsLog), before);
+  EXPECT_EQ(summarize(run).contract, "stock-2.13.0");
+  RunWriter writer = RunWriter::resume(run, "{}", "stock-2.13.0");
+  ASSERT_EQ(writer.checkpoint()->step(), 3);
+  StepLine line = small_step(4);
+  line.loss_bits ^= 1;
+  EXPECT_EQ(error_of([&] { writer.append_step(line); }), "");
+  writer.finish("stock-2.13.0:00112233445566778899aabbccddeeff");
+  EXPECT_TRUE(RunRecord::open(run).is_stock());
+  RunWriter other = RunWriter::resume(certified, "{}");
+  EXPECT_NE(error_of([&] { other.append_step(line); }).find("came out differently"), std::string::npos);
+}
+
 TEST(ForgedRecord, OfAnExperiment) {
   const std::string deep = "{\"a\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n";
   const std::string nested = [] {

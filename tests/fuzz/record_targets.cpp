@@ -268,6 +268,18 @@ std::vector<std::string> record_seeds() {
   for (const auto& [path, content] : script) {
     if (path != kManifest) seeds.push_back(input_of("script sealed", {{path, content}}));
   }
+  const std::string sha(64, 'b');
+  const std::string predictions =
+      format_line(PredictionsLine{4, 1, "test", {1, 2}, sha}) + format_line(PredictionsLine{8, 2, "test", {1, 3}, sha});
+  seeds.push_back(input_of("experiment sealed",
+                           {{kExperimentFile, experiment.at(kExperimentFile) + "\n[evaluate]\npredictions = true\n"},
+                            {kPredictionsLog, predictions}}));
+  StateFile stock = parse_state(experiment.at(kStateFile), kStateFile);
+  stock.contract = "stock-2.13.0";
+  stock.weights.replace(0, std::string_view("isobit-0.1").size(), stock.contract);
+  seeds.push_back(input_of("experiment sealed",
+                           {{kExperimentFile, experiment.at(kExperimentFile) + "\n[arithmetic]\nkind = \"stock\"\n"},
+                            {kStateFile, format_state(stock)}}));
   // An id that leads out of the archive.
   StateFile state = parse_state(experiment.at(kStateFile), kStateFile);
   state.id.replace(0, 16, "../../../../etc/");

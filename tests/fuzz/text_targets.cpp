@@ -85,6 +85,7 @@ void run_log_lines(std::string_view input) {
     case 2: return read_line<EvaluationLine>(text);
     case 3: return read_line<OutsideLine>(text);
     case 4: return read_line<TimingLine>(text);
+    case 6: return read_line<PredictionsLine>(text);
     default: return read_line<CheckpointLine>(text);
   }
 }
@@ -97,7 +98,8 @@ std::vector<std::string> log_lines_seeds() {
       "2" + format_line(EvaluationLine{4, 1, 10, kDigits}),
       "3" + format_line(OutsideLine{1, 2, "__main__:7", "disabled"}),
       "4" + format_line(TimingLine{8, "epoch", 11.25, 60000}),
-      "5" + format_line(checkpoint)};
+      "5" + format_line(checkpoint),
+      "6" + format_line(PredictionsLine{8, 2, "test", {0, 9, 99999, 3}, kSha})};
   std::vector<std::string> seeds;
   seeds.emplace_back(R"(4{"step":1e300,"phase":"epoch","seconds":1.0,"samples":true})");
   for (const std::string& line : lines) {

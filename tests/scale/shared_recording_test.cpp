@@ -66,7 +66,7 @@ class SharedRecordingTest : public train::SwitchedOn {
     train::Recorder recorder(writer, experiment());
     const std::atomic<bool> never = false;
     (void)train::execute(trainer, trainer.timetable().steps(), recorder, never);
-    writer.finish(train::weights_name(trainer.weights_fingerprint()), train::weights_sha256(trainer));
+    writer.finish(train::weights_name(trainer), train::weights_sha256(trainer));
     return writer.folder();
   }
   void expect_complete(const std::filesystem::path& run) const {

@@ -5,7 +5,8 @@
 
 namespace isobit::cli {
 
-// Bytes: what the system has available, and no more than the control group's limit; 4 GiB where the system does not say.
+// Bytes: what the system has available, and no more than the control group's limit; 4 GiB where the system does not
+// say.
 [[nodiscard]] std::uint64_t free_memory();
 
 }  // namespace isobit::cli

@@ -44,7 +44,8 @@ struct Options {
 // One study at a time works in a folder of this machine; on another one the runs' own locks keep writers apart.
 class FolderLock {
  public:
-  explicit FolderLock(const fs::path& folder) : descriptor_(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     const int code = errno;
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -126,12 +127,14 @@ void print_plan(const Options& options, const Study& study, const std::vector<Ce
   for (const Cell& cell : cells) fmt::print("  {:>5}  {}\n", cell.index, archive::printable(cell.text()));
 }
 
-// A new folder, or the one of the same study that is to be resumed, with cells of earlier calls where they are the same.
+// A new folder, or the one of the same study that is to be resumed, with cells of earlier calls where they are the
+// same.
 void prepare_folder(const Options& options, const Study& study, const std::string& experiment, const fs::path& folder,
                     std::vector<Cell>& cells) {
   const bool there = archive::is_there(folder / "cells.json");
   if (there && !options.resume)
-    throw UserError(folder.string(), "holds a study already", "resume it with --resume, or name another folder with --out");
+    throw UserError(folder.string(), "holds a study already",
+                    "resume it with --resume, or name another folder with --out");
   if (!there && options.resume && archive::is_there(folder) && !archive::names_in(folder).empty() &&
       !archive::is_there(folder / "study.toml"))
     throw UserError(folder.string(), "holds no study to resume", "leave --resume out, or name its folder with --out");
@@ -145,8 +148,9 @@ study::Results write_results(const Study& study, const std::vector<Cell>& cells,
   Hits hits(runs);
   study::Results results = study::analyse(study, cells, [&](const Cell& cell) { return hits(cell); });
   if (!study.compare.empty() && !results.comparisons.empty() && !results.comparisons[0].p_mcnemar)
-    results.warnings.emplace_back("McNemar's test needs the predictions of all compared runs for the same samples: set "
-                                  "evaluate.predictions = true in the experiment");
+    results.warnings.emplace_back(
+        "McNemar's test needs the predictions of all compared runs for the same samples: set "
+        "evaluate.predictions = true in the experiment");
   archive::write_file(folder / "results.json", study::results_json(study, results));
   return results;
 }
@@ -179,7 +183,8 @@ int run(const Options& given) {
                folder.string());
     return kInterruptedExit;
   }
-  const bool failed = std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; });
+  const bool failed =
+      std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; });
   return failed ? 1 : 0;
 }
 

@@ -24,7 +24,8 @@ void StudyProgress::show(const StudyCounts& counts) {
   std::string rate = "  first runs under way";
   if (made > 0) {
     const double each = elapsed / static_cast<double>(made);
-    rate = fmt::format("  {:.1f} a minute  {} left", 60 / each, duration(each * static_cast<double>(counts.cells - counts.done)));
+    rate = fmt::format("  {:.1f} a minute  {} left", 60 / each,
+                       duration(each * static_cast<double>(counts.cells - counts.done)));
   }
   fmt::print(stderr, "\r\033[K{}/{} runs{}  {} running{}", counts.done, counts.cells, rate, counts.running,
              counts.failed > 0 ? fmt::format(", {} failed", counts.failed) : "");

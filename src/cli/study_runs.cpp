@@ -87,8 +87,7 @@ std::int64_t StudyRuns::jobs_at_once() const {
 }
 
 std::int64_t StudyRuns::cores_of(const Cell& cell) const {
-  return number_or(study::option_of(cell, "threads"), study_.threads) *
-         number_or(study::option_of(cell, "workers"), 1);
+  return number_or(study::option_of(cell, "threads"), study_.threads) * number_or(study::option_of(cell, "workers"), 1);
 }
 
 void StudyRuns::find_finished() {
@@ -191,10 +190,17 @@ void StudyRuns::work(const std::atomic<bool>& stop) {
 }
 
 std::vector<std::string> StudyRuns::words_of(const Cell& cell) const {
-  std::vector<std::string> words = {settings_.program, "run", (settings_.folder / "experiment.toml").string(), "--json",
-                                    "--runs", runs().string(), "--once", study::once_name(study_, cell)};
+  std::vector<std::string> words = {settings_.program,
+                                    "run",
+                                    (settings_.folder / "experiment.toml").string(),
+                                    "--json",
+                                    "--runs",
+                                    runs().string(),
+                                    "--once",
+                                    study::once_name(study_, cell)};
   for (const std::string& setting : study::overrides_of(study_, cell)) words.insert(words.end(), {"--set", setting});
-  words.insert(words.end(), {"--threads", std::to_string(number_or(study::option_of(cell, "threads"), study_.threads))});
+  words.insert(words.end(),
+               {"--threads", std::to_string(number_or(study::option_of(cell, "threads"), study_.threads))});
   for (const char* option : {"isa", "device", "workers"}) {
     const std::string level = study::option_of(cell, option);
     if (!level.empty()) words.insert(words.end(), {std::string("--") + option, level});

@@ -1,9 +1,9 @@
 // The runs of a study: side by side within cores and memory, each a child `isobit run --once`, so that none is made
 // twice, and a study that was killed resumes with what its runs' records say.
 //
-// A cell that fails is noted and does not stop the others; one whose loss is not finite is not tried again. States are in
-// STUDY/cells.json, rewritten whole. Ctrl-C goes on to the children, which end after their step with a checkpoint. Errors
-// of the study's own files are UserError. One thread, which lives as long as the object.
+// A cell that fails is noted and does not stop the others; one whose loss is not finite is not tried again. States are
+// in STUDY/cells.json, rewritten whole. Ctrl-C goes on to the children, which end after their step with a checkpoint.
+// Errors of the study's own files are UserError. One thread, which lives as long as the object.
 #pragma once
 
 #include <atomic>

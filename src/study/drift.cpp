@@ -59,7 +59,8 @@ void compare_checkpoints(Drift& drift, const std::vector<RunRecord>& runs, std::
       const TensorView* same = other.contents().find(tensor.name);
       if (same == nullptr || same->dtype != tensor.dtype || same->shape != tensor.shape)
         throw UserError(runs[r].folder().string(),
-                        fmt::format("has no tensor {} of the reference's shape: the networks differ", tensor.name.substr(kWeights.size())),
+                        fmt::format("has no tensor {} of the reference's shape: the networks differ",
+                                    tensor.name.substr(kWeights.size())),
                         "compare runs of the same network");
       const auto [found, added] = layers.try_emplace(layer_of(tensor.name));
       if (added) order.push_back(found->first);
@@ -114,7 +115,8 @@ void compare_steps(Drift& drift, const std::vector<RunRecord>& runs) {
       if (const auto found = accuracy.find(line.step); found != accuracy.end()) line.accuracy = found->second;
       const auto own = predicted.find(line.step);
       const auto theirs = reference_predictions.find(line.step);
-      if (own != predicted.end() && theirs != reference_predictions.end()) line.churn = churn(theirs->second, own->second);
+      if (own != predicted.end() && theirs != reference_predictions.end())
+        line.churn = churn(theirs->second, own->second);
       drift.per_step.push_back(line);
     }
   }
@@ -123,18 +125,23 @@ void compare_steps(Drift& drift, const std::vector<RunRecord>& runs) {
 void note_what_is_missing(Drift& drift, const std::vector<RunRecord>& runs) {
   const auto programs = std::count_if(runs.begin(), runs.end(), [](const RunRecord& r) { return r.is_script(); });
   if (programs > 0)
-    drift.notes.push_back(fmt::format("{} of the runs are Python programs': their checkpoints are PyTorch's own files, and "
-                                      "weights are compared by losses alone", programs));
+    drift.notes.push_back(
+        fmt::format("{} of the runs are Python programs': their checkpoints are PyTorch's own files, and "
+                    "weights are compared by losses alone",
+                    programs));
   if (drift.steps.empty() && programs == 0)
     drift.notes.emplace_back("no step has a checkpoint in all runs: no weights could be compared");
   if (programs == 0 && drift.steps.size() < 10)
-    drift.notes.emplace_back("checkpoints that all runs keep are compared; for more of them run with --set "
-                             "checkpoint.keep=0 (all stay) and --set checkpoint.every=N");
+    drift.notes.emplace_back(
+        "checkpoints that all runs keep are compared; for more of them run with --set "
+        "checkpoint.keep=0 (all stay) and --set checkpoint.every=N");
   std::set<std::size_t> lengths;
   for (const RunRecord& run : runs) lengths.insert(run.steps().size());
   if (lengths.size() > 1)
-    drift.notes.push_back(fmt::format("the runs have {} steps: those that all have are compared", fmt::join(lengths, ", ")));
-  if (std::none_of(drift.per_step.begin(), drift.per_step.end(), [](const DriftStep& s) { return s.churn.has_value(); }))
+    drift.notes.push_back(
+        fmt::format("the runs have {} steps: those that all have are compared", fmt::join(lengths, ", ")));
+  if (std::none_of(drift.per_step.begin(), drift.per_step.end(),
+                   [](const DriftStep& s) { return s.churn.has_value(); }))
     drift.notes.emplace_back("churn needs predictions of the same samples: run with --set evaluate.predictions=true");
 }
 

@@ -1,8 +1,8 @@
 // How runs of one experiment part: per layer at the steps whose checkpoints all of them keep, and per step by loss,
 // accuracy and predictions, each run against the first (the reference).
 //
-// Records are opened with all their digests checked. UserError where a record cannot be read, networks differ, or nothing
-// can be compared. No state; thread-safe.
+// Records are opened with all their digests checked. UserError where a record cannot be read, networks differ, or
+// nothing can be compared. No state; thread-safe.
 #pragma once
 
 #include <cstdint>

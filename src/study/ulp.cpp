@@ -19,8 +19,8 @@ Bits read(const std::byte* at) {
 }
 
 std::uint64_t apart(std::int64_t a, std::int64_t b) {
-  const auto distance =
-      a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b) : static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
+  const auto distance = a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)
+                              : static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
   return std::min(distance, kNotComparable);
 }
 
@@ -35,8 +35,8 @@ std::int64_t ordered(Bits bits) {
 // binary16, whose value is a binary32's.
 double value_of_half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double magnitude = exponent == 31 ? (fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
-                                                           : std::numeric_limits<double>::infinity())
+  const double magnitude = exponent == 31  ? (fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                                                            : std::numeric_limits<double>::infinity())
                            : exponent == 0 ? std::ldexp(fraction, -24)
                                            : std::ldexp(1024 + fraction, exponent - 25);
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
@@ -101,10 +101,10 @@ void Distances::add(const archive::TensorView& reference, const archive::TensorV
     throw std::invalid_argument("tensors of other dtype or shape");
   using Add = void (*)(Distances&, const archive::TensorView&, const archive::TensorView&);
   constexpr std::pair<std::string_view, Add> kKinds[] = {
-      {"F32", add_floats<Float32>},         {"F64", add_floats<Float64>},          {"F16", add_floats<Half>},
-      {"BF16", add_floats<BFloat16>},       {"I64", add_integers<std::int64_t>},   {"I32", add_integers<std::int32_t>},
-      {"I16", add_integers<std::int16_t>},  {"I8", add_integers<std::int8_t>},     {"U64", add_integers<std::uint64_t>},
-      {"U32", add_integers<std::uint32_t>}, {"U16", add_integers<std::uint16_t>},  {"U8", add_integers<std::uint8_t>},
+      {"F32", add_floats<Float32>},         {"F64", add_floats<Float64>},         {"F16", add_floats<Half>},
+      {"BF16", add_floats<BFloat16>},       {"I64", add_integers<std::int64_t>},  {"I32", add_integers<std::int32_t>},
+      {"I16", add_integers<std::int16_t>},  {"I8", add_integers<std::int8_t>},    {"U64", add_integers<std::uint64_t>},
+      {"U32", add_integers<std::uint32_t>}, {"U16", add_integers<std::uint16_t>}, {"U8", add_integers<std::uint8_t>},
       {"BOOL", add_integers<std::uint8_t>}};
   for (const auto& [dtype, add] : kKinds) {
     if (dtype == reference.dtype) return add(*this, reference, other);

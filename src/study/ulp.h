@@ -1,8 +1,9 @@
 // How far two tensors of the same shape lie apart.
 //
-// ULP distance of floats: how many representable numbers lie between them, +0 and -0 counting as one; NaN against NaN is 0,
-// NaN against a number kNotComparable. Of integers: their difference. All in exact whole numbers; the relative norm is
-// summed in binary64 in the order of the elements, by + * and sqrt alone: the same bits everywhere. Thread-safe; no state.
+// ULP distance of floats: how many representable numbers lie between them, +0 and -0 counting as one; NaN against NaN
+// is 0, NaN against a number kNotComparable. Of integers: their difference. All in exact whole numbers; the relative
+// norm is summed in binary64 in the order of the elements, by + * and sqrt alone: the same bits everywhere.
+// Thread-safe; no state.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct Distances {
   double squared_difference = 0, squared_reference = 0;
   std::uint64_t flipped = 0;  // elements above 0 here and below 0 there
 
-  // Precondition: same dtype and shape. std::invalid_argument otherwise, and for F8, whose numbers are too few to count.
+  // Precondition: same dtype and shape. std::invalid_argument otherwise, and for F8, whose numbers are too few to
+  // count.
   void add(const archive::TensorView& reference, const archive::TensorView& other);
 
   [[nodiscard]] std::uint64_t max_ulp() const;

@@ -157,7 +157,12 @@ std::vector<CalibrationLine> read_history(const std::filesystem::path& runs, con
 }
 
 void append_history(const std::filesystem::path& runs, const CalibrationLine& line) {
-  archive::AppendFile file(runs / kCalibrationsLog);
+  const auto path = runs / kCalibrationsLog;
+  // What a kill left of a line would spoil the next one.
+  const std::string before = archive::is_there(path) ? archive::read_file(path) : "";
+  const auto whole = before.rfind('\n') == std::string::npos ? 0 : before.rfind('\n') + 1;
+  if (whole != before.size()) archive::write_file(path, before.substr(0, whole));
+  archive::AppendFile file(path);
   file.append(format_line(line));
   file.sync();
 }

@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/stop_signal.h"
 #include "cli/study_runs.h"
+#include "cli/study_submit.h"
 #include "cli/submitted_experiment.h"
 #include "kernels/threads.h"
 #include "study/analysis.h"
@@ -38,7 +39,8 @@ constexpr std::size_t kMostChecks = 64;
 struct Options {
   std::string file, out, program;
   std::int64_t jobs = 0;
-  bool json = false, dry_run = false, resume = false;
+  bool json = false, dry_run = false, resume = false, gather = false, submit = false;
+  StudySubmission submission;
 };
 
 // One study at a time works in a folder of this machine; on another one the runs' own locks keep writers apart.
@@ -77,8 +79,8 @@ void check_levels(const Options& options, const Study& study, const std::vector<
     if (checks.size() == kMostChecks) break;
   }
   if (!check_experiment(file, {}, checks, options.program).resolved.empty()) return;
-  if (!options.dry_run)
-    throw UserError(options.program, "cannot make runs: PyTorch does not load there",
+  if (!options.dry_run && !options.submit)
+    throw UserError(options.program, "cannot make runs: PyTorch does not load here",
                     "pip install torch beside isobit, or name another isobit with --program");
   fmt::print(stderr, "isobit: PyTorch does not load here: of the experiment, only its TOML was checked\n");
 }
@@ -132,7 +134,7 @@ void print_plan(const Options& options, const Study& study, const std::vector<Ce
 void prepare_folder(const Options& options, const Study& study, const std::string& experiment, const fs::path& folder,
                     std::vector<Cell>& cells) {
   const bool there = archive::is_there(folder / "cells.json");
-  if (there && !options.resume)
+  if (there && !options.resume && !options.gather && !options.submit)
     throw UserError(folder.string(), "holds a study already",
                     "resume it with --resume, or name another folder with --out");
   if (!there && options.resume && archive::is_there(folder) && !archive::names_in(folder).empty() &&
@@ -155,37 +157,56 @@ study::Results write_results(const Study& study, const std::vector<Cell>& cells,
   return results;
 }
 
+void print_results(const Options& options, const Study& study, const study::Results& results) {
+  fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
+}
+
+// In the study's folder, which is this process's alone.
+int work_in(const fs::path& folder, const Options& options, const Study& study, const std::string& experiment,
+            std::vector<Cell>& cells) {
+  const FolderLock lock(folder);
+  prepare_folder(options, study, experiment, folder, cells);
+  StudyRuns runs(study, cells, {folder, options.program, options.jobs});
+  runs.find_finished();
+  if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
+  if (options.gather) {
+    archive::write_file(folder / "cells.json", study::format_cells(study, cells));
+    print_results(options, study, write_results(study, cells, folder, runs.runs()));
+    return 0;
+  }
+  fmt::print(stderr, "{}: {} runs in {}, {} at a time at most\n", study.name, cells.size(), runs.runs().string(),
+             options.jobs > 0 ? options.jobs : std::max<std::int64_t>(1, kernels::available_cpus() / study.threads));
+  const StopSignal stop;
+  const bool all = runs.execute(stop.flag());
+  print_results(options, study, write_results(study, cells, folder, runs.runs()));
+  if (!all) {
+    fmt::print(stderr, "isobit: interrupted; resume with: isobit study {} --out {} --resume\n", options.file,
+               folder.string());
+    return kInterruptedExit;
+  }
+  return std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; }) ? 1 : 0;
+}
+
 int run(const Options& given) {
   Options options = given;
   if (options.program.empty()) options.program = fs::read_symlink("/proc/self/exe").string();
   const Study study = study::read_study(options.file);
   const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
   std::vector<Cell> cells = study::make_cells(study, experiment);
-  check_levels(options, study, cells, study.experiment.string());
+  if (!options.gather) check_levels(options, study, cells, study.experiment.string());
+  const fs::path folder = options.out.empty() ? fs::path("studies") / study.name : fs::path(options.out);
+  if (options.dry_run && options.submit) {
+    options.submission.dry_run = true;
+    return submit_study(study, cells, folder, experiment, options.submission);
+  }
   if (options.dry_run) {
     print_plan(options, study, cells);
     return 0;
   }
-  const fs::path folder = options.out.empty() ? fs::path("studies") / study.name : fs::path(options.out);
+  if (options.gather && !archive::is_there(folder / "study.toml"))
+    throw UserError(folder.string(), "holds no study", "name its folder with --out, or leave --gather out");
   archive::make_folders(folder);
-  const FolderLock lock(folder);
-  prepare_folder(options, study, experiment, folder, cells);
-  StudyRuns runs(study, cells, {folder, options.program, options.jobs});
-  runs.find_finished();
-  fmt::print(stderr, "{}: {} runs in {}, {} at a time at most\n", study.name, cells.size(), runs.runs().string(),
-             options.jobs > 0 ? options.jobs : std::max<std::int64_t>(1, kernels::available_cpus() / study.threads));
-  const StopSignal stop;
-  const bool all = runs.execute(stop.flag());
-  const study::Results results = write_results(study, cells, folder, runs.runs());
-  fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
-  if (!all) {
-    fmt::print(stderr, "isobit: interrupted; resume with: isobit study {} --out {} --resume\n", options.file,
-               folder.string());
-    return kInterruptedExit;
-  }
-  const bool failed =
-      std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; });
-  return failed ? 1 : 0;
+  return work_in(folder, options, study, experiment, cells);
 }
 
 Action declare(OptionSet& app) {
@@ -194,8 +215,18 @@ Action declare(OptionSet& app) {
   app.add("--out", options->out, "The study's folder (default: studies/NAME)").type("DIR");
   app.add("--jobs", options->jobs, "Runs at a time (default: as many as cores and memory take)").type("N").at_least(1);
   app.flag("--resume", options->resume, "Resume the study in its folder: runs that are there are not made again");
+  app.flag("--gather", options->gather, "Make no run: look at those that are there, and write the results");
   app.flag("--dry-run", options->dry_run, "Check the study, list its runs, and make none");
   app.flag("--json", options->json, "The results as JSON; with --dry-run the list of runs");
+  app.flag("--submit", options->submit, "Make the runs as jobs under Slurm; then --gather (docs/guides/study.md)")
+      .group("Slurm");
+  app.add("--time", options->submission.time, "Time limit of each run (default: the partition's)")
+      .type("D-H:M:S")
+      .group("Slurm");
+  app.add("--partition", options->submission.partition, "Partition (default: the cluster's)")
+      .type("NAME")
+      .group("Slurm");
+  app.add("--at-once", options->submission.at_once, "Jobs at a time").type("N").at_least(1).group("Slurm");
   app.add("--program", options->program, "The isobit that makes the runs (default: this one)")
       .type("FILE")
       .group("Advanced");

@@ -179,7 +179,8 @@ std::vector<std::string> overrides_of(const Study& study, const Cell& cell) {
   const auto add = [&](const std::string& key, const std::string& value) { words.push_back(key + "=" + value); };
   for (const auto& [key, level] : study.settings) add(key, level.toml);
   for (const auto& [key, level] : cell.factors) {
-    if (!is_option(key)) add(key, level.toml);
+    for (const auto& [own, value] : level.settings) add(own, value);
+    if (!is_option(key) && key != kAlgorithm) add(key, level.toml);
   }
   if (!cell.fold) return words;
   add("split.rule", "\"" + study.folds.rule + "\"");

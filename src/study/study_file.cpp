@@ -2,127 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "archive/files.h"
 #include "archive/run_state.h"
 #include "archive/suggest.h"
+#include "study/study_levels.h"
 #include "study/toml_text.h"
 
 namespace isobit::study {
 namespace {
 
 using archive::UserError;
-using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostLevels = 10'000;
 constexpr const char* kSeePage = "docs/formats/study.md lists the keys";
-
-// A string as TOML and JSON both spell it.
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', true); }
-
-std::string number_text(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;  // a float stays one in TOML
-}
-
-Level level_of(const toml::node& node, const std::string& place) {
-  if (const auto text = node.value_exact<std::string>()) return {*text, quoted(*text), quoted(*text)};
-  if (const auto whole = node.value_exact<std::int64_t>()) {
-    const std::string text = fmt::format("{}", *whole);
-    return {text, text, text};
-  }
-  if (const auto number = node.value_exact<double>(); number && std::isfinite(*number)) {
-    const std::string text = number_text(*number);
-    return {fmt::format("{}", *number), text, text};
-  }
-  if (const auto truth = node.value_exact<bool>()) {
-    const char* text = *truth ? "true" : "false";
-    return {text, text, text};
-  }
-  if (const toml::array* list = node.as_array()) {
-    Level level{"", "[", "["};
-    for (const toml::node& element : *list) {
-      if (element.is_array()) break;
-      const Level part = level_of(element, place);
-      const bool first = level.toml == "[";
-      level.text += (first ? "" : " ") + part.text;
-      level.toml += (first ? "" : ", ") + part.toml;
-      level.json += (first ? "" : ", ") + part.json;
-    }
-    level.toml += "]", level.json += "]";
-    return level;
-  }
-  throw UserError(place, "is no value of an experiment's key", "use a text, a finite number, true, false or a list");
-}
-
-// "1..10"
-std::optional<std::vector<Level>> range_of(const std::string& text, const std::string& place) {
-  const auto dots = text.find("..");
-  std::int64_t first = 0, last = 0;
-  const auto whole = [](std::string_view word, std::int64_t& value) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc() && end == word.data() + word.size();
-  };
-  if (dots == std::string::npos || !whole(std::string_view(text).substr(0, dots), first) ||
-      !whole(std::string_view(text).substr(dots + 2), last))
-    return std::nullopt;
-  if (first > last || first < 0 || last >= first + kMostLevels)
-    throw UserError(place, fmt::format("'{}' is no range of 1 to {} levels", text, kMostLevels),
-                    "write FIRST..LAST, both 0 or more");
-  std::vector<Level> levels;
-  for (std::int64_t value = first; value <= last; ++value) {
-    const std::string word = std::to_string(value);
-    levels.push_back({word, word, word});
-  }
-  return levels;
-}
-
-std::vector<Level> levels_of(const toml::node& node, const std::string& key, const std::string& place) {
-  if (const auto text = node.value_exact<std::string>()) {
-    if (auto range = range_of(*text, place)) return *range;
-  }
-  const toml::array* list = node.as_array();
-  if (list == nullptr || list->empty())
-    throw UserError(place, fmt::format("the factor '{}' has no list of levels", key),
-                    fmt::format("for example {} = [1, 2], or \"1..10\"", key));
-  if (list->size() > static_cast<std::size_t>(kMostLevels))
-    throw UserError(place, fmt::format("the factor '{}' has more than {} levels", key, kMostLevels), "list fewer");
-  std::vector<Level> levels;
-  std::set<std::string> seen;
-  for (const toml::node& element : *list) {
-    levels.push_back(level_of(element, place));
-    if (!seen.insert(levels.back().toml).second)
-      throw UserError(place, fmt::format("the factor '{}' has the level {} twice", key, levels.back().text),
-                      "list each level once; repeats = N makes a run several times");
-  }
-  return levels;
-}
-
-// The options of isobit run among the factors: their levels, checked before anything starts.
-void check_option(const StudyFactor& factor, const std::string& place) {
-  const auto expect = [&](bool fine, const std::string& remedy) {
-    if (!fine) throw UserError(place, fmt::format("'{}' has a level that cannot be", factor.key), remedy);
-  };
-  for (const Level& level : factor.levels) {
-    const bool text = level.toml.starts_with('"');
-    std::int64_t whole = 0;
-    std::from_chars(level.text.data(), level.text.data() + level.text.size(), whole);
-    if (factor.key == "threads" || factor.key == "workers")
-      expect(!text && whole >= 1 && whole <= 1024 && level.text == std::to_string(whole),
-             "use whole numbers, 1 to 1024");
-    if (factor.key == "capability")
-      expect(level.text == "default" || level.text == "avx2" || level.text == "avx512",
-             "use \"default\", \"avx2\" or \"avx512\"");
-    if (factor.key == "isa" || factor.key == "device")
-      expect(text && !level.text.empty() && level.text[0] != '-', "use texts, as isobit run takes them");
-  }
-}
 
 class Reader {
  public:
@@ -138,13 +33,14 @@ class Reader {
     read_study();
     read_settings();
     read_factors();
+    read_algorithms();
     read_folds();
     check_together();
     return std::move(study_);
   }
 
  private:
-  inline static const std::set<std::string> kSections{"study", "settings", "factors", "folds"};
+  inline static const std::set<std::string> kSections{"study", "settings", "algorithms", "factors", "folds"};
 
   [[noreturn]] void fail(const std::string& place, const std::string& problem, const std::string& remedy) const {
     throw UserError(place, problem, remedy);
@@ -248,11 +144,54 @@ class Reader {
         fail(place,
              "environments with other versions of PyTorch are for Python scripts, which a study does not run yet",
              "run the script once in each environment, and compare the records: isobit diff, isobit drift");
+      if (key == kAlgorithm)
+        fail(place, "algorithms have sections of their own", "write [algorithms.NAME] with their keys");
       StudyFactor factor{key, levels_of(node, key, place)};
       check_option(factor, place);
       study_.factors.push_back(std::move(factor));
       places_[key] = place;
     });
+  }
+
+  void read_algorithms() {
+    const toml::table* table = section("algorithms");
+    if (table == nullptr) return;
+    StudyFactor factor{kAlgorithm, {}};
+    for (const auto& [key, node] : *table) {
+      const std::string name(key.str()), place = place_in(origin_, key.source());
+      if (!archive::is_run_name(name) || !node.is_table())
+        fail(place, fmt::format("'{}' is no algorithm", name),
+             "write [algorithms.NAME], and the keys that it sets below");
+      Level level{name, toml_text(name), toml_text(name), {}};
+      flatten(*node.as_table(), "", [&](const std::string& set, const toml::node& value, const std::string& at) {
+        if (is_option(set)) fail(at, fmt::format("'{}' is no key of an experiment", set), "make it a factor");
+        level.settings.emplace_back(set, level_of(value, at).toml);
+        places_[set] = at;
+      });
+      factor.levels.push_back(std::move(level));
+    }
+    if (factor.levels.empty()) fail(origin_, "[algorithms] has none", "write [algorithms.NAME]");
+    places_[kAlgorithm] = origin_;
+    study_.factors.insert(study_.factors.begin(), std::move(factor));
+    if (study_.compare.empty() && study_.factors[0].levels.size() > 1) study_.compare = kAlgorithm;
+  }
+
+  // A key that two parts of the file set would have the value of one of them.
+  void expect_set_once() {
+    std::set<std::string> keys;
+    for (const auto& [key, level] : study_.settings) keys.insert(key);
+    for (const StudyFactor& factor : study_.factors) {
+      if (!keys.insert(factor.key).second)
+        fail(places_.at(factor.key), fmt::format("'{}' is a factor and a setting", factor.key), "remove one");
+    }
+    for (const StudyFactor& factor : study_.factors) {
+      for (const Level& level : factor.levels) {
+        for (const auto& [key, value] : level.settings) {
+          if (keys.contains(key))
+            fail(places_.at(key), fmt::format("'{}' is set by an algorithm and elsewhere", key), "remove one");
+        }
+      }
+    }
   }
 
   // Calls `act` with every key that holds a value: a.b, whether it stands in a table or has dots.
@@ -306,10 +245,8 @@ class Reader {
     for (const StudyFactor& factor : study_.factors) {
       if (study_.folds.kind != Folds::none && factor.key.starts_with("split."))
         fail(places_.at(factor.key), "[folds] already says how the data is split", "remove the factor or [folds]");
-      for (const auto& [key, level] : study_.settings) {
-        if (key == factor.key) fail(places_.at(key), fmt::format("'{}' is a factor and a setting", key), "remove one");
-      }
     }
+    expect_set_once();
     if (study_.compare.empty()) return;
     const StudyFactor* compared = study_.find(study_.compare);
     const std::string place = place_of(*section("study"), "compare");
@@ -332,8 +269,6 @@ class Reader {
   Study study_;
   std::map<std::string, std::string> places_;
 };
-
-std::string key_of(const std::string& key) { return quoted(key); }
 
 std::string list_of(const std::vector<Level>& levels) {
   std::string text = "[";
@@ -371,24 +306,31 @@ Study read_study(const std::filesystem::path& file) {
 std::string to_toml(const Study& study, const std::string& experiment) {
   std::string text = "[study]\n";
   const auto line = [&](const char* key, const std::string& value) { text += fmt::format("{} = {}\n", key, value); };
-  line("name", quoted(study.name));
-  line("experiment", quoted(experiment));
-  line("metric", quoted(study.metric));
+  line("name", toml_text(study.name));
+  line("experiment", toml_text(experiment));
+  line("metric", toml_text(study.metric));
   line("design", study.sampled ? "\"sampled\"" : "\"crossed\"");
   if (study.sampled) line("samples", std::to_string(study.samples));
   line("repeats", std::to_string(study.repeats));
-  if (!study.compare.empty()) line("compare", quoted(study.compare));
+  if (!study.compare.empty()) line("compare", toml_text(study.compare));
   line("better", study.higher_is_better ? "\"higher\"" : "\"lower\"");
-  line("alpha", number_text(study.alpha));
-  line("power", number_text(study.power));
+  line("alpha", toml_number(study.alpha));
+  line("power", toml_number(study.power));
   line("seed", std::to_string(study.seed));
   line("threads", std::to_string(study.threads));
   line("memory", std::to_string(study.memory));
   if (!study.settings.empty()) text += "\n[settings]\n";
-  for (const auto& [key, level] : study.settings) text += fmt::format("{} = {}\n", key_of(key), level.toml);
-  if (!study.factors.empty()) text += "\n[factors]\n";
-  for (const StudyFactor& factor : study.factors)
-    text += fmt::format("{} = {}\n", key_of(factor.key), list_of(factor.levels));
+  for (const auto& [key, level] : study.settings) text += fmt::format("{} = {}\n", toml_text(key), level.toml);
+  text += "\n[factors]\n";
+  for (const StudyFactor& factor : study.factors) {
+    if (factor.key != kAlgorithm) text += fmt::format("{} = {}\n", toml_text(factor.key), list_of(factor.levels));
+  }
+  if (const StudyFactor* algorithms = study.find(kAlgorithm)) {
+    for (const Level& level : algorithms->levels) {
+      text += fmt::format("\n[algorithms.{}]\n", toml_text(level.text));
+      for (const auto& [key, value] : level.settings) text += fmt::format("{} = {}\n", toml_text(key), value);
+    }
+  }
   if (study.folds.kind == Folds::none) return text;
   text += "\n[folds]\n";
   line("kind", study.folds.kind == Folds::k_fold                ? "\"k-fold\""
@@ -396,8 +338,8 @@ std::string to_toml(const Study& study, const std::string& experiment) {
                                                                 : "\"repeated\"");
   line("folds", std::to_string(study.folds.folds));
   if (study.folds.kind == Folds::repeated) line("repeats", std::to_string(study.folds.repeats));
-  line("rule", quoted(study.folds.rule));
-  if (!study.folds.group.empty()) line("group", quoted(study.folds.group));
+  line("rule", toml_text(study.folds.rule));
+  if (!study.folds.group.empty()) line("group", toml_text(study.folds.group));
   return text;
 }
 

@@ -18,6 +18,8 @@ struct Level {
   std::string text;  // as people read it: sgd
   std::string toml;  // as --set takes it: "sgd"
   std::string json;  // as results say it: "sgd"
+  // Of an algorithm (section [algorithms]): the keys that it sets, with their values as --set takes them.
+  std::vector<std::pair<std::string, std::string>> settings = {};
   friend bool operator==(const Level&, const Level&) = default;
 };
 
@@ -27,6 +29,9 @@ enum class Role {
   chance,       // seeds and folds: levels stand for all that might have been drawn
   environment,  // threads, isa, device, capability, workers: how it was executed
 };
+
+// The factor whose levels are the sections [algorithms.NAME]: each sets several keys.
+inline constexpr const char* kAlgorithm = "algorithm";
 
 struct StudyFactor {
   std::string key;

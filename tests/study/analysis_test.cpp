@@ -51,6 +51,25 @@ TEST(StudyFile, WritesWhatItReads) {
   EXPECT_EQ(parse_study(written, "x/study.toml").find("data.path")->levels, study.find("data.path")->levels);
 }
 
+TEST(StudyFile, AlgorithmsSetSeveralKeysAndAreComparedByThemselves) {
+  const std::string text = kHead +
+                           "[factors]\nseed = '1..2'\n[algorithms.sgd]\noptimizer.name = 'sgd'\noptimizer.lr = 0.1\n"
+                           "[algorithms.adam]\noptimizer.name = 'adam'\n";
+  const Study study = parse_study(text, "s");
+  EXPECT_EQ(study.compare, "algorithm");
+  EXPECT_EQ(parse_study(to_toml(study, "e.toml"), "s").find("algorithm")->levels, study.find("algorithm")->levels);
+  const auto cells = make_cells(study, "");
+  EXPECT_EQ(overrides_of(study, cells[0]), (std::vector<std::string>{"optimizer.name=\"adam\"", "seed=1"}));
+  EXPECT_EQ(overrides_of(study, cells[2]),
+            (std::vector<std::string>{"optimizer.lr=0.1", "optimizer.name=\"sgd\"", "seed=1"}));
+  const auto error = [&](const std::string& more) {
+    return error_of([&] { static_cast<void>(parse_study(text + more, "s")); });
+  };
+  EXPECT_NE(error("[settings]\noptimizer.lr = 1.0\n").find("set by an algorithm and elsewhere"), std::string::npos);
+  EXPECT_NE(error("[algorithms.c]\nthreads = 2\n").find("is no key of an experiment"), std::string::npos);
+  EXPECT_NE(error("[algorithms.c]\nseed = 2\n").find("set by an algorithm and elsewhere"), std::string::npos);
+}
+
 TEST(Cells, OfACrossedDesignAreAllCombinationsOnce) {
   const Study study =
       parse_study(kHead + "repeats = 2\n[factors]\nseed = '0..4'\nbatch = [32, 64]\n[folds]\nfolds = 3\n", "s");

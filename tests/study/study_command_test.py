@@ -282,6 +282,38 @@ class Study(Command):
         self.assertEqual(len(self.begun()), 16)
 
 
+class Submit(Command):
+    """With stand-ins for Slurm's programs: what is submitted is a script that this machine can execute."""
+
+    def test_the_script_makes_the_runs_that_the_study_looks_for(self):
+        self.write()
+        script = self.study("--submit", "--dry-run", "--at-once", "3", PATH="/nowhere").stdout  # no Slurm here
+        self.assertIn("#SBATCH --array=0-15%3\n", script)
+        self.assertIn("#SBATCH --cpus-per-task=2\n", script)
+        self.assertFalse((self.folder / "studies").exists())
+        # Each case of the script has the name and words of a cell.
+        cells = json.loads(self.study("--dry-run", "--json").stdout)["cells"]
+        for cell in cells:
+            line = next(x for x in script.splitlines() if x.startswith(f"  {cell['index']}) "))
+            self.assertIn(f"name=optimizers-{cell['key']};", line)
+            self.assertIn(f"seed={cell['factors']['seed']} --threads {cell['factors']['threads']} ;;", line)
+        # As a task would call it: the words of case 5, in a study folder that then gathers one run.
+        words = subprocess.run(["bash", "-c", script[script.index("case"):script.index("esac") + 4] + '; printf "%s\\n" "$name" "$@"'],
+                               env={"SLURM_ARRAY_TASK_ID": "5"}, capture_output=True, text=True, check=True).stdout.splitlines()
+        (self.folder / "studies/optimizers").mkdir(parents=True)
+        self.assertIn("holds no study", self.study("--gather", code=2).stderr)
+        subprocess.run([FAKE, "run", "experiment.toml", "--runs", "studies/optimizers/runs", "--once", *words], cwd=self.folder,
+                       env=self.environment, check=True, capture_output=True)
+        (self.folder / "studies/optimizers/study.toml").write_text("")
+        results = json.loads(self.study("--gather", "--json").stdout)
+        self.assertIn("15 of 16 runs are still to be made", results["warnings"])
+        self.assertEqual([c["state"] for c in self.cells()].index("finished"), 5)
+
+    def test_what_slurm_cannot_do_is_refused(self):
+        self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx2"]'))
+        self.assertIn("the factor 'capability' is for runs on this machine", self.study("--submit", "--dry-run", code=2, PATH="/nowhere").stderr)
+
+
 class Calibrate(Command):
     def calibrate(self, *words, code=0, **environment):
         return self.call("calibrate", "--program", FAKE, *words, code=code, **environment)

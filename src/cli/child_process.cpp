@@ -220,6 +220,9 @@ class Child {
   void end() const {
     if (!status_) ::kill(own_group_ ? -process_ : process_, SIGKILL);
   }
+  void ask_to_end() const {
+    if (!status_) ::kill(own_group_ ? -process_ : process_, SIGINT);
+  }
   bool has_ended() {
     siginfo_t info{};
     if (!status_ && ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -273,10 +276,7 @@ class Conversation {
         if (polled_[i].revents != 0) read(i);
       }
       const auto now = Clock::now();
-      if (request_.stop != nullptr && *request_.stop && !result_.interrupted) {
-        result_.interrupted = true;
-        child_.end();
-      }
+      if (request_.stop != nullptr && *request_.stop) stop(now);
       if (now < next) continue;
       next = now + std::chrono::milliseconds(kTick);
       if (request_.tick) request_.tick();
@@ -311,6 +311,15 @@ class Conversation {
     if (request_.report && !request_.report(text)) child_.end();
   }
 
+  void stop(Clock::time_point now) {
+    if (!result_.interrupted) {
+      result_.interrupted = true;
+      end_at_ = now + std::chrono::seconds(request_.patience);
+      if (request_.patience > 0) child_.ask_to_end();
+    }
+    if (now >= end_at_) child_.end();
+  }
+
   void end_for(const char* limit) {
     if (result_.limit.empty()) result_.limit = limit;
     child_.end();
@@ -321,6 +330,7 @@ class Conversation {
   ProcessWatch watch_;
   std::array<pollfd, 3> polled_;
   ChildResult result_;
+  Clock::time_point end_at_{};
 };
 
 }  // namespace
@@ -328,6 +338,16 @@ class Conversation {
 std::string ChildResult::how_it_ended() const {
   return code > 128 ? fmt::format("was stopped by signal {}", code - 128)
                     : fmt::format("ended with exit code {}", code);
+}
+
+std::string ChildResult::error_line() const {
+  constexpr std::string_view kPrefix = "isobit: ";
+  for (std::string_view rest = err; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (line.starts_with(kPrefix)) return std::string(line.substr(kPrefix.size()));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return how_it_ended();
 }
 
 std::string find_program(const std::string& name) {

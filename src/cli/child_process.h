@@ -39,6 +39,7 @@ struct ChildRequest {
   std::function<bool(std::string_view)> report;
   std::function<void()> tick;               // called a few times per second
   const std::atomic<bool>* stop = nullptr;  // it is ended once this is true
+  int patience = 0;                         // seconds: it is sent SIGINT first, and ended only after so long
 };
 
 struct ChildResult {
@@ -48,6 +49,8 @@ struct ChildResult {
   bool interrupted = false;  // by `stop`
   // "ended with exit code 1", "was stopped by signal 9"
   [[nodiscard]] std::string how_it_ended() const;
+  // Of a child that is this program: the line of its error, which names place, problem and remedy; else how it ended.
+  [[nodiscard]] std::string error_line() const;
 };
 
 // UserError where it cannot be started.

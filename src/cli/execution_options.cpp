@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <optional>
@@ -20,11 +19,6 @@ namespace isobit::cli {
 namespace {
 
 using archive::UserError;
-
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free);  // so that a signal handler may set it
-
-void request_stop(int) { stop_requested = true; }
 
 std::string available() {
   std::string names = "auto";
@@ -124,21 +118,5 @@ std::string ExecutionOptions::device_description() const {
   if (used.is_cpu()) return "cpu";
   return fmt::format("{} ({})", used.str(), aten::device_names().at(static_cast<std::size_t>(used.index())));
 }
-
-StopSignal::StopSignal() {
-  stop_requested = false;
-  struct sigaction action {};
-  action.sa_handler = request_stop;
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
-StopSignal::~StopSignal() {
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
-}
-
-const std::atomic<bool>& StopSignal::flag() const { return stop_requested; }
 
 }  // namespace isobit::cli

@@ -2,11 +2,11 @@
 // result.
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <vector>
 
 #include "cli/options.h"
+#include "cli/stop_signal.h"
 #include "train/trainer.h"
 
 namespace isobit::cli {
@@ -30,17 +30,5 @@ struct ExecutionOptions {
   // "cpu", or "cuda:0 (NVIDIA H200, ...)"
   [[nodiscard]] std::string device_description() const;
 };
-
-// True once SIGINT or SIGTERM came while the object lived; a second signal ends the process at once.
-class StopSignal {
- public:
-  StopSignal();
-  ~StopSignal();
-  StopSignal(const StopSignal&) = delete;
-  StopSignal& operator=(const StopSignal&) = delete;
-  [[nodiscard]] const std::atomic<bool>& flag() const;
-};
-
-inline constexpr int kInterruptedExit = 130;
 
 }  // namespace isobit::cli

@@ -10,32 +10,12 @@
 #include <string_view>
 
 #include "archive/user_error.h"
+#include "cli/free_memory.h"
 
 namespace isobit::cli {
 namespace {
 
 constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
-
-// The number that a file begins with; nothing where it says none.
-std::optional<std::uint64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  if (file >> value) return value;
-  return {};
-}
-
-std::uint64_t free_memory() {
-  std::uint64_t bytes = std::uint64_t{4} << 30;
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  for (std::uint64_t value = 0; file >> name >> value; file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
-    if (name == "MemAvailable:") bytes = value << 10;
-  }
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    if (const auto limit = number_in(path)) bytes = std::min(bytes, *limit);
-  }
-  return bytes;
-}
 
 [[noreturn]] void refuse(const std::string& word) {
   throw archive::UserError("--limit " + word, "is no limit",

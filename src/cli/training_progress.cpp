@@ -7,11 +7,6 @@
 #include <string>
 
 namespace isobit::cli {
-std::string duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
-  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-  return fmt::format("{}:{:02}", s / 60, s % 60);
-}
 
 TrainingProgress::TrainingProgress(std::int64_t done, std::int64_t steps, std::int64_t epochs)
     : first_(done), steps_(steps), epochs_(epochs), terminal_(isatty(STDERR_FILENO) != 0) {}

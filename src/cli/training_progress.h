@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/duration.h"
 #include "train/execution.h"
 
 namespace isobit::cli {
-
-// "1:02:03", "2:03"
-[[nodiscard]] std::string duration(double seconds);
 
 class TrainingProgress {
  public:

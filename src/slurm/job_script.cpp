@@ -59,13 +59,17 @@ std::string options(const JobScript& job) {
   return text;
 }
 
-std::string array_cases(const JobRequest& request) {
+std::string array_cases(const JobScript& job) {
+  const JobRequest& request = job.request;
   if (request.array.empty()) return "";
   std::string text = "# The runs of the array.\ncase $SLURM_ARRAY_TASK_ID in\n";
   for (std::size_t index = 0; index < request.array.size(); ++index) {
     std::vector<std::string> words;
     for (const std::string& setting : request.array[index]) words.insert(words.end(), {"--set", setting});
-    text += fmt::format("  {}) set -- {} ;;\n", index, quoted_all(words));
+    if (!job.array_words.empty())
+      words.insert(words.end(), job.array_words.at(index).begin(), job.array_words.at(index).end());
+    const std::string name = job.array_names.empty() ? "" : fmt::format(" name={};", quoted(job.array_names.at(index)));
+    text += fmt::format("  {}){} set -- {} ;;\n", index, name, quoted_all(words));
   }
   return text + "  *) echo \"isobit: the array has no run $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
 }
@@ -144,7 +148,7 @@ std::string write_script(const JobScript& job) {
     text +=
         fmt::format("key={}/{}\n", quoted(job.folder), job.request.array.empty() ? "key" : "key-$SLURM_ARRAY_TASK_ID");
   }
-  text += array_cases(job.request) + container_check(job.container) + kNotice + "\n";
+  text += array_cases(job) + container_check(job.container) + kNotice + "\n";
   text += step(job) + " &\n" + kWait;
   if (several) text += "[ \"$code\" != 0 ] || rm -f \"$key\"  # a run that ended otherwise may be requeued by hand\n";
   return text + "exit \"$code\"\n";

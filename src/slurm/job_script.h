@@ -29,6 +29,9 @@ struct JobScript {
   std::string folder;                  // of this job, absolute: experiment.toml, key, logs
   std::string token;                   // tells this submission from all others
   std::vector<std::string> arguments;  // of isobit run, after its file: --set ..., --device ...
+  // Of each run of an array, where it has its own: further words, and the name (--once) by which it is found again.
+  std::vector<std::vector<std::string>> array_words;
+  std::vector<std::string> array_names;
   Container container;
 };
 

@@ -1,0 +1,243 @@
+// isobit study: many runs by one file, and what they say together.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "archive/files.h"
+#include "archive/printable.h"
+#include "archive/run_record.h"
+#include "archive/user_error.h"
+#include "cli/command.h"
+#include "cli/stop_signal.h"
+#include "cli/study_runs.h"
+#include "cli/study_submit.h"
+#include "cli/submitted_experiment.h"
+#include "kernels/threads.h"
+#include "study/analysis.h"
+#include "study/cells.h"
+#include "study/predictions.h"
+#include "study/results_text.h"
+#include "study/study_file.h"
+
+namespace isobit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using archive::UserError;
+using study::Cell;
+using study::CellState;
+using study::Study;
+
+constexpr std::uint64_t kLargestExperiment = 1 << 20;
+constexpr std::size_t kMostChecks = 64;
+
+struct Options {
+  std::string file, out, program;
+  std::int64_t jobs = 0;
+  bool json = false, dry_run = false, resume = false, gather = false, submit = false;
+  StudySubmission submission;
+};
+
+// One study at a time works in a folder of this machine; on another one the runs' own locks keep writers apart.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    const int code = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (code == EWOULDBLOCK)
+      throw UserError(folder.string(), "another isobit study makes its runs there", "wait for it, or stop it");
+    archive::throw_file_error(folder / ".lock", "cannot be locked", code);
+  }
+  ~FolderLock() { ::close(descriptor_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// Each level of each factor once, the others at their first: what is wrong is said before the first run, and not in the
+// hundredth.
+void check_levels(const Options& options, const Study& study, const std::vector<Cell>& cells, const std::string& file) {
+  std::vector<std::vector<std::string>> checks;
+  std::map<std::pair<std::string, std::string>, bool> seen;
+  for (const Cell& cell : cells) {
+    bool news = cell.index == 0;
+    for (const auto& [key, level] : cell.factors) {
+      // One seed is as good as another.
+      const bool chance = study::StudyFactor{key, {}}.role() == study::Role::chance;
+      news = (seen.emplace(std::pair(key, chance ? "" : level.toml), true).second && !study::is_option(key)) || news;
+    }
+    if (news) checks.push_back(study::overrides_of(study, cell));
+    if (checks.size() == kMostChecks) break;
+  }
+  if (!check_experiment(file, {}, checks, options.program).resolved.empty()) return;
+  if (!options.dry_run && !options.submit)
+    throw UserError(options.program, "cannot make runs: PyTorch does not load here",
+                    "pip install torch beside isobit, or name another isobit with --program");
+  fmt::print(stderr, "isobit: PyTorch does not load here: of the experiment, only its TOML was checked\n");
+}
+
+// Correct predictions by run, from its record: for McNemar's test.
+class Hits {
+ public:
+  explicit Hits(fs::path runs) : runs_(std::move(runs)) {}
+
+  std::optional<study::SampleHits> operator()(const Cell& cell) {
+    const auto [found, added] = known_.try_emplace(cell.run);
+    if (added) found->second = read(runs_ / cell.run);
+    return found->second;
+  }
+
+ private:
+  std::optional<study::SampleHits> read(const fs::path& run) {
+    if (!archive::is_there(run / study::kPredictionsFile)) return std::nullopt;
+    try {
+      const auto record = archive::RunRecord::open(run, archive::RunRecord::Contents::but_checkpoints);
+      const auto lines = study::read_predictions(run);
+      const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const auto& line) { return line.set == "test"; });
+      if (last == lines.rend()) return std::nullopt;
+      const auto [found, added] = targets_.try_emplace(last->targets);
+      if (added) found->second = study::targets_of(record.experiment(), last->targets);
+      if (!found->second || found->second->size() != last->predictions.size()) return std::nullopt;
+      study::SampleHits hits{last->targets, std::vector<bool>(last->predictions.size())};
+      for (std::size_t i = 0; i < hits.right.size(); ++i) hits.right[i] = last->predictions[i] == (*found->second)[i];
+      return hits;
+    } catch (const UserError&) {  // a record that is damaged has no say; isobit show tells what is wrong with it
+      return std::nullopt;
+    }
+  }
+
+  fs::path runs_;
+  std::map<std::string, std::optional<study::SampleHits>> known_;
+  std::map<std::string, std::optional<std::vector<std::int64_t>>> targets_;  // by their digest
+};
+
+void print_plan(const Options& options, const Study& study, const std::vector<Cell>& cells) {
+  if (options.json) {
+    fmt::print("{}", study::format_cells(study, cells));
+    return;
+  }
+  fmt::print("{}: {} runs\n", study.name, cells.size());
+  for (const Cell& cell : cells) fmt::print("  {:>5}  {}\n", cell.index, archive::printable(cell.text()));
+}
+
+// A new folder, or the one of the same study that is to be resumed, with cells of earlier calls where they are the
+// same.
+void prepare_folder(const Options& options, const Study& study, const std::string& experiment, const fs::path& folder,
+                    std::vector<Cell>& cells) {
+  const bool there = archive::is_there(folder / "cells.json");
+  if (there && !options.resume && !options.gather && !options.submit)
+    throw UserError(folder.string(), "holds a study already",
+                    "resume it with --resume, or name another folder with --out");
+  if (!there && options.resume && archive::is_there(folder) && !archive::names_in(folder).empty() &&
+      !archive::is_there(folder / "study.toml"))
+    throw UserError(folder.string(), "holds no study to resume", "leave --resume out, or name its folder with --out");
+  if (there) study::take_states(cells, folder / "cells.json");
+  archive::write_file(folder / "experiment.toml", experiment);
+  archive::write_file(folder / "study.toml", study::to_toml(study, "experiment.toml"));
+}
+
+study::Results write_results(const Study& study, const std::vector<Cell>& cells, const fs::path& folder,
+                             const fs::path& runs) {
+  Hits hits(runs);
+  study::Results results = study::analyse(study, cells, [&](const Cell& cell) { return hits(cell); });
+  if (!study.compare.empty() && !results.comparisons.empty() && !results.comparisons[0].p_mcnemar)
+    results.warnings.emplace_back(
+        "McNemar's test needs the predictions of all compared runs for the same samples: set "
+        "evaluate.predictions = true in the experiment");
+  archive::write_file(folder / "results.json", study::results_json(study, results));
+  return results;
+}
+
+void print_results(const Options& options, const Study& study, const study::Results& results) {
+  fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
+}
+
+// In the study's folder, which is this process's alone.
+int work_in(const fs::path& folder, const Options& options, const Study& study, const std::string& experiment,
+            std::vector<Cell>& cells) {
+  const FolderLock lock(folder);
+  prepare_folder(options, study, experiment, folder, cells);
+  StudyRuns runs(study, cells, {folder, options.program, options.jobs});
+  runs.find_finished();
+  if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
+  if (options.gather) {
+    archive::write_file(folder / "cells.json", study::format_cells(study, cells));
+    print_results(options, study, write_results(study, cells, folder, runs.runs()));
+    return 0;
+  }
+  fmt::print(stderr, "{}: {} runs in {}, {} at a time at most\n", study.name, cells.size(), runs.runs().string(),
+             options.jobs > 0 ? options.jobs : std::max<std::int64_t>(1, kernels::available_cpus() / study.threads));
+  const StopSignal stop;
+  const bool all = runs.execute(stop.flag());
+  print_results(options, study, write_results(study, cells, folder, runs.runs()));
+  if (!all) {
+    fmt::print(stderr, "isobit: interrupted; resume with: isobit study {} --out {} --resume\n", options.file,
+               folder.string());
+    return kInterruptedExit;
+  }
+  return std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; }) ? 1 : 0;
+}
+
+int run(const Options& given) {
+  Options options = given;
+  if (options.program.empty()) options.program = fs::read_symlink("/proc/self/exe").string();
+  const Study study = study::read_study(options.file);
+  const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
+  std::vector<Cell> cells = study::make_cells(study, experiment);
+  if (!options.gather) check_levels(options, study, cells, study.experiment.string());
+  const fs::path folder = options.out.empty() ? fs::path("studies") / study.name : fs::path(options.out);
+  if (options.dry_run && options.submit) {
+    options.submission.dry_run = true;
+    return submit_study(study, cells, folder, experiment, options.submission);
+  }
+  if (options.dry_run) {
+    print_plan(options, study, cells);
+    return 0;
+  }
+  if (options.gather && !archive::is_there(folder / "study.toml"))
+    throw UserError(folder.string(), "holds no study", "name its folder with --out, or leave --gather out");
+  archive::make_folders(folder);
+  return work_in(folder, options, study, experiment, cells);
+}
+
+Action declare(OptionSet& app) {
+  auto options = std::make_shared<Options>();
+  app.add("file", options->file, "The study (docs/formats/study.md)").type("FILE.toml").required();
+  app.add("--out", options->out, "The study's folder (default: studies/NAME)").type("DIR");
+  app.add("--jobs", options->jobs, "Runs at a time (default: as many as cores and memory take)").type("N").at_least(1);
+  app.flag("--resume", options->resume, "Resume the study in its folder: runs that are there are not made again");
+  app.flag("--gather", options->gather, "Make no run: look at those that are there, and write the results");
+  app.flag("--dry-run", options->dry_run, "Check the study, list its runs, and make none");
+  app.flag("--json", options->json, "The results as JSON; with --dry-run the list of runs");
+  app.flag("--submit", options->submit, "Make the runs as jobs under Slurm; then --gather (docs/guides/study.md)")
+      .group("Slurm");
+  app.add("--time", options->submission.time, "Time limit of each run (default: the partition's)")
+      .type("D-H:M:S")
+      .group("Slurm");
+  app.add("--partition", options->submission.partition, "Partition (default: the cluster's)")
+      .type("NAME")
+      .group("Slurm");
+  app.add("--at-once", options->submission.at_once, "Jobs at a time").type("N").at_least(1).group("Slurm");
+  app.add("--program", options->program, "The isobit that makes the runs (default: this one)")
+      .type("FILE")
+      .group("Advanced");
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "study",
+                                        .summary = "Make many runs, and say what they show and what is noise",
+                                        .example = "isobit study examples/study-optimizers.toml --jobs 2",
+                                        .rank = 42,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

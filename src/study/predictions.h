@@ -1,0 +1,35 @@
+// What runs predicted for each sample of their evaluations (predictions.jsonl), and which predictions were right.
+//
+// Read after the record was opened (run_record.h), which proves that the file is the sealed one. Errors are UserError
+// naming file and line. No state; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace isobit::study {
+
+inline constexpr const char* kPredictionsFile = "predictions.jsonl";
+
+struct PredictionLine {
+  std::int64_t step = 0, epoch = 0;
+  std::string set;                        // "test"
+  std::vector<std::int64_t> predictions;  // of the evaluated samples, in their order
+  std::string targets;                    // SHA-256 of the samples' targets, little-endian int64
+};
+
+// In the file's order; none where the run kept none.
+[[nodiscard]] std::vector<PredictionLine> read_predictions(const std::filesystem::path& run);
+
+// The share of samples for which two lines predict differently; nothing where they are not of the same samples.
+[[nodiscard]] std::optional<double> churn(const PredictionLine& a, const PredictionLine& b);
+
+// The targets that a line's digest names, from the data files of the run's experiment (a resolved one, as a record has
+// it). Nothing where the files are gone or others, or the target is no class per sample.
+[[nodiscard]] std::optional<std::vector<std::int64_t>> targets_of(const std::string& experiment,
+                                                                  const std::string& digest);
+
+}  // namespace isobit::study

@@ -1,0 +1,47 @@
+// TOML from a file that anybody may have written, and places in it for errors. Not a public header: it names toml++.
+// Thread-safe; no state.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#define TOML_EXCEPTIONS 1
+#define TOML_MAX_NESTED_VALUES 32  // as the experiment's reader has it (train/experiment.cpp)
+#include <toml++/toml.h>
+
+#include "archive/user_error.h"
+
+namespace isobit::study {
+
+inline constexpr std::size_t kLargestToml = std::size_t{4} << 20;
+
+[[nodiscard]] inline std::string place_in(const std::string& origin, const toml::source_region& source) {
+  if (source.begin.line == 0) return origin;
+  return fmt::format("{}:{}:{}", origin, source.begin.line, source.begin.column);
+}
+
+// UserError with file, line and column where the text is no TOML. toml++ takes names with dots apart by recursion, and
+// knows no limit for them.
+[[nodiscard]] inline toml::table parse_table(const std::string& text, const std::string& origin) {
+  using archive::UserError;
+  if (text.size() > kLargestToml)
+    throw UserError(origin, fmt::format("has more than {} bytes", kLargestToml), "shorten the file");
+  for (std::size_t begin = 0, dots = 0, line = 1; begin < text.size(); ++begin) {
+    if (text[begin] == '\n') dots = 0, ++line;
+    // Lists of numbers have many dots; a name has none after its '='.
+    if (text[begin] == '=' || text[begin] == ',') dots = 0;
+    if (text[begin] == '.' && ++dots > 64)
+      throw UserError(fmt::format("{}:{}", origin, line), "has a name of more than 64 parts", "correct the line");
+  }
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    throw UserError(place_in(origin, error.source()), fmt::format("not TOML: {}", error.description()),
+                    "correct the line");
+  }
+}
+
+}  // namespace isobit::study

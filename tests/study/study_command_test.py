@@ -1,0 +1,401 @@
+"""isobit study, drift and calibrate as a user calls them. fake_run.cpp stands in for `isobit run`: no training here.
+
+Usage: study_command_test.py ISOBIT FAKE_RUN"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ISOBIT, FAKE = (os.path.abspath(path) for path in sys.argv[1:3])
+
+STUDY = """
+[study]
+name = "optimizers"
+experiment = "experiment.toml"
+metric = "test.accuracy"
+compare = "optimizer.name"
+
+[factors]
+optimizer.name = ["sgd", "adam"]
+seed = "1..4"
+threads = [1, 2]
+"""
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="isobit-study-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+        self.addCleanup(shutil.rmtree, self.folder)
+        (self.folder / "experiment.toml").write_text('name = "fake"\n')
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("ISOBIT_", "FAKE_"))}
+        self.environment.update(FAKE_LOG=str(self.folder / "log"), XDG_CACHE_HOME=str(self.folder / "cache"))
+
+    def write(self, text=STUDY):
+        (self.folder / "study.toml").write_text(text)
+
+    def call(self, *words, code=0, **environment):
+        done = subprocess.run([ISOBIT, *words], cwd=self.folder, env={**self.environment, **environment}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def study(self, *words, code=0, **environment):
+        return self.call("study", "study.toml", "--program", FAKE, *words, code=code, **environment)
+
+    def begun(self):
+        log = self.folder / "log"
+        return [line.split(" ") for line in log.read_text().splitlines()] if log.exists() else []
+
+    def cells(self):
+        return json.loads((self.folder / "studies/optimizers/cells.json").read_text())["cells"]
+
+    def refused(self, text, *parts):
+        self.write(text)
+        done = self.study("--dry-run", code=2)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertFalse((self.folder / "studies").exists())
+
+
+class Study(Command):
+    def test_a_study_from_file_to_verdict(self):
+        self.write()
+        results = json.loads(self.study("--json", "--jobs", "2").stdout)
+        self.assertEqual(results["format"], "isobit-study-1")
+        self.assertEqual(results["unit"], "seed")
+        self.assertEqual(results, json.loads((self.folder / "studies/optimizers/results.json").read_text()))
+        sgd, adam = results["summary"]
+        # Runs that differ in threads alone are one value: 4 seeds, not 8 runs.
+        self.assertEqual((sgd["factors"], sgd["n"], sgd["runs"]), ({"optimizer.name": "sgd"}, 4, 8))
+        self.assertAlmostEqual(adam["mean"] - sgd["mean"], 0.05, 12)
+        (comparison,) = results["comparisons"]
+        self.assertEqual((comparison["a"], comparison["b"], comparison["n"]), ("sgd", "adam", 4))
+        self.assertEqual(comparison["p_permutation"], 2 / 16)  # four pairs cannot say more
+        self.assertTrue(any("4 pairs cannot give a p-value below 0.125" in w for w in results["warnings"]))
+        self.assertTrue(results["findings"][0].startswith("threads: nothing moves"), results["findings"])
+        shares = {c["factor"]: c["share"] for c in results["components"]}
+        self.assertEqual(shares["threads"], 0)
+        self.assertAlmostEqual(sum(shares.values()), 1, 12)
+        # Each a normal record, of the id that the list says.
+        cells = self.cells()
+        self.assertEqual([c["index"] for c in cells], list(range(16)))
+        listed = json.loads(self.call("log", "--json", "--runs", "studies/optimizers/runs").stdout)
+        self.assertEqual({c["run"] for c in cells}, {r["id"] for r in listed})
+        self.assertEqual({c["state"] for c in cells}, {"finished"})
+        # The resolved study describes itself, and is the same study.
+        again = self.call("study", "studies/optimizers/study.toml", "--program", FAKE, "--dry-run", "--json")
+        self.assertEqual([c["factors"] for c in json.loads(again.stdout)["cells"]], [c["factors"] for c in cells])
+
+    def test_results_do_not_depend_on_jobs_or_order(self):
+        self.write()
+        texts = [self.study("--json", "--jobs", jobs, "--out", f"out-{jobs}").stdout for jobs in ("1", "4")]
+        self.assertEqual(texts[0], texts[1])
+
+    def test_resuming_makes_no_run_twice_and_a_larger_study_keeps_what_it_has(self):
+        self.write()
+        self.study()
+        self.assertEqual(len(self.begun()), 16)
+        self.assertIn("holds a study already", self.study(code=2).stderr)
+        self.study("--resume")
+        self.assertEqual(len(self.begun()), 16)
+        self.write(STUDY.replace("1..4", "1..6"))
+        results = json.loads(self.study("--resume", "--json").stdout)
+        self.assertEqual(len(self.begun()), 24)
+        self.assertEqual(results["comparisons"][0]["n"], 6)
+        self.assertEqual(results["comparisons"][0]["verdict"], "adam is better")
+        self.assertEqual(results["comparisons"][0]["runs_needed"], 0)
+        # Without its list, the records say how far it is; a run that was removed is made again.
+        (self.folder / "studies/optimizers/cells.json").unlink()
+        shutil.rmtree(self.folder / "studies/optimizers/runs" / self.begun_run(3))
+        self.study("--resume")
+        self.assertEqual(len(self.begun()), 25)
+
+    def begun_run(self, index):
+        runs = os.listdir(self.folder / "studies/optimizers/runs")
+        return sorted(run for run in runs if not run.startswith("."))[index]
+
+    def test_another_experiment_has_other_runs(self):
+        self.write()
+        self.study()
+        (self.folder / "experiment.toml").write_text('name = "fake"\nepochs = 2\n')
+        self.study("--resume")
+        self.assertEqual(len(self.begun()), 32)
+
+    def test_failures_are_noted_and_stop_nothing(self):
+        self.write()
+        done = self.study("--json", code=1, FAKE_ACTS="seed=2:fail;seed=3:diverge")
+        results, cells = json.loads(done.stdout), self.cells()
+        notes = {c["factors"]["seed"]: c["note"] for c in cells}
+        self.assertEqual(notes[2], "somewhere: broken (mend it)")
+        self.assertIn("diverged: ", notes[3])
+        self.assertIn("the loss of step 1 is not finite", notes[3])
+        self.assertIn("8 of 16 runs failed and are left out", results["warnings"][0])
+        self.assertEqual(results["summary"][0]["n"], 2)
+        # What was broken is tried again; what diverged would diverge again.
+        self.study("--resume", code=1)
+        self.assertEqual(len(self.begun()), 20)
+
+    def test_a_killed_run_is_a_failed_cell(self):
+        self.write()
+        self.study(code=1, FAKE_ACTS="seed=2:kill")
+        self.assertIn("was stopped by signal 9 (out of memory?", [c["note"] for c in self.cells() if c["state"] == "failed"][0])
+        self.study("--resume")  # the run is resumed
+
+    def test_failures_of_one_algorithm_leave_its_pairs_out(self):
+        self.write(STUDY.replace("1..4", "1..8"))
+        words = 'optimizer.name="adam":diverge'
+        results = json.loads(self.study("--json", code=1, FAKE_ACTS=words).stdout)
+        self.assertEqual(results["comparisons"][0]["n"], 0)
+        self.assertIn("no verdict", results["comparisons"][0]["verdict"])
+        self.assertTrue(any("16 runs have no counterpart" in w for w in results["warnings"]), results["warnings"])
+
+    def test_a_loss_that_is_no_number_has_no_value(self):
+        self.write(STUDY.replace("test.accuracy", "test.loss"))
+        done = self.study("--json", FAKE_ACTS="seed=2:nan")
+        results = json.loads(done.stdout)
+        self.assertTrue(any("4 of 16 runs have no finite test.loss" in w for w in results["warnings"]))
+        self.assertEqual([c["value"] for c in self.cells() if c["factors"]["seed"] == 2], [None] * 4)
+        self.assertEqual(results["summary"][0]["n"], 3)
+        self.assertLess(results["comparisons"][0]["difference"], 0)  # adam's loss is lower, and that is better
+        self.write(STUDY.replace("test.accuracy", "test.f1"))
+        results = json.loads(self.study("--json", "--out", "other").stdout)
+        self.assertEqual(results["summary"], [])
+
+    def test_one_run_per_setting_is_said_to_say_nothing(self):
+        self.write(STUDY.replace('seed = "1..4"', "").replace("threads = [1, 2]", ""))
+        done = self.study()
+        self.assertIn("each setting has one value: its spread is unknown", done.stdout)
+        self.assertIn("no verdict: there are fewer than two pairs", done.stdout)
+
+    def test_stock_and_isobit_are_explained_apart(self):
+        self.write(STUDY.replace('compare = "optimizer.name"', "").replace(
+            'optimizer.name = ["sgd", "adam"]', 'arithmetic.kind = ["isobit", "stock"]'))
+        results = json.loads(self.study("--json").stdout)
+        self.assertIn("threads (isobit): nothing moves", results["findings"][0])
+        self.assertIn("threads (stock): weights differ in 4 of 4 groups", results["findings"][1])
+        share = {(c["within"]["arithmetic.kind"], c["factor"]): c["share"] for c in results["components"]}
+        self.assertEqual(share["isobit", "threads"], 0)
+        self.assertGreater(share["stock", "threads"], 0)
+
+    def test_folds_are_the_experiments_split_and_their_overlap_counts(self):
+        self.write(STUDY.replace('seed = "1..4"', "").replace("threads = [1, 2]", "") +
+                   '[folds]\nkind = "repeated"\nfolds = 5\nrepeats = 3\ngroup = "subject"\n')
+        plan = json.loads(self.study("--dry-run", "--json").stdout)["cells"]
+        self.assertEqual(len(plan), 30)
+        self.assertEqual({(c["factors"]["seed"], c["fold"]) for c in plan}, {(r, f) for r in (1, 2, 3) for f in range(5)})
+        results = json.loads(self.study("--json").stdout)
+        self.assertEqual(results["unit"], "seed and fold")
+        self.assertEqual(results["comparisons"][0]["n"], 15)
+        self.assertIsNotNone(results["comparisons"][0]["p_corrected_t"])
+        self.assertTrue(any("training parts of folds overlap" in w for w in results["warnings"]))
+        self.assertFalse(any("no group" in w for w in results["warnings"]))
+        run = self.folder / "studies/optimizers/runs" / self.begun_run(0)
+        self.assertIn('# split.folds=5\n# split.group="subject"\n# split.rule="random"\n', (run / "experiment.toml").read_text())
+
+    def test_sampled_cells_are_drawn_again_the_same_and_grow(self):
+        sampled = STUDY.replace("1..4", "1..50").replace("[factors]", 'design = "sampled"\nsamples = 6\n[factors]')
+        plans = []
+        for text in (sampled, sampled, sampled.replace("samples = 6", "samples = 9"), sampled.replace("[factors]", "seed = 1\n[factors]")):
+            self.write(text)
+            plans.append([json.dumps(c["factors"]) for c in json.loads(self.study("--dry-run", "--json").stdout)["cells"]])
+        self.assertEqual(len(plans[0]), 12)  # each with both optimizers
+        self.assertEqual(plans[0], plans[1])
+        self.assertLess(set(plans[0]), set(plans[2]))
+        self.assertNotEqual(plans[0], plans[3])
+
+    def test_options_and_environment_reach_the_run(self):
+        self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx2"]').replace("1..4", "1..1"))
+        self.study()
+        self.assertEqual(sorted(line[2] for line in self.begun()), ["avx2", "avx2", "default", "default"])
+
+    def test_interrupt_ends_the_runs_and_the_study_resumes(self):
+        self.write()
+        environment = {**self.environment, "FAKE_ACTS": "seed=3:wait"}
+        process = subprocess.Popen([ISOBIT, "study", "study.toml", "--program", FAKE, "--jobs", "4"], cwd=self.folder,
+                                   env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while sum(line[1] == "wait" for line in self.begun()) < 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        other = self.study("--resume", code=2)
+        self.assertIn("another isobit study makes its runs there", other.stderr)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn("interrupted; resume with: isobit study study.toml --out studies/optimizers --resume", err)
+        states = [c["state"] for c in self.cells()]
+        self.assertIn("waiting", states)
+        self.assertNotIn("running", states)
+        self.study("--resume")
+        self.assertEqual({c["state"] for c in self.cells()}, {"finished"})
+
+    def test_a_kill_loses_nothing_that_was_finished(self):
+        self.write()
+        process = subprocess.Popen([ISOBIT, "study", "study.toml", "--program", FAKE, "--jobs", "1"], cwd=self.folder,
+                                   env={**self.environment, "FAKE_ACTS": "seed=3:wait"}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not any(line[1] == "wait" for line in self.begun()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        before = len(self.begun())
+        self.study("--resume")
+        self.assertEqual(len(self.begun()), before + 16 - (before - 1))  # the one that ran is resumed, those before stay
+
+    def test_wrong_studies_are_refused_with_a_place_and_a_remedy(self):
+        self.refused(STUDY.replace("metric", "metrik"), "study.toml:5:1: unknown key 'metrik' (did you mean 'metric'?)")
+        self.refused(STUDY.replace("[factors]", "[factor]"), "unknown key 'factor' (did you mean 'factors'?)")
+        self.refused(STUDY.replace("test.accuracy", "accuracy"), "'metric' is no metric of a run")
+        self.refused(STUDY.replace('"optimizer.name"', '"optimizer.lr"'), "'optimizer.lr' is no factor of the study")
+        self.refused(STUDY.replace('compare = "optimizer.name"', 'compare = "seed"'), "'seed' stands for chance")
+        self.refused(STUDY.replace("[1, 2]", "[1, 1]"), "has the level 1 twice")
+        self.refused(STUDY.replace("[1, 2]", "[0]"), "'threads' has a level that cannot be")
+        self.refused(STUDY.replace("[1, 2]", "[]"), "has no list of levels")
+        self.refused(STUDY.replace("1..4", "4..1"), "is no range")
+        self.refused(STUDY.replace("1..4", "0..9223372036854775807"), "is no range")
+        self.refused(STUDY.replace("threads", "torch"), "other versions of PyTorch", "isobit diff")
+        self.refused(STUDY.replace("threads", "arithmetic").replace("1..4", "1..9999") + "lr = \"0..9999\"\n", "more than 100000 runs")
+        self.refused(STUDY + "[folds]\nkind = 'leave-one-group-out'\nfolds = 4\n", "'group' is missing")
+        self.refused(STUDY + "[folds]\nkind = 'repeated'\nrepeats = 2\n", "draw each repetition by a seed of its own")
+        self.refused(STUDY + "[settings]\nthreads = 2\n", "'threads' is no key of an experiment")
+        self.refused(STUDY.replace("optimizer.name =", "optimizer.nmae =").replace('"optimizer.name"', '"optimizer.nmae"'),
+                     "unknown key 'optimizer.nmae' (did you mean 'optimizer.name'?)")
+        self.refused("[study]\nname = 'a'\nexperiment = 'experiment.toml'\nmetric = 'a.b'\n", "is a study of one run")
+        self.refused("a" + ".a" * 5000 + " = 1\n", "has a name of more than 64 parts")
+        self.refused("[study\n", "study.toml:1:", "not TOML")
+        self.refused(STUDY.replace("experiment.toml", "nothing.toml"), "nothing.toml")
+
+    def test_a_damaged_list_of_cells_is_refused_and_can_be_deleted(self):
+        self.write()
+        self.study()
+        (self.folder / "studies/optimizers/cells.json").write_text('{"format": "isobit-study-cells-1", "cells": [{"key": 7}]}')
+        self.assertIn("delete it: the states are found again from the runs", self.study("--resume", code=2).stderr)
+        (self.folder / "studies/optimizers/cells.json").unlink()
+        self.study("--resume")
+        self.assertEqual(len(self.begun()), 16)
+
+
+class Submit(Command):
+    """With stand-ins for Slurm's programs: what is submitted is a script that this machine can execute."""
+
+    def test_the_script_makes_the_runs_that_the_study_looks_for(self):
+        self.write()
+        script = self.study("--submit", "--dry-run", "--at-once", "3", PATH="/nowhere").stdout  # no Slurm here
+        self.assertIn("#SBATCH --array=0-15%3\n", script)
+        self.assertIn("#SBATCH --cpus-per-task=2\n", script)
+        self.assertFalse((self.folder / "studies").exists())
+        # Each case of the script has the name and words of a cell.
+        cells = json.loads(self.study("--dry-run", "--json").stdout)["cells"]
+        for cell in cells:
+            line = next(x for x in script.splitlines() if x.startswith(f"  {cell['index']}) "))
+            self.assertIn(f"name=optimizers-{cell['key']};", line)
+            self.assertIn(f"seed={cell['factors']['seed']} --threads {cell['factors']['threads']} ;;", line)
+        # As a task would call it: the words of case 5, in a study folder that then gathers one run.
+        words = subprocess.run(["bash", "-c", script[script.index("case"):script.index("esac") + 4] + '; printf "%s\\n" "$name" "$@"'],
+                               env={"SLURM_ARRAY_TASK_ID": "5"}, capture_output=True, text=True, check=True).stdout.splitlines()
+        (self.folder / "studies/optimizers").mkdir(parents=True)
+        self.assertIn("holds no study", self.study("--gather", code=2).stderr)
+        subprocess.run([FAKE, "run", "experiment.toml", "--runs", "studies/optimizers/runs", "--once", *words], cwd=self.folder,
+                       env=self.environment, check=True, capture_output=True)
+        (self.folder / "studies/optimizers/study.toml").write_text("")
+        results = json.loads(self.study("--gather", "--json").stdout)
+        self.assertIn("15 of 16 runs are still to be made", results["warnings"])
+        self.assertEqual([c["state"] for c in self.cells()].index("finished"), 5)
+
+    def test_what_slurm_cannot_do_is_refused(self):
+        self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx2"]'))
+        self.assertIn("the factor 'capability' is for runs on this machine", self.study("--submit", "--dry-run", code=2, PATH="/nowhere").stderr)
+
+
+class Calibrate(Command):
+    def calibrate(self, *words, code=0, **environment):
+        return self.call("calibrate", "--program", FAKE, *words, code=code, **environment)
+
+    def run_once(self, **environment):
+        done = subprocess.run([FAKE, "run", "experiment.toml", "--json", "--runs", "runs"], cwd=self.folder, check=True,
+                              env={**self.environment, **environment}, capture_output=True, text=True)
+        return json.loads(done.stdout)["id"]
+
+    def test_what_moved_and_since_when(self):
+        self.assertIn("has no baselines", self.calibrate(code=2).stderr)
+        run = self.run_once()
+        self.call("calibrate", "--add", run, "--as", "fake")
+        self.assertIn("unchanged", self.calibrate().stdout)
+        moved = self.calibrate(code=1, FAKE_SHIFT="0.01").stdout
+        self.assertIn("differs from step 3 on; isobit's bits must not move", moved)
+        self.assertIn("test.accuracy 0.81, recorded 0.8 (+0.01)", moved)
+        self.assertIn("unchanged when last calibrated, 20", moved)
+        report = json.loads(self.calibrate("--json", "--tag", "fake", code=1, FAKE_SHIFT="0.01").stdout)["baselines"][0]
+        self.assertEqual((report["verdict"], report["first_step"]), ("moved", 3))
+        history = [json.loads(line) for line in (self.folder / "runs/calibrations.jsonl").read_text().splitlines()]
+        self.assertEqual([line["verdict"] for line in history], ["unchanged", "moved", "moved"])
+        self.assertEqual(report["last_unchanged"], history[0]["time"])
+        # What moved stays to be looked at; what did not is no second copy. Lists pass over both.
+        self.assertEqual(len([f for f in os.listdir(self.folder / "runs/.calibrations") if not f.startswith(".")]), 2)
+        self.assertEqual(len(json.loads(self.call("log", "--json").stdout)), 1)
+        self.assertTrue(os.path.isdir(self.folder / report["kept"]))
+
+    def test_nobody_can_tell_when_the_run_fails(self):
+        self.call("calibrate", "--add", self.run_once(), "--as", "fake")
+        self.environment["FAKE_ACTS"] = ""
+        (self.folder / "runs" / ".calibrations").write_text("in the way")
+        self.assertIn("unknown", self.calibrate(code=2).stdout)
+
+    def test_baselines_are_listed_removed_and_checked(self):
+        run = self.run_once()
+        self.call("calibrate", "--add", run, "--as", "fake")
+        listed = json.loads(self.call("calibrate", "--list", "--json").stdout)
+        self.assertEqual([(b["name"], b["runs"]) for b in listed], [("fake", [run])])
+        self.assertIn("isobit's runs have no spread", self.call("calibrate", "--add", self.run_once(), "--as", "fake", code=2).stderr)
+        self.assertIn("there is no baseline 'fkae'", self.calibrate("--tag", "fkae", code=2).stderr)
+        self.assertIn("contradict", self.call("calibrate", "--add", run, code=2).stderr)
+        self.call("calibrate", "--remove", "fake")
+        self.assertEqual(self.call("calibrate", "--list").stdout, "")
+        for text, part in (('[a]\nruns = ["../../etc"]\n', "names a run that cannot be"), ("[a]\n", "names no run"),
+                           ('[a]\nruns = ["20260101-000000-a-00000000"]\n', "which is not there"),
+                           ('[a]\nruns = ["b"]\nrum = 1\n', "unknown key 'rum'"), ("[a", "not TOML")):
+            (self.folder / "runs/baselines.toml").write_text(text)
+            self.assertIn(part, self.calibrate(code=2).stderr)
+
+    def test_a_damaged_history_is_refused(self):
+        self.call("calibrate", "--add", self.run_once(), "--as", "fake")
+        self.calibrate()
+        log = self.folder / "runs/calibrations.jsonl"
+        line = log.read_text()
+        for damaged in (line.replace('"unchanged"', '"unchangd"'), line.replace(",", ", ", 1), "{}\n"):
+            log.write_text(damaged)
+            self.assertIn("calibrations.jsonl:1: the line is damaged", self.calibrate(code=2).stderr)
+        log.write_text(line + line[:20])  # cut off by a kill
+        self.calibrate()
+        self.calibrate()
+        self.assertEqual(len(log.read_text().splitlines()), 3)
+
+
+class Drift(Command):
+    def test_from_the_command_line(self):
+        ids = []
+        for shift in ({}, {}, {"FAKE_SHIFT": "0.5"}):
+            done = subprocess.run([FAKE, "run", "experiment.toml", "--json", "--runs", "runs"], cwd=self.folder, check=True,
+                                  env={**self.environment, **shift}, capture_output=True, text=True)
+            ids.append(json.loads(done.stdout)["id"])
+        drift = json.loads(self.call("drift", *ids, "--json").stdout)
+        self.assertEqual((drift["format"], drift["reference"], drift["runs"]), ("isobit-drift-1", ids[0], ids))
+        differences = {run: [s["loss_difference"] for s in drift["per_step"] if s["run"] == run] for run in ids}
+        self.assertEqual(differences[ids[1]], [0, 0, 0, 0])
+        self.assertEqual(differences[ids[2]][:2], [0, 0])
+        self.assertTrue(all(d != 0 for d in differences[ids[2]][2:]))
+        text = self.call("drift", *ids).stdout
+        self.assertIn("the same final weights", text)
+        self.assertIn("loss: parts at step 3 of 4", text)
+        self.assertIn("only one is named", self.call("drift", ids[0], code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -46,7 +46,10 @@ std::vector<PredictionsLine> last_predictions(std::string_view log, const std::f
                      "restore the run's folder from a copy");
   };
   const auto whole = log.rfind('\n') == std::string_view::npos ? 0 : log.rfind('\n') + 1;
-  if (whole != log.size() && !unfinished) throw number += 1, cut_off("the last line is cut off");
+  if (whole != log.size() && !unfinished) {
+    number += 1;
+    throw cut_off("the last line is cut off");
+  }
   log = log.substr(0, whole);
   for (; !log.empty(); --number) {
     const auto before = log.substr(0, log.size() - 1).rfind('\n');

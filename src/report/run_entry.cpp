@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -25,24 +26,13 @@ namespace {
 namespace fs = std::filesystem;
 using archive::RunState;
 
-// The value of a binary32 in as few decimal digits as read back to it, as a double with those digits: 2.305131, not
-// 2.3051309585571289.
-double loss_of(std::uint32_t bits) {
-  const auto value = std::bit_cast<float>(bits);
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-  double result = value;
-  std::from_chars(digits, end, result);
-  return result;
-}
-
 void add_steps(RunEntry& entry, const std::vector<archive::StepLine>& steps) {
   entry.loss.of = static_cast<std::int64_t>(steps.size());
   for (const archive::StepLine& line : steps) {
     // A program's step without one loss, as the format spells it, is no NaN of the training.
     if (entry.script && line.loss_bits == 0x7fc00000) continue;
     entry.loss.steps.push_back(line.step);
-    entry.loss.values.push_back(loss_of(line.loss_bits));
+    entry.loss.values.push_back(decimal_loss(line.loss_bits));
   }
 }
 
@@ -107,6 +97,18 @@ std::string with_home_as_tilde(const std::string& path) {
 }
 
 }  // namespace
+
+double decimal_loss(std::uint32_t bits) {
+  const auto value = std::bit_cast<float>(bits);
+  double result = value;
+  if (!std::isfinite(value)) return result;
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  std::from_chars(digits, end, result);
+  return result;
+}
+
+std::string hex_bits(std::uint32_t bits) { return fmt::format("{:08x}", bits); }
 
 bool is_stock(const archive::RunSummary& summary) { return summary.contract.starts_with("stock-"); }
 

@@ -46,6 +46,11 @@ struct RunEntry {
 [[nodiscard]] std::vector<RunEntry> read_runs(const std::vector<std::filesystem::path>& folders,
                                               const std::function<void(std::size_t done)>& tick = {});
 
+// The value of a loss, given as the bits of a binary32, in as few decimal digits as read back to them, as a double with
+// those digits: 2.305131, not 2.3051309585571289. NaN and infinities as they are.
+[[nodiscard]] double decimal_loss(std::uint32_t bits);
+[[nodiscard]] std::string hex_bits(std::uint32_t bits);  // "401386c4"
+
 // Whether the run's arithmetic was PyTorch's own: then nothing was promised about its bits.
 [[nodiscard]] bool is_stock(const archive::RunSummary& summary);
 

@@ -68,7 +68,7 @@ const details = (key, summary, content, open = false) => {
 const table = (label, columns, rows, limit = 1000) => {
   const cell = (value, i, tag) => h(tag, {class: columns[i].number ? "number" : null, scope: tag === "th" ? "row" : null}, value);
   const shown = rows.slice(0, limit);
-  return h("div", {class: "scroll", role: "region", "aria-label": label, tabindex: "0"},
+  return h("div", {class: "scroll", role: "region", "aria-label": "Table: " + label, tabindex: "0"},
     h("table", {},
       h("caption", {}, label + (shown.length < rows.length ? ` (the first ${formatWhole(limit)} of ${formatWhole(rows.length)} rows)` : "")),
       h("thead", {}, h("tr", {}, columns.map(c => h("th", {class: c.number ? "number" : null, scope: "col"}, c.title)))),

@@ -19,6 +19,8 @@ function drawInto(container) {
 const plot = (label, options) => {
   const svg = Plot.plot({className: "plot", ...options});
   svg.querySelectorAll("style").forEach(style => style.remove());
+  // An image with one name: Plot names every mark, too, which groups must not have.
+  svg.querySelectorAll("[aria-label], [aria-description]").forEach(mark => (mark.removeAttribute("aria-label"), mark.removeAttribute("aria-description")));
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", label);
   return svg;

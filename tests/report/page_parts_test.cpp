@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -125,10 +124,8 @@ TEST(Page, AThousandRunsStayBelowTenMegabytes) {
     }
     run.loss.of = 3000;
   }
-  const auto begin = std::chrono::steady_clock::now();
   const std::string text = page(document(parts));
   EXPECT_LT(text.size(), 10'000'000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   const Json data = Json::parse(contents_of(text, "id=\"report\">", "</script>")[0]);
   EXPECT_EQ(data["runs"].size(), 1000u);
   EXPECT_EQ(data["runs"][7]["loss"]["of"], 3000);

@@ -62,7 +62,7 @@ const spreadFigure = (cells, results) => {
       cell.state, runLink(indexOfRun(cell.run), formatNumber(cell.value))]))];
   const named = Object.keys(rows[0].factors).join(" · ");
   const caption = [named ? `Each line: ${named}.` : null, "A dot is a run, the tick the mean, the bar its interval.", lost.length ? `${plural(lost.length, "run")} without a finite value ${lost.length === 1 ? "is" : "are"} left out.` : null];
-  return figure({id: "spread-figure", title: `${cells.metric} by factor`, draw, table: makeTable, wide: true, caption: caption.filter(Boolean).join(" ")});
+  return figure({id: "spread-figure", title: `${cells.metric[0]?.toUpperCase() ?? ""}${cells.metric.slice(1)} by factor`, draw, table: makeTable, wide: true, caption: caption.filter(Boolean).join(" ")});
 };
 
 const componentsFigure = ({components}) => {
@@ -70,7 +70,7 @@ const componentsFigure = ({components}) => {
   if (rows.length === 0) return null;
   const draw = width => plot("Share of the spread that each factor explains; the numbers are in the table below", {
     width, height: 60 + 32 * rows.length, marginBottom: 42, marginLeft: Math.min(200, Math.max(100, width * 0.25)), marginRight: 20,
-    x: {label: "share of the variance", percent: true, domain: [0, 100], grid: true, ticks: 5},
+    x: {label: "share of the variance (%)", percent: true, domain: [0, 100], grid: true, ticks: 5},
     y: {type: "band", domain: rows.map(row => row.factor), label: null, tickSize: 0, padding: 0.3},
     marks: [Plot.barX(rows, {y: "factor", x: "share", fill: "var(--c1)", fillOpacity: 0.75}),
       Plot.ruleY(rows.filter(row => row.low !== null), {y: "factor", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 2}),

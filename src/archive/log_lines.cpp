@@ -62,6 +62,42 @@ bool parse_exactly(std::string_view text, Line& line, const Fill& fill) {
   }
 }
 
+// A step's line as format_line writes it, without JSON: records have millions of them. false: look at it as JSON.
+struct PlainStep {
+  std::string_view rest;
+
+  bool skip(std::string_view expected) {
+    if (!rest.starts_with(expected)) return false;
+    rest.remove_prefix(expected.size());
+    return true;
+  }
+  bool number(std::int64_t& value) {
+    const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const auto digits = static_cast<std::size_t>(read.ptr - rest.data());
+    if (read.ec != std::errc() || digits > 18 || rest[0] == '-' || (rest[0] == '0' && digits > 1)) return false;
+    rest.remove_prefix(digits);
+    return true;
+  }
+  bool hex(std::string& value, std::size_t digits) {
+    if (!is_hex(rest.substr(0, digits), digits)) return false;
+    value = rest.substr(0, digits);
+    rest.remove_prefix(digits);
+    return true;
+  }
+  bool read(StepLine& line) {
+    StepLine found;
+    std::string bits;
+    if (!skip(R"({"step":)") || !number(found.step) || !skip(R"(,"epoch":)") || !number(found.epoch)) return false;
+    if (!skip(R"(,"loss":")") || !hex(bits, 8) || !skip(R"(","batch":")") || !hex(found.batch, 32)) return false;
+    if (skip(R"(","weights":")") && !hex(found.weights, 32)) return false;
+    if (skip(R"(","optimizer":")") && !hex(found.optimizer, 32)) return false;
+    if (rest != R"("})") return false;
+    found.loss_bits = to_bits(bits);
+    line = std::move(found);
+    return true;
+  }
+};
+
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 }  // namespace
@@ -113,6 +149,7 @@ std::string format_line(const CheckpointLine& line) {
 }
 
 bool parse_line(std::string_view text, StepLine& line) {
+  if (PlainStep{text}.read(line)) return true;
   return parse_exactly(text, line, [&](const Json& object) {
     line.step = integer<std::int64_t>(object.at("step"));
     line.epoch = integer<std::int64_t>(object.at("epoch"));

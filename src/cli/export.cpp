@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/signature.h"
 #include "cli/summary_text.h"
+#include "report/export_formats.h"
 
 namespace isobit::cli {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using archive::UserError;
 
 struct Options {
-  std::string run, runs, out, sign;
+  std::string run, folder, runs, out, sign, to = "tar";
   std::vector<std::string> allow;
   bool with_weights = false, redact = false, yes = false, json = false;
 };
@@ -99,18 +100,48 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
                   "--redact removes them; --allow TEXT accepts lines that contain TEXT");
 }
 
-int run(const Options& options) {
+// For another tool: a folder in its format.
+int write_folder(const archive::ExportPlan& plan, const archive::RunRecord& record, const Options& options) {
+  const std::string& named = options.folder.empty() ? options.out : options.folder;
+  const std::string folder = named.empty() ? plan.run + "-" + options.to : named;
+  if (options.to == "csv") report::write_csv(plan, folder);
+  if (options.to == "mlflow") report::write_mlflow(plan, record, folder);
+  if (options.to == "ro-crate") report::write_ro_crate(plan, record, folder);
+  if (options.to == "ro-crate") tell(plan);
+  if (options.json) {
+    Json object{{"run", plan.run}, {"folder", folder}, {"to", options.to}};
+    if (options.to == "mlflow") object["mlflow_run"] = report::mlflow_run_id(plan.run);
+    print_json_line(object);
+  } else {
+    fmt::print("{}: {}\n", archive::printable(folder), options.to);
+  }
+  return 0;
+}
+
+void require_sound(const Options& options) {
+  if (options.to == "tar" && !options.folder.empty())
+    throw UserError(options.folder, "a second argument is the folder of --to", "name the file with --out");
+  if (options.to != "tar" && !options.folder.empty() && !options.out.empty())
+    throw UserError("--out", "names a second folder", "leave one of the two out");
+  if (options.to != "tar" && !options.sign.empty())
+    throw UserError("--sign", "signs a file, and --to writes a folder", "sign what isobit export writes without --to");
   if (!options.sign.empty()) require_can_sign(options.sign);
+}
+
+int run(const Options& options) {
+  require_sound(options);
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
   const archive::RunRecord record = archive::RunRecord::open(folder);
   const char* home = std::getenv("HOME");
   const archive::SecretScan scan(options.allow, archive::environment_variables(), home == nullptr ? "" : home);
   const archive::ExportPlan plan = archive::plan_export(record, {options.with_weights, options.redact}, scan);
   if (!plan.findings.empty()) refuse(plan, options);
-  if (!confirmed(plan, options)) {
+  const bool with_changes = options.to == "tar" || options.to == "ro-crate";  // tables hold no program
+  if (with_changes && !confirmed(plan, options)) {
     fmt::print(stderr, "isobit: nothing written\n");
     return 2;
   }
+  if (options.to != "tar") return write_folder(plan, record, options);
   const std::string file = options.out.empty() ? plan.run + ".tar" : options.out;
   const archive::FileDigest written = archive::write_export(plan, file);
   const std::string signature = options.sign.empty() ? "" : sign_file(file, options.sign);
@@ -128,7 +159,15 @@ int run(const Options& options) {
 Action declare(OptionSet& app) {
   auto options = std::make_shared<Options>();
   app.add("run", options->run, "A finished run's folder, id, beginning of an id, or last").type("RUN").required();
-  app.add("-o,--out", options->out, "The file to write (default: <id>.tar here)").type("FILE");
+  app.add("folder", options->folder, "With --to: the folder to write (default: <id>-<format> here)").type("DIR");
+  app.add("-o,--out", options->out, "The file to write (default: <id>.tar here); with --to the folder").type("FILE");
+  app.add("--to", options->to,
+          "For other tools: csv, mlflow or ro-crate, a folder each (default: tar, which isobit verifies)")
+      .type("FORMAT")
+      .checked([](const std::string& word) {
+        if (word != "tar" && word != "csv" && word != "mlflow" && word != "ro-crate")
+          throw UserError("", fmt::format("'{}' is no format", word), "tar, csv, mlflow, ro-crate");
+      });
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.flag("--with-weights", options->with_weights, "Include the checkpoints");
   app.flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
@@ -145,7 +184,8 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration(
     {.name = "export",
      .summary = "Write a finished run to one file that anyone can verify",
-     .example = "isobit export last --out run.tar --sign ~/.ssh/id_ed25519\n  isobit verify run.tar --signers signers",
+     .example = "isobit export last --out run.tar --sign ~/.ssh/id_ed25519\n  isobit verify run.tar --signers signers\n"
+                "  isobit export last --to mlflow mlruns",
      .rank = 25,
      .declare = declare});
 

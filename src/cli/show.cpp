@@ -1,24 +1,28 @@
 // isobit show: one run's record, checked against its manifest.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "archive/files.h"
 #include "archive/json_text.h"
+#include "archive/log_lines.h"
 #include "archive/run_record.h"
+#include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/summary_text.h"
+#include "report/tables.h"
 
 namespace isobit::cli {
 namespace {
 
 struct Options {
   std::string run, runs;
-  bool json = false;
+  bool json = false, tables = false;
 };
 
 // A file's text; "" where it is missing, as in a damaged record.
@@ -83,8 +87,26 @@ void print_text(const archive::RunSummary& summary, const std::filesystem::path&
   fmt::print("\n{}", archive::printable_lines(text_of(folder / "experiment.toml")));
 }
 
+// A finished run's logs as columns (docs/formats/tables.md).
+int print_tables(const std::filesystem::path& folder) {
+  const auto record = archive::RunRecord::open(folder, archive::RunRecord::Contents::but_checkpoints);
+  std::map<std::string, std::string> texts;
+  for (const char* file :
+       {archive::kStepsLog, archive::kMetricsLog, archive::kTimingsLog, archive::kCheckpointsLog,
+        archive::kEvaluationsLog, archive::kOutsideLog, archive::kExperimentFile, archive::kDataFile}) {
+    if (archive::is_there(folder / file)) texts[file] = archive::read_file(folder / file);
+  }
+  const Json object{{"format", "isobit-tables-1"},
+                    {"run", record.summary().id},
+                    {"seal", record.seal()},
+                    {"tables", report::run_tables(texts)}};
+  fmt::print("{}\n", object.dump(-1, ' ', true, Json::error_handler_t::replace));
+  return 0;
+}
+
 int run(const Options& options) {
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
+  if (options.tables) return print_tables(folder);
   archive::RunSummary summary = archive::summarize(folder);
   std::string record = "not sealed: the run is not finished";
   std::optional<archive::UserError> damage;
@@ -115,6 +137,7 @@ Action declare(OptionSet& app) {
   app.add("run", options->run, "A run's folder, id, beginning of an id, or last").type("RUN").required();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.flag("--json", options->json, "One object: what `log --json` says, and path, record, experiment, ...");
+  app.flag("--tables", options->tables, "A finished run's logs as one object of columns (docs/formats/tables.md)");
   return [options] { return run(*options); };
 }
 

@@ -1,0 +1,96 @@
+"""Recorded runs in a notebook, and their numbers as columns. Reads records through the package's program; needs no torch."""
+
+import html
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from isobit.__main__ import PROGRAM
+from isobit._errors import RecordError
+
+_NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_REAL_COLUMNS = ("loss", "value", "seconds")
+
+
+class Page:
+    """What `isobit report` writes, to be shown by a notebook or saved."""
+
+    def __init__(self, text: str, height: int) -> None:
+        self.text = text
+        self.height = height
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither its style nor its scripts meet the notebook's. Sandboxed: an origin of its own, too.
+        return (f'<iframe title="isobit report" sandbox="allow-scripts" width="100%" height="{self.height}" '
+                f'style="border: 0" srcdoc="{html.escape(self.text, quote=True)}"></iframe>')
+
+    def save(self, path: "str | os.PathLike[str]") -> pathlib.Path:
+        """Writes the page to a file that works by itself."""
+        file = pathlib.Path(path)
+        file.write_text(self.text, encoding="utf-8")
+        return file
+
+    def __repr__(self) -> str:
+        return f"<isobit report, {len(self.text)} characters>"
+
+
+def _call(words: Sequence[str]) -> str:
+    try:
+        done = subprocess.run([PROGRAM, *words], capture_output=True, check=False)
+    except OSError as error:
+        raise RecordError(f"isobit: {PROGRAM}: {(error.strerror or '').lower()} (this build has only the operators, or its "
+                          "installation is incomplete: install isobit again)") from None
+    if done.returncode != 0:
+        raise RecordError(done.stderr.decode(errors="replace").strip())
+    return done.stdout.decode()
+
+
+def _word(run: object) -> str:
+    """A run as the program wants it: a folder, an id, "last", or what isobit.record gave."""
+    word = getattr(run, "path", run)  # a Path has no `path`, a record has
+    if isinstance(word, os.PathLike):
+        word = os.fspath(word)
+    if not isinstance(word, str) or word.startswith("-"):
+        raise RecordError(f"isobit: {word!r}: is no run (name its folder, its id, or 'last')")
+    return word
+
+
+def _archive(runs: "str | os.PathLike[str] | None") -> list[str]:
+    return [] if runs is None else ["--runs", os.fspath(runs)]
+
+
+def show(*run: object, runs: "str | os.PathLike[str] | None" = None, diff: "str | os.PathLike[str] | None" = None,
+         drift: "str | os.PathLike[str] | None" = None, title: str = "", height: int = 760, redact: bool = True) -> Page:
+    """The figures of one or more runs ("last" where none is named) or of a study, inline in a notebook.
+
+        isobit.show("last")
+        isobit.show(first, second, diff="diff.json").save("comparison.html")
+
+    `runs` names the archive; `diff` and `drift` are files that `isobit diff --json` and `isobit drift --json` wrote.
+    What looks like a secret is left out, unless `redact` is False: then it is an error.
+    """
+    words = [_word(item) for item in run] or ["last"]
+    for name, file in (("--diff", diff), ("--drift", drift)):
+        if file is not None:
+            words += [name, os.fspath(file)]
+    if title:
+        words += [f"--title={title}"]
+    return Page(_call(["report", *words, *_archive(runs), *(["--redact"] if redact else []), "--out", "-"]), height)
+
+
+def tables(run: object = "last", *, runs: "str | os.PathLike[str] | None" = None) -> dict[str, dict[str, list[Any]]]:
+    """A finished run's logs as columns: tables(run)["steps"]["loss"] is a list with an element per step.
+
+    pandas.DataFrame(isobit.tables(run)["steps"]).to_parquet("steps.parquet") writes one as Parquet. docs/formats/tables.md
+    lists tables and columns.
+    """
+    answer = json.loads(_call(["show", _word(run), "--tables", *_archive(runs)]))
+    found: dict[str, dict[str, list[Any]]] = answer["tables"]
+    for columns in found.values():
+        for name in _REAL_COLUMNS:
+            if name in columns:
+                columns[name] = [_NUMBERS.get(value, value) if isinstance(value, str) else value for value in columns[name]]
+    return found

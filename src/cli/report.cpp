@@ -1,0 +1,183 @@
+// isobit report: runs, a study or a comparison as one page that works offline.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "archive/files.h"
+#include "archive/output_file.h"
+#include "archive/runs.h"
+#include "archive/secret_scan.h"
+#include "archive/sha256.h"
+#include "archive/user_error.h"
+#include "cli/command.h"
+#include "cli/summary_text.h"
+#include "report/document.h"
+#include "report/page.h"
+
+namespace isobit::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using archive::UserError;
+
+struct Options {
+  std::vector<std::string> what, allow;
+  std::string runs, out, diff, drift, targets, title;
+  bool redact = false, json = false;
+};
+
+std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+// What the words mean: a study's folder, or runs.
+report::ReportParts gather(const Options& options) {
+  report::ReportParts parts;
+  parts.title = options.title;
+  std::vector<fs::path> folders;
+  const fs::path archive_folder = archive::runs_folder(options.runs);
+  for (const std::string& word : options.what) {
+    if (!report::is_study(word)) {
+      folders.push_back(archive::find_run(archive_folder, word));
+      continue;
+    }
+    if (options.what.size() > 1)
+      throw UserError(word, "is a study, which a report shows by itself", "call isobit report with this folder alone");
+    parts.study = report::read_study(word);
+    folders = parts.study->runs;
+  }
+  const bool person = isatty(STDERR_FILENO) != 0 && folders.size() > 20;
+  parts.runs = report::read_runs(folders, [&](std::size_t done) {
+    if (person && (done % 16 == 0 || done == folders.size()))
+      fmt::print(stderr, "\rreading run {}/{} ", done, folders.size());
+  });
+  if (person) fmt::print(stderr, "\n");
+  if (!options.diff.empty()) parts.diff = report::read_diff(options.diff);
+  if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
+  if (!options.targets.empty()) parts.targets = report::read_targets(options.targets);
+  return parts;
+}
+
+// A page is given to others: no home paths, and no secrets (archive/secret_scan.h), as in an export.
+class Cleaner {
+ public:
+  explicit Cleaner(const Options& options)
+      : redact_(options.redact), scan_(options.allow, archive::environment_variables(), home()) {}
+
+  void clean(const std::string& place, std::string& text) {
+    text = scan_.without_home(text);
+    for (archive::Finding& finding : scan_.find(place, text)) {
+      if (!redact_ || finding.always) findings_.push_back(std::move(finding));
+    }
+    if (redact_) text = scan_.redacted(text);
+  }
+
+  void clean(report::ReportParts& parts) {
+    for (report::RunEntry& run : parts.runs) {
+      clean(run.summary.id + "/experiment.toml", run.experiment);
+      clean(run.summary.id + "/environment.json", run.environment);
+      clean(run.summary.id + "/data.json", run.data);
+      clean(run.summary.id + "/state.json", run.summary.note);
+      run.settings = report::parse_settings(run.experiment);
+    }
+    if (parts.diff) {
+      for (report::Json* text : {&(*parts.diff)["code_diff"]}) clean_json("code_diff of the difference", *text);
+      for (report::Json& row : (*parts.diff)["differences"]) {
+        for (const char* side : {"a", "b"}) clean_json("differences", row[side]);
+      }
+      for (const char* side : {"a", "b"}) clean_json("path", (*parts.diff)[side]["path"]);
+    }
+    if (parts.study) {
+      for (report::Json& cell : parts.study->cells["cells"]) clean_json("cells.json", cell["note"]);
+    }
+  }
+
+  void require_clean() const {
+    if (findings_.empty()) return;
+    for (const archive::Finding& finding : findings_)
+      fmt::print(stderr, "{}: looks like {}\n", archive::printable(finding.place), archive::printable(finding.what));
+    throw UserError("", plural(findings_.size(), "possible secret") + "; nothing written",
+                    "--redact removes them, but never a private key; --allow TEXT accepts lines that contain TEXT");
+  }
+
+ private:
+  static std::string home() {
+    const char* folder = std::getenv("HOME");
+    return folder == nullptr ? "" : folder;
+  }
+
+  void clean_json(const std::string& place, report::Json& value) {
+    if (!value.is_string()) return;
+    auto text = value.get<std::string>();
+    clean(place, text);
+    value = text;
+  }
+
+  bool redact_;
+  archive::SecretScan scan_;
+  std::vector<archive::Finding> findings_;
+};
+
+// Only a report is replaced by a report.
+void write_page(const fs::path& path, const std::string& page) {
+  if (archive::is_there(path)) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored) || !archive::read_file(path).starts_with(report::kPageBeginning))
+      throw UserError(path.string(), "exists and is no report", "name another file with --out");
+  }
+  archive::write_file(path, page);
+}
+
+int run(const Options& options) {
+  report::ReportParts parts = gather(options);
+  Cleaner cleaner(options);
+  cleaner.clean(parts);
+  cleaner.require_clean();
+  const std::string page = report::page(report::document(parts));
+  if (options.out == "-") {
+    std::fwrite(page.data(), 1, page.size(), stdout);
+    return 0;
+  }
+  std::string out = options.out;
+  if (out.empty()) out = parts.runs.size() == 1 ? parts.runs[0].summary.id + ".html" : "report.html";
+  write_page(out, page);
+  if (options.json) {
+    Json runs = Json::array();
+    for (const report::RunEntry& entry : parts.runs) runs.push_back(entry.summary.id);
+    print_json_line({{"file", out}, {"size", page.size()}, {"sha256", archive::sha256(page)}, {"runs", runs}});
+  } else {
+    fmt::print("{}: {}, {} bytes\n", archive::printable(out), plural(parts.runs.size(), "run"), page.size());
+  }
+  return 0;
+}
+
+Action declare(OptionSet& app) {
+  auto options = std::make_shared<Options>();
+  app.add("runs", options->what, "Runs (folder, id, beginning of an id, or last), or one study's folder")
+      .type("RUN")
+      .required();
+  app.add("-o,--out", options->out, "The page to write; - for stdout (default: <id>.html, of several report.html)")
+      .type("FILE");
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.add("--diff", options->diff, "What `isobit diff A B --json` printed").type("FILE");
+  app.add("--drift", options->drift, "What `isobit drift RUN RUN --json` printed").type("FILE");
+  app.add("--targets", options->targets, "True classes, one per line, for confusion matrices").type("FILE");
+  app.add("--title", options->title, "The page's title").type("TEXT");
+  app.flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
+  app.add("--allow", options->allow, "Accept lines that contain TEXT: they hold no secret (repeatable)")
+      .type("TEXT")
+      .repeatable();
+  app.flag("--json", options->json, "One JSON object on stdout: file, size, sha256, runs");
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration(
+    {.name = "report",
+     .summary = "Write runs, a study or a comparison as one page that works offline",
+     .example = "isobit report last --out run.html\n  isobit report RUN RUN --diff diff.json --out comparison.html",
+     .rank = 45,
+     .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

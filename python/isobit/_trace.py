@@ -1,4 +1,4 @@
-"""isobit.trace: every operator of some steps of a program, stock or isobit's, as fingerprints in a file (docs/formats/trace.md)."""
+"""isobit.trace: every operator of some steps of a program, stock or isobit's, as fingerprints (docs/formats/trace.md)."""
 
 import ctypes
 import os
@@ -52,7 +52,7 @@ def _window(steps: range | tuple[int, int]) -> tuple[int, int]:
     return int(first), int(count)
 
 
-class trace:  # noqa: N801 (called as a function is)
+class trace:
     """Within it, every outermost operator of these steps is written to `path`, with fingerprints of all it got and gave.
 
         with isobit.trace("here.trace", steps=(100, 3)):

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "archive/checkpoint_compare.h"
 #include "archive/log_lines.h"
+#include "study/checkpoint_difference.h"
 #include "study/input_differences.h"
 
 namespace isobit::study {
@@ -71,23 +71,31 @@ std::optional<std::string> compare_metrics(const ComparedRun& a, const ComparedR
   return first;
 }
 
+const archive::CheckpointEntry* kept(const ComparedRun& run, std::int64_t step) {
+  const auto found = std::find_if(run.checkpoints.begin(), run.checkpoints.end(),
+                                  [&](const archive::CheckpointEntry& entry) { return entry.step == step; });
+  return found == run.checkpoints.end() ? nullptr : &*found;
+}
+
+// The first that differs, in words: by the tensor where both files are kept, else by the recorded digests.
 std::optional<std::string> compare_checkpoints(const ComparedRun& a, const ComparedRun& b, Diff& diff) {
   std::optional<std::string> first;
+  const auto differs = [&](std::int64_t step, const std::string& what) {
+    if (!first) first = fmt::format("checkpoint of step {}: {}", step, what);
+  };
   for (const auto& [step, sha256] : a.checkpoint_weights) {
     const auto found = b.checkpoint_weights.find(step);
-    if (found == b.checkpoint_weights.end() || sha256.empty() || found->second.empty()) continue;
+    if (found == b.checkpoint_weights.end()) continue;
+    const archive::CheckpointEntry *in_a = kept(a, step), *in_b = kept(b, step);
+    const bool digests = !sha256.empty() && !found->second.empty();
+    if (!digests && (in_a == nullptr || in_b == nullptr)) continue;
     ++diff.compared.checkpoints;
-    if (!first && sha256 != found->second)
-      first = fmt::format("weights of the checkpoint of step {}: sha256 {} | {}", step, sha256.substr(0, 16),
-                          found->second.substr(0, 16));
-  }
-  for (const archive::CheckpointEntry& entry : a.checkpoints) {
-    if (first) break;
-    const auto other = std::find_if(b.checkpoints.begin(), b.checkpoints.end(),
-                                    [&](const archive::CheckpointEntry& e) { return e.step == entry.step; });
-    if (other == b.checkpoints.end()) continue;
-    const std::string part = archive::different_part(a.folder / entry.file, b.folder / other->file);
-    if (!part.empty()) first = fmt::format("checkpoint of step {}: {}", entry.step, part);
+    if (in_a != nullptr && in_b != nullptr) {
+      const std::string part = different_checkpoint(a.folder / in_a->file, b.folder / in_b->file);
+      if (!part.empty()) differs(step, part);
+    }
+    if (digests && sha256 != found->second)
+      differs(step, fmt::format("weights of sha256 {} | {}", sha256.substr(0, 16), found->second.substr(0, 16)));
   }
   return first;
 }

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from isobit._record import record
     from isobit._show import show, tables
     from isobit._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
+    from isobit._trace import trace
 
 __all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
-           "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed", "show", "tables"]
+           "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed", "show", "tables", "trace"]
 
 _SUBMODULES = ("distributed", "lightning", "math", "transformers")
-_MODULES = {"fingerprint": "_fingerprint", "record": "_record", "show": "_show", "tables": "_show",
+_MODULES = {"fingerprint": "_fingerprint", "record": "_record", "show": "_show", "tables": "_show", "trace": "_trace",
             **{name: name for name in _SUBMODULES},
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switch")}

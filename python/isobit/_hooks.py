@@ -23,7 +23,9 @@ from isobit import _bypasses, _check_mode, _library
 from isobit._errors import RecordError, RefusedError, carries_refusal
 
 _handles: list[Any] = []
-_generation = 0  # counts install(): what a thread noted before is stale
+_module_handles: list[Any] = []
+_module_watchers = 0  # those who want to know where in a model the program is: the switch, a trace
+_generation = 0  # counts install() and where watching begins: what a thread noted before is stale
 
 
 def install() -> None:
@@ -32,18 +34,37 @@ def install() -> None:
     _steps = 0
     _check_graphs()
     _bypasses.install()
-    _handles.append(torch_module.register_module_forward_pre_hook(_enter))
-    _handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
+    watch_modules()
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
 
 
 def remove() -> None:
+    if _handles:
+        unwatch_modules()
     while _handles:
         _handles.pop().remove()
     _library.begin_step(-1)
 
 
 # ---- names of modules
+
+
+def watch_modules() -> None:
+    """From here the library knows the modules that each thread is within, until as many unwatch_modules()."""
+    global _generation, _module_watchers
+    _module_watchers += 1
+    if _module_watchers == 1:
+        _generation += 1
+        _module_handles.append(torch_module.register_module_forward_pre_hook(_enter))
+        _module_handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
+
+
+def unwatch_modules() -> None:
+    global _module_watchers
+    _module_watchers -= 1
+    while _module_watchers == 0 and _module_handles:
+        _module_handles.pop().remove()
+
 
 
 class _Location(threading.local):

@@ -76,9 +76,14 @@ void begin_step(std::int64_t step) {
   log_of_thread.erase(at::RecordFunction::currentThreadId());
 }
 
+std::string current_module() {
+  const auto node = torch::autograd::get_current_node();
+  return node ? path_of(*node) : path;
+}
+
 std::string current_place() {
   const auto node = torch::autograd::get_current_node();
-  const std::string module = node ? path_of(*node) : path;
+  const std::string module = current_module();
   const std::int64_t step = current_step;
   const std::string counted = step >= 0 ? "step " + std::to_string(step) : std::string();
   if (module.empty()) {

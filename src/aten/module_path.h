@@ -34,6 +34,10 @@ class ModuleScope {
 // whenever no step begins.
 void begin_step(std::int64_t step);
 
+// "model.head": the path of the modules that the calling thread is within, in backward of those whose forward recorded
+// the node that runs; "" outside of any.
+[[nodiscard]] std::string current_module();
+
 // "model.head.activation (step 1, forward)", "model.head (step 1, backward of AddmmBackward0)"; outside of any module
 // "step 1", "backward of AddmmBackward0 (step 1)"; empty where there is nothing to say.
 [[nodiscard]] std::string current_place();

@@ -1,8 +1,10 @@
 #include "train/optimizer.h"
 
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
 
 #include "kernels/optimizer.h"
+#include "trace/operator_observer.h"
 #include "train/lars.h"
 #include "train/stock_optimizer.h"
 
@@ -21,6 +23,7 @@ Optimizer::Optimizer(const OptimizerSettings& settings, std::vector<NamedTensor>
 }
 
 void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>& gradients) {
+  const trace::OptimizerPhase phase;
   if (stock_) return stock_step(settings_, step, lr, parameters_, gradients, state_);
   if (settings_.name == "lars") {
     lars_step({lr, settings_.eta, settings_.momentum, settings_.weight_decay, settings_.exclude_vectors}, parameters_,
@@ -28,19 +31,42 @@ void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>
     return;
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& tensor = parameters_[i].tensor;
-    float* parameter = tensor.mutable_data_ptr<float>();
-    const float* gradient = gradients[i].const_data_ptr<float>();
-    const auto slot = [&](std::size_t k) { return state_[i * slots_ + k].tensor.mutable_data_ptr<float>(); };
-    if (settings_.name == "sgd") {
-      const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay,
-                                        settings_.nesterov};
-      kernels::sgd_step(options, step == 1, parameter, gradient, slots_ > 0 ? slot(0) : nullptr, tensor.numel());
-    } else {
-      const kernels::AdamOptions options{
-          lr, settings_.betas[0], settings_.betas[1], settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
-      kernels::adam_step(options, step, parameter, gradient, slot(0), slot(1), tensor.numel());
+    if (!trace::observing()) {
+      update(i, step, lr, gradients[i]);
+      continue;
     }
+    std::vector<at::Tensor> written = {parameters_[i].tensor.detach()};
+    for (std::size_t k = 0; k < slots_; ++k) written.push_back(state_[i * slots_ + k].tensor);
+    std::vector<at::Tensor> read = written;
+    read.push_back(gradients[i]);
+    trace::observed(("isobit::" + settings_.name + "_step").c_str(), parameters_[i].name, settings_text(step, lr), read,
+                    written, [&] { update(i, step, lr, gradients[i]); });
+  }
+}
+
+// All that a step depends on beside its tensors.
+std::string Optimizer::settings_text(std::int64_t step, double lr) const {
+  std::string text = fmt::format("{},{},{}", step, lr, settings_.weight_decay);
+  if (settings_.name == "sgd")
+    text += fmt::format(",{},{},{}", settings_.momentum, settings_.dampening, settings_.nesterov);
+  else
+    text += fmt::format(",{},{},{}", settings_.betas[0], settings_.betas[1], settings_.eps);
+  return text;
+}
+
+void Optimizer::update(std::size_t i, std::int64_t step, double lr, const at::Tensor& gradient_tensor) {
+  const at::Tensor& tensor = parameters_[i].tensor;
+  float* parameter = tensor.mutable_data_ptr<float>();
+  const float* gradient = gradient_tensor.const_data_ptr<float>();
+  const auto slot = [&](std::size_t k) { return state_[i * slots_ + k].tensor.mutable_data_ptr<float>(); };
+  if (settings_.name == "sgd") {
+    const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay,
+                                      settings_.nesterov};
+    kernels::sgd_step(options, step == 1, parameter, gradient, slots_ > 0 ? slot(0) : nullptr, tensor.numel());
+  } else {
+    const kernels::AdamOptions options{
+        lr, settings_.betas[0], settings_.betas[1], settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
+    kernels::adam_step(options, step, parameter, gradient, slot(0), slot(1), tensor.numel());
   }
 }
 

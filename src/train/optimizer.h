@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trace/tensor_fingerprint.h"
@@ -30,6 +31,9 @@ class Optimizer {
   [[nodiscard]] const std::vector<NamedTensor>& state() const { return state_; }
 
  private:
+  void update(std::size_t i, std::int64_t step, double lr, const at::Tensor& gradient);
+  [[nodiscard]] std::string settings_text(std::int64_t step, double lr) const;
+
   OptimizerSettings settings_;
   bool stock_;
   std::vector<NamedTensor> parameters_;

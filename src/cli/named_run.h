@@ -1,0 +1,28 @@
+// A run that the user named: a folder, an id, the beginning of one or "last" of the archive, or a file written by
+// isobit export, which is unpacked into a folder that goes with the object. UserError where there is none.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "archive/run_export.h"
+
+namespace isobit::cli {
+
+class NamedRun {
+ public:
+  // `runs`: the archive's folder as the option gave it ("": the default).
+  NamedRun(const std::string& word, const std::string& runs);
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  // As messages name it: the folder, or the exported file.
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  std::unique_ptr<archive::TemporaryFolder> unpacked_;
+  std::filesystem::path folder_;
+  std::string name_;
+};
+
+}  // namespace isobit::cli

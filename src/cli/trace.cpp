@@ -1,0 +1,175 @@
+// isobit trace: steps of a recorded run executed again, every operator written down.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "archive/printable.h"
+#include "archive/run_record.h"
+#include "archive/user_error.h"
+#include "aten/operator_switch.h"
+#include "cli/command.h"
+#include "cli/execution_options.h"
+#include "cli/named_run.h"
+#include "contract/platform.h"
+#include "trace/trace_environment.h"
+#include "train/tracing.h"
+
+namespace isobit::cli {
+namespace {
+
+using archive::UserError;
+
+constexpr std::int64_t kMostSamples = 4096;
+
+struct Options {
+  std::string run, runs, steps, out, data, values;
+  std::int64_t samples = 0;
+  bool statistics = false, json = false, quiet = false;
+  ExecutionOptions execution;
+};
+
+trace::Window window_of(const std::string& text) {
+  if (const auto window = trace::parse_window(text)) return *window;
+  throw UserError("--steps " + text, "no window of steps", "use FIRST:COUNT, as in --steps 100:3");
+}
+
+void expect_contract(const archive::RunRecord& record, const std::string& name) {
+  if (record.is_script()) {
+    throw UserError(name, "is a Python program's record, which isobit trace does not execute",
+                    "put `with isobit.trace(FILE, steps=(FIRST, COUNT)):` around its loop");
+  }
+  if (record.contract() == contract::kContractVersion) return;
+  throw UserError(name,
+                  fmt::format("was recorded under {}, this program computes by {}",
+                              archive::printable(record.contract()), contract::kContractVersion),
+                  "trace it with the isobit that recorded it");
+}
+
+std::string size_text(std::uint64_t bytes) {
+  return bytes < 10'000 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// On stderr: what will be executed, and after the first traced step what the whole will take.
+class Progress {
+ public:
+  Progress(const Options& options, trace::Window window) : options_(options), window_(window) {}
+
+  void begin(std::int64_t start) {
+    if (options_.quiet) return;
+    const std::int64_t before = window_.first - 1 - start;
+    fmt::print(stderr, "isobit: tracing steps {}..{}; {} steps are executed before them, from {}\n", window_.first,
+               window_.last(), before, start == 0 ? "the seed" : fmt::format("the checkpoint of step {}", start));
+  }
+
+  void step(const train::TracedStep& step) {
+    if (options_.quiet) return;
+    if (!step.traced) {
+      untraced_ = step.seconds;
+      if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\risobit: step {}\x1b[K", step.step);
+      return;
+    }
+    if (step.step != window_.first) return;
+    const auto count = static_cast<double>(window_.count);
+    fmt::print(stderr, "{}isobit: step {}: {} operators, {}, {:.2f} s{}\n",
+               ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "", step.step, step.operators, size_text(step.bytes),
+               step.seconds,
+               untraced_ > 0 ? fmt::format(" ({:.1f} times an untraced one)", step.seconds / untraced_) : "");
+    if (window_.count > 1)
+      fmt::print(stderr, "isobit: by this step, all {} take about {} and {:.1f} s\n", window_.count,
+                 size_text(step.bytes * static_cast<std::uint64_t>(window_.count)), step.seconds * count);
+  }
+
+ private:
+  const Options& options_;
+  trace::Window window_;
+  double untraced_ = 0;
+};
+
+int run(const Options& options) {
+  const trace::Window window = window_of(options.steps);
+  options.execution.apply();
+  const NamedRun named(options.run, options.runs);
+  const auto record = archive::RunRecord::open(named.folder());
+  expect_contract(record, named.name());
+  const aten::OperatorSwitch on;
+
+  trace::TraceHeader header = trace::header_of_this_process();
+  header.run = record.summary().id;
+  header.window = window;
+  header.samples = options.samples;
+  header.statistics = options.statistics;
+  header.values = options.values;
+  trace::TraceWriter writer(options.out, header);
+  Progress progress(options, window);
+  const auto* checkpoint = train::checkpoint_before(record, window.first);
+  progress.begin(checkpoint == nullptr ? 0 : checkpoint->step);
+  const StopSignal stop;
+  const train::TraceOutcome outcome =
+      train::trace_steps(record, {window, options.data, options.execution.execution()}, writer, stop.flag(),
+                         [&](const train::TracedStep& step) { progress.step(step); });
+  if (outcome.interrupted) {
+    fmt::print(stderr, "isobit: interrupted; no trace was written\n");
+    return kInterruptedExit;
+  }
+  writer.finish();
+  const std::string differs =
+      outcome.differs_at ? fmt::format("step {} is not as it was recorded", *outcome.differs_at) : "";
+  if (options.json) {
+    nlohmann::ordered_json object{{"file", options.out},
+                                  {"run", header.run},
+                                  {"first", window.first},
+                                  {"count", window.count},
+                                  {"operators", writer.operators()},
+                                  {"bytes", writer.bytes()},
+                                  {"start", outcome.start},
+                                  {"differs_at", nullptr}};
+    if (outcome.differs_at) object["differs_at"] = *outcome.differs_at;
+    fmt::print("{}\n", object.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}: {} operators of steps {}..{}, {}; the repeat {} the record\n", archive::printable(options.out),
+               writer.operators(), window.first, window.last(), size_text(writer.bytes()),
+               differs.empty() ? "agrees with" : "differs from");
+  }
+  if (!differs.empty()) fmt::print(stderr, "isobit: {}: {}\n", archive::printable(named.name()), differs);
+  return 0;
+}
+
+Action declare(OptionSet& app) {
+  auto options = std::make_shared<Options>();
+  app.add("run", options->run, "A run's folder, id, beginning of an id, last, or a file written by isobit export")
+      .type("RUN")
+      .required();
+  app.add("--steps", options->steps, "The steps to trace: FIRST:COUNT").type("WINDOW").required();
+  app.add("--out", options->out, "The trace (docs/formats/trace.md)").type("FILE").required();
+  app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
+  app.add("--data", options->data, "Folder of the data files, if they moved").type("PATH");
+  app.add("--samples", options->samples,
+          "Values kept of each tensor, at the same indices on every machine (default: 0)")
+      .type("N")
+      .checked([](const std::string& text) {
+        char* end = nullptr;
+        const long n = std::strtol(text.c_str(), &end, 10);
+        if (*end != '\0' || n < 0 || n > kMostSamples)
+          throw UserError("--samples " + text, "not a number of samples", fmt::format("use 0 to {}", kMostSamples));
+      });
+  app.flag("--statistics", options->statistics, "Keep minimum, maximum, mean, NaN and infinite values of each tensor");
+  app.add("--values", options->values,
+          "Keep all output values of one operator (STEP/PHASE/MODULE/NAME/OCCURRENCE), or of \"all\"")
+      .type("KEY");
+  app.flag("--json", options->json, "One JSON object on stdout");
+  app.flag("--quiet", options->quiet, "No progress on stderr");
+  options->execution.declare(app);
+  return [options] { return run(*options); };
+}
+
+const CommandRegistration registration({.name = "trace",
+                                        .summary = "Execute steps of a run again and write every operator down",
+                                        .example = "isobit trace last --steps 100:3 --out here.trace",
+                                        .rank = 62,
+                                        .declare = declare});
+
+}  // namespace
+}  // namespace isobit::cli

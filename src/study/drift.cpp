@@ -12,7 +12,7 @@
 #include "archive/files.h"
 #include "archive/user_error.h"
 #include "study/predictions.h"
-#include "study/ulp.h"
+#include "study/tensor_distances.h"
 
 namespace isobit::study {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "archive/printable.h"
 #include "study/drift.h"
-#include "study/ulp.h"
+#include "study/tensor_distances.h"
 
 namespace isobit::study {
 namespace {

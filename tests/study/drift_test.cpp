@@ -13,7 +13,7 @@
 #include "archive/small_run.h"
 #include "study/predictions.h"
 #include "study/random_stream.h"
-#include "study/ulp.h"
+#include "study/tensor_distances.h"
 
 namespace isobit::study {
 namespace {

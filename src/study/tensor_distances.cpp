@@ -1,4 +1,4 @@
-#include "study/ulp.h"
+#include "study/tensor_distances.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 #include <type_traits>
+
+#include "study/ulp_distance.h"
 
 namespace isobit::study {
 namespace {
@@ -24,14 +26,6 @@ std::uint64_t apart(std::int64_t a, std::int64_t b) {
   return std::min(distance, kNotComparable);
 }
 
-// Floats in ascending order as whole numbers; both zeros are 0.
-template <class Bits>
-std::int64_t ordered(Bits bits) {
-  constexpr Bits kSign = Bits{1} << (8 * sizeof(Bits) - 1);
-  const auto magnitude = static_cast<std::int64_t>(bits & static_cast<Bits>(~kSign));
-  return (bits & kSign) != 0 ? -magnitude : magnitude;
-}
-
 // binary16, whose value is a binary32's.
 double value_of_half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -44,18 +38,22 @@ double value_of_half(std::uint16_t bits) {
 
 struct Float32 {
   using Bits = std::uint32_t;
+  static constexpr int kExponent = 8, kFraction = 23;
   static double value(Bits bits) { return std::bit_cast<float>(bits); }
 };
 struct Float64 {
   using Bits = std::uint64_t;
+  static constexpr int kExponent = 11, kFraction = 52;
   static double value(Bits bits) { return std::bit_cast<double>(bits); }
 };
 struct Half {
   using Bits = std::uint16_t;
+  static constexpr int kExponent = 5, kFraction = 10;
   static double value(Bits bits) { return value_of_half(bits); }
 };
 struct BFloat16 {
   using Bits = std::uint16_t;
+  static constexpr int kExponent = 8, kFraction = 7;
   static double value(Bits bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
@@ -72,10 +70,12 @@ void add_floats(Distances& d, const archive::TensorView& a, const archive::Tenso
   for (std::size_t i = 0; i < a.data.size(); i += sizeof(Bits)) {
     const auto x = read<Bits>(a.data.data() + i), y = read<Bits>(b.data.data() + i);
     const double u = Format::value(x), v = Format::value(y);
+    // Any NaN is as good as another (contract, section 1).
+    const std::uint64_t ulp = std::min(ulp_distance(x, y, Format::kExponent, Format::kFraction), kNotComparable);
     if (std::isnan(u) && std::isnan(v)) {
-      d.ulp.push_back(0);  // any NaN is as good as another (contract, section 1)
+      d.ulp.push_back(ulp);
     } else {
-      add_values(d, u, v, std::isnan(u) || std::isnan(v) ? kNotComparable : x == y ? 0 : apart(ordered(x), ordered(y)));
+      add_values(d, u, v, ulp);
     }
   }
 }

@@ -215,9 +215,9 @@ void take_states(std::vector<Cell>& cells, const std::filesystem::path& file) {
   for (Cell& cell : cells) by_key[cell.key] = &cell;
   const std::string text = archive::read_file(file, std::uint64_t{1} << 30);
   try {
-    const Json object = Json::parse(text);
+    const nlohmann::json object = nlohmann::json::parse(text);  // with quick look-ups
     if (object.at("format") != kFormat) damaged(fmt::format("its format is not {}", kFormat));
-    for (const Json& entry : object.at("cells")) {
+    for (const nlohmann::json& entry : object.at("cells")) {
       const auto found = by_key.find(entry.at("key").get<std::string>());
       if (found == by_key.end()) continue;
       Cell& cell = *found->second;

@@ -36,6 +36,8 @@ constexpr Target kTargets[] = {
     {"unfinished", run_unfinished, unfinished_seeds, 150},
     {"reports", run_reports, reports_seeds, 300},
     {"slurm", run_slurm, slurm_seeds, 3000},
+    {"study", run_study, study_seeds, 2000},
+    {"study_files", run_study_files, study_files_seeds, 500},
 };
 
 struct Folder {

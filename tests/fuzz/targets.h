@@ -56,6 +56,12 @@ std::vector<std::string> image_seeds();
 // The check sums that the headers of a tar file then have.
 void make_sums(std::string& tar);
 
+// study_target.cpp: studies, predictions, baselines.
+void run_study(std::string_view input);
+std::vector<std::string> study_seeds();
+void run_study_files(std::string_view input);
+std::vector<std::string> study_files_seeds();
+
 // report_target.cpp: what a program that is executed again says and leaves.
 void run_reports(std::string_view input);
 std::vector<std::string> reports_seeds();

@@ -145,7 +145,7 @@ class Study(Command):
     def test_a_killed_run_is_a_failed_cell(self):
         self.write()
         self.study(code=1, FAKE_ACTS="seed=2:kill")
-        self.assertIn("was stopped by signal 9 (out of memory?", [c["note"] for c in self.cells() if c["state"] == "failed"][0])
+        self.assertIn("was stopped by signal 9 (out of memory?", next(c["note"] for c in self.cells() if c["state"] == "failed"))
         self.study("--resume")  # the run is resumed
 
     def test_failures_of_one_algorithm_leave_its_pairs_out(self):

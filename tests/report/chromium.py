@@ -1,5 +1,6 @@
 """Chromium without a window, driven over the DevTools protocol through a pipe: the standard library is enough."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -15,10 +16,13 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         read, self.write_end = os.pipe()
         self.read_end, write = os.pipe()
-        # The protocol's descriptors are 3 and 4.
         words = [FOUND, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"]
-        self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{read} 4>&{write}', "sh", *words], pass_fds=(read, write),
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # The protocol's descriptors are 3 and 4; far ones cannot be in the way.
+        ends = fcntl.fcntl(read, fcntl.F_DUPFD, 50), fcntl.fcntl(write, fcntl.F_DUPFD, 50)
+        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]} {ends[0]}<&- {ends[1]}>&-', "bash", *words], pass_fds=ends,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for end in ends:
+            os.close(end)
         os.close(read)
         os.close(write)
         self.rest, self.number, self.events = b"", 0, []
@@ -42,7 +46,7 @@ class Browser:
     def call(self, method, session=None, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
-        os.write(self.write_end, json.dumps(message).encode() + b"\0") if len(json.dumps(message)) < 60000 else self.send_long(message)
+        self.send(message)
         while True:
             answer = self.receive()
             if answer.get("id") == self.number:
@@ -51,7 +55,7 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def send_long(self, message):
+    def send(self, message):
         view = memoryview(json.dumps(message).encode() + b"\0")
         while view:
             view = view[os.write(self.write_end, view):]

@@ -157,8 +157,8 @@ void TraceWriter::flush() {
 }
 
 void TraceWriter::add(const OperatorLine& line) {
-  ++operators_;
-  append(format_line(line));
+  ++step_operators_;
+  step_ += format_line(line);
 }
 
 void TraceWriter::keep(KeptValues values) {
@@ -172,11 +172,15 @@ void TraceWriter::keep(KeptValues values) {
 
 void TraceWriter::end_step(const StepEnd& line) {
   ++steps_;
-  append(format_line(line));
+  operators_ += std::exchange(step_operators_, 0);
+  kept_until_ = kept_.size();
+  append(step_ + format_line(line));
+  step_.clear();
 }
 
 std::string TraceWriter::write_values() {
   if (!values_file_) return "";
+  kept_.resize(kept_until_);
   std::vector<archive::TensorView> views;
   for (const KeptValues& kept : kept_) views.push_back({kept.name, kept.dtype, kept.shape, kept.bytes});
   archive::Sha256 digest;

@@ -37,6 +37,7 @@ class TraceWriter {
   TraceWriter(const std::filesystem::path& path, const TraceHeader& header);
 
   [[nodiscard]] const TraceHeader& header() const { return header_; }
+  // Waits, as what keep() is given, for the end of its step: a step that does not end is not in the file.
   void add(const OperatorLine& line);
   // UserError where all that is kept becomes more than kMostValues, or too many tensors.
   void keep(KeptValues values);
@@ -44,6 +45,7 @@ class TraceWriter {
   // The seal, and the file's name. At least one step must have ended (std::logic_error).
   void finish();
 
+  // Of the steps that have ended.
   [[nodiscard]] std::uint64_t bytes() const { return file_.size() + waiting_.size(); }
   [[nodiscard]] std::int64_t operators() const { return operators_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
@@ -59,7 +61,10 @@ class TraceWriter {
   std::unique_ptr<archive::OutputFile> values_file_;
   archive::Sha256 digest_;
   std::string waiting_;
+  std::string step_;  // lines of the step under way
+  std::int64_t step_operators_ = 0;
   std::vector<KeptValues> kept_;
+  std::size_t kept_until_ = 0;  // those of steps that have ended
   std::uint64_t kept_bytes_ = 0;
   std::int64_t operators_ = 0, steps_ = 0;
 };

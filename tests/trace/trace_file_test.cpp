@@ -152,8 +152,10 @@ TEST(TraceFile, NamesMissingSteps) {
     writer.add(small_line(3, "aten::relu", 1));
     writer.end_step({3, 1, ""});
     writer.end_step({5, 0, ""});
+    writer.add(small_line(6, "aten::relu", 1));  // of a step that does not end
     writer.finish();
   }
+  EXPECT_EQ(read_trace(scratch.path() / "t").operators.size(), 1u);
   EXPECT_EQ(read_trace(scratch.path() / "t").missing_steps(), (std::vector<std::int64_t>{4, 6, 7}));
 }
 

@@ -19,11 +19,11 @@ class Oracle(unittest.TestCase):
         kept = (ROOT / "tests/study/oracle.jsonl").read_text(encoding="utf-8")
         new, old = ([json.loads(line) for line in text.splitlines()] for text in (made, kept))
         self.assertEqual(len(new), len(old))
-        for a, b in zip(new, old, strict=False):
+        for a, b in zip(new, old, strict=True):
             values = [case.pop("value") if isinstance(case["value"], list) else [case.pop("value")] for case in (a, b)]
             tolerance = max(a.pop("tolerance"), b.pop("tolerance"), 1e-12)
             self.assertEqual(a, b)
-            for x, y in zip(*values, strict=False):
+            for x, y in zip(*values, strict=True):
                 self.assertTrue(math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance), (a, x, y))
 
 

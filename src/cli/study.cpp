@@ -149,7 +149,7 @@ study::Results write_results(const Study& study, const std::vector<Cell>& cells,
                              const fs::path& runs) {
   Hits hits(runs);
   study::Results results = study::analyse(study, cells, [&](const Cell& cell) { return hits(cell); });
-  if (!study.compare.empty() && !results.comparisons.empty() && !results.comparisons[0].p_mcnemar)
+  if (!results.comparisons.empty() && !results.comparisons[0].p_mcnemar && study.metric_value() == "accuracy")
     results.warnings.emplace_back(
         "McNemar's test needs the predictions of all compared runs for the same samples: set "
         "evaluate.predictions = true in the experiment");

@@ -91,24 +91,23 @@ std::int64_t StudyRuns::cores_of(const Cell& cell) const {
 }
 
 void StudyRuns::find_finished() {
-  std::unordered_map<std::string, std::string> by_ending;
-  for (const std::string& name : archive::names_in(runs())) {
-    if (!name.starts_with('.') && name.size() > 9) by_ending[name.substr(name.size() - 8)] = name;
+  std::unordered_map<std::string, archive::RunSummary> by_ending;
+  for (archive::RunSummary& summary : archive::list_runs(runs())) {
+    if (summary.id.size() > 9) by_ending[summary.id.substr(summary.id.size() - 8)] = std::move(summary);
   }
   for (Cell& cell : cells_) {
     if (cell.state == CellState::failed && !cell.note.starts_with(kDiverged)) cell.state = CellState::waiting;
     const auto found = by_ending.find(archive::ending_of(study::once_name(study_, cell)));
     // A run that somebody removed is made again.
     if (found == by_ending.end() && cell.state == CellState::finished) cell.state = CellState::waiting;
-    if (found != by_ending.end() && cell.state != CellState::failed && !take_result(cell, runs() / found->second))
+    if (found != by_ending.end() && cell.state != CellState::failed && !take_result(cell, found->second))
       cell.state = CellState::waiting;
     if (cell.state == CellState::waiting) cell.value.reset(), cell.note.clear(), cell.weights.clear();
   }
 }
 
-bool StudyRuns::take_result(Cell& cell, const fs::path& run) const {
-  const archive::RunSummary summary = archive::summarize(run);
-  cell.run = run.filename().string();
+bool StudyRuns::take_result(Cell& cell, const archive::RunSummary& summary) const {
+  cell.run = summary.id;
   if (summary.state != archive::RunState::finished) return false;
   cell.state = CellState::finished;
   cell.weights = summary.weights;
@@ -220,7 +219,7 @@ void StudyRuns::run_cell(Cell& cell, const std::atomic<bool>& stop) {
   if (!id.empty()) cell.run = id;
   cell.state = CellState::waiting;
   if (result.interrupted || result.code == 130) return;
-  if (result.code == 0 && !id.empty() && take_result(cell, runs() / id)) return;
+  if (result.code == 0 && !id.empty() && take_result(cell, archive::summarize(runs() / id))) return;
   cell.state = CellState::failed;
   cell.note = (result.code == 1 ? kDiverged : "") + result.error_line();
   if (result.code == 0) cell.note = "the run ended without a finished record";

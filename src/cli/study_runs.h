@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/record_types.h"
 #include "study/cells.h"
 #include "study/study_file.h"
 
@@ -44,7 +45,7 @@ class StudyRuns {
   void run_cell(study::Cell& cell, const std::atomic<bool>& stop);
   [[nodiscard]] std::vector<std::string> words_of(const study::Cell& cell) const;
   // What the record says; false where it is not finished.
-  bool take_result(study::Cell& cell, const std::filesystem::path& run) const;
+  bool take_result(study::Cell& cell, const archive::RunSummary& summary) const;
   [[nodiscard]] std::int64_t cores_of(const study::Cell& cell) const;
   void save(bool now);
 

@@ -80,11 +80,13 @@ std::vector<Levels> sampled(const Study& study, const std::vector<StudyFactor>& 
 }
 
 std::string key_of(const Study& study, const Cell& cell, const std::string& experiment) {
-  std::string text = archive::sha256(experiment);
-  for (const std::string& word : overrides_of(study, cell)) text += "\n" + word;
+  std::vector<std::string> words = overrides_of(study, cell);
   for (const auto& [key, level] : cell.factors) {
-    if (is_option(key)) text += "\n--" + key + " " + level.text;
+    if (is_option(key)) words.push_back("--" + key + " " + level.text);
   }
+  std::sort(words.begin(), words.end());  // a study whose lines change places is the same
+  std::string text = archive::sha256(experiment);
+  for (const std::string& word : words) text += "\n" + word;
   if (option_of(cell, "threads").empty()) text += fmt::format("\n--threads {}", study.threads);
   return archive::sha256(text + fmt::format("\nrepeat {}", cell.repeat)).substr(0, 16);
 }

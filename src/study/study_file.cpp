@@ -157,13 +157,13 @@ class Reader {
     const toml::table* table = section("algorithms");
     if (table == nullptr) return;
     StudyFactor factor{kAlgorithm, {}};
-    for (const auto& [key, node] : *table) {
-      const std::string name(key.str()), place = place_in(origin_, key.source());
-      if (!archive::is_run_name(name) || !node.is_table())
+    for (const auto& [key, node] : in_file_order(*table)) {
+      const std::string name(key->str()), place = place_in(origin_, key->source());
+      if (!archive::is_run_name(name) || !node->is_table())
         fail(place, fmt::format("'{}' is no algorithm", name),
              "write [algorithms.NAME], and the keys that it sets below");
       Level level{name, toml_text(name), toml_text(name), {}};
-      flatten(*node.as_table(), "", [&](const std::string& set, const toml::node& value, const std::string& at) {
+      flatten(*node->as_table(), "", [&](const std::string& set, const toml::node& value, const std::string& at) {
         if (is_option(set)) fail(at, fmt::format("'{}' is no key of an experiment", set), "make it a factor");
         level.settings.emplace_back(set, level_of(value, at).toml);
         places_[set] = at;
@@ -194,15 +194,26 @@ class Reader {
     }
   }
 
+  // toml++ sorts by name; people read a file from its top.
+  static std::vector<std::pair<const toml::key*, const toml::node*>> in_file_order(const toml::table& table) {
+    std::vector<std::pair<const toml::key*, const toml::node*>> entries;
+    for (const auto& [key, node] : table) entries.emplace_back(&key, &node);
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      const auto &x = a.first->source().begin, &y = b.first->source().begin;
+      return std::pair(x.line, x.column) < std::pair(y.line, y.column);
+    });
+    return entries;
+  }
+
   // Calls `act` with every key that holds a value: a.b, whether it stands in a table or has dots.
   template <class Act>
   void flatten(const toml::table& table, const std::string& prefix, const Act& act) const {
-    for (const auto& [key, node] : table) {
-      const std::string name = prefix + std::string(key.str());
-      if (const toml::table* inner = node.as_table()) {
+    for (const auto& [key, node] : in_file_order(table)) {
+      const std::string name = prefix + std::string(key->str());
+      if (const toml::table* inner = node->as_table()) {
         flatten(*inner, name + ".", act);
       } else {
-        act(name, node, place_in(origin_, key.source()));
+        act(name, *node, place_in(origin_, key->source()));
       }
     }
   }

@@ -59,9 +59,10 @@ TEST(StudyFile, AlgorithmsSetSeveralKeysAndAreComparedByThemselves) {
   EXPECT_EQ(study.compare, "algorithm");
   EXPECT_EQ(parse_study(to_toml(study, "e.toml"), "s").find("algorithm")->levels, study.find("algorithm")->levels);
   const auto cells = make_cells(study, "");
-  EXPECT_EQ(overrides_of(study, cells[0]), (std::vector<std::string>{"optimizer.name=\"adam\"", "seed=1"}));
-  EXPECT_EQ(overrides_of(study, cells[2]),
-            (std::vector<std::string>{"optimizer.lr=0.1", "optimizer.name=\"sgd\"", "seed=1"}));
+  // The first in the file is the first of the comparison.
+  EXPECT_EQ(overrides_of(study, cells[0]),
+            (std::vector<std::string>{"optimizer.name=\"sgd\"", "optimizer.lr=0.1", "seed=1"}));
+  EXPECT_EQ(overrides_of(study, cells[2]), (std::vector<std::string>{"optimizer.name=\"adam\"", "seed=1"}));
   const auto error = [&](const std::string& more) {
     return error_of([&] { static_cast<void>(parse_study(text + more, "s")); });
   };

@@ -60,6 +60,10 @@ void make_sums(std::string& tar);
 void run_reports(std::string_view input);
 std::vector<std::string> reports_seeds();
 
+// page_target.cpp: results of other commands that a report shows.
+void run_page(std::string_view input);
+std::vector<std::string> page_seeds();
+
 // slurm_target.cpp
 void run_slurm(std::string_view input);
 std::vector<std::string> slurm_seeds();

@@ -81,15 +81,11 @@ class Cleaner {
       clean(run.summary.id + "/state.json", run.summary.note);
       run.settings = report::parse_settings(run.experiment);
     }
-    if (parts.diff) {
-      for (report::Json* text : {&(*parts.diff)["code_diff"]}) clean_json("code_diff of the difference", *text);
-      for (report::Json& row : (*parts.diff)["differences"]) {
-        for (const char* side : {"a", "b"}) clean_json("differences", row[side]);
-      }
-      for (const char* side : {"a", "b"}) clean_json("path", (*parts.diff)[side]["path"]);
-    }
+    if (parts.diff) clean_json("--diff", *parts.diff);
+    if (parts.drift) clean_json("--drift", (*parts.drift)["layers"]);
     if (parts.study) {
-      for (report::Json& cell : parts.study->cells["cells"]) clean_json("cells.json", cell["note"]);
+      clean_json("cells.json", parts.study->cells);
+      clean_json("results.json", parts.study->results);
     }
   }
 
@@ -107,11 +103,15 @@ class Cleaner {
     return folder == nullptr ? "" : folder;
   }
 
+  // Every text in it.
   void clean_json(const std::string& place, report::Json& value) {
-    if (!value.is_string()) return;
-    auto text = value.get<std::string>();
-    clean(place, text);
-    value = text;
+    if (value.is_string()) {
+      auto text = value.get<std::string>();
+      clean(place, text);
+      value = text;
+    } else if (value.is_structured()) {
+      for (report::Json& item : value) clean_json(place, item);
+    }
   }
 
   bool redact_;

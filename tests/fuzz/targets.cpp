@@ -35,6 +35,7 @@ constexpr Target kTargets[] = {
     {"record", run_record, record_seeds, 300},
     {"unfinished", run_unfinished, unfinished_seeds, 150},
     {"reports", run_reports, reports_seeds, 300},
+    {"page", run_page, page_seeds, 600},
     {"slurm", run_slurm, slurm_seeds, 3000},
     {"study", run_study, study_seeds, 2000},
     {"study_files", run_study_files, study_files_seeds, 500},

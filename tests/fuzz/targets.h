@@ -66,6 +66,10 @@ std::vector<std::string> study_files_seeds();
 void run_reports(std::string_view input);
 std::vector<std::string> reports_seeds();
 
+// page_target.cpp: results of other commands that a report shows.
+void run_page(std::string_view input);
+std::vector<std::string> page_seeds();
+
 // slurm_target.cpp
 void run_slurm(std::string_view input);
 std::vector<std::string> slurm_seeds();

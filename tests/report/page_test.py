@@ -96,7 +96,8 @@ class Page(Case):
             reached.add(tab.evaluate("document.activeElement.tagName"))
             if tab.evaluate("document.activeElement.tagName === 'SUMMARY' && document.activeElement.textContent === 'As a table'") and not opened:
                 tab.press("Enter", text="\r")
-                opened = tab.evaluate("document.activeElement.parentElement.querySelectorAll('td').length > 0")
+                tab.wait("document.activeElement.parentElement.querySelectorAll('td').length > 0")
+                opened = True
             if tab.evaluate("document.activeElement.id") == "drift-measure" and not chosen:
                 before = tab.evaluate("document.querySelector('#drift-map svg').outerHTML")
                 tab.press("ArrowDown")

@@ -108,6 +108,7 @@ class record:
         self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
+        self._contract = _stock.CONTRACT if self._is_stock else _library.contract_version
         self._resume = None if self._again else resume  # verified is the whole, from its first step
         self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
@@ -366,7 +367,7 @@ class record:
             if before is not None:
                 return self._resume_run(before)
             self._sources_written = files["sources.json"]
-            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files, self._contract())
+            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files, self._contract)
 
         self._sources_written = files["sources.json"]
         if self._job is None:
@@ -399,13 +400,10 @@ class record:
     def _resume_run(self, folder: pathlib.Path) -> RunFolder:
         self._recorded_sources = _resume.recorded_sources(folder)
         self._sources_written = (folder / "sources.json").read_bytes()
-        resumed = RunFolder.resume(folder, json_text(_provenance.environment(self._is_stock)).encode(), self._contract())
+        resumed = RunFolder.resume(folder, json_text(_provenance.environment(self._is_stock)).encode(), self._contract)
         if resumed.checkpoint() is None:
             print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
         return resumed
-
-    def _contract(self) -> str:
-        return _stock.CONTRACT if self._is_stock else _library.contract_version
 
     def _sources(self) -> bytes:
         sources = _provenance.local_sources(self._root) if self._root else {}
@@ -446,7 +444,7 @@ class record:
         sources = self._sources()
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
-        weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{self._contract()}:{self._weights()}"
+        weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{self._contract}:{self._weights()}"
         self._folder.finish(weights, "" if isinstance(self._folder, OpenedElsewhere) else self._sha256())
         self._state, self._final = ("not recorded" if _check_mode.on else "finished"), weights
 

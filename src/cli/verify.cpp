@@ -75,7 +75,7 @@ std::string signer(const VerifyOptions& options) {
 // Of a record that holds code, executed in a child process.
 void take(ScriptVerdict judged, Judgement& so_far) {
   so_far.verdict = std::move(judged.verdict);
-  so_far.settings = std::move(judged.settings);
+  if (!judged.settings.empty()) so_far.settings = std::move(judged.settings);
   so_far.hint = std::move(judged.hint);
 }
 

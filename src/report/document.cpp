@@ -71,10 +71,11 @@ Json predictions_json(const RunEntry& run, const std::vector<std::int64_t>* targ
       item["why"] = "the true classes that were given are not those of this evaluation";
     } else {
       const auto counts = confusion(*targets, line.predictions);
-      if (counts.empty())
+      if (counts.empty()) {
         item["why"] = fmt::format("there are more than {} classes", kMostClasses);
-      else
+      } else {
         item["counts"] = counts;
+      }
     }
     list.push_back(item);
   }
@@ -106,9 +107,10 @@ std::string statement(const RunEntry& run) {
 std::string default_title(const ReportParts& parts) {
   if (parts.study) return fmt::format("Study {}", parts.study->cells["name"].get<std::string>());
   if (parts.runs.size() == 1) return archive::printable(parts.runs[0].summary.name);
-  if (parts.runs.size() == 2 && parts.runs[0].summary.name != parts.runs[1].summary.name)
+  if (parts.runs.size() == 2 && parts.runs[0].summary.name != parts.runs[1].summary.name) {
     return fmt::format("{} and {}", archive::printable(parts.runs[0].summary.name),
                        archive::printable(parts.runs[1].summary.name));
+  }
   std::set<std::string> names;
   for (const RunEntry& run : parts.runs) names.insert(run.summary.name);
   if (names.size() == 1) return fmt::format("{}: {} runs", archive::printable(*names.begin()), parts.runs.size());

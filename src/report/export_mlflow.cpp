@@ -107,9 +107,10 @@ void require_store(const fs::path& folder) {
   for (const std::string& name : names) {
     if (archive::is_there(folder / name / "meta.yaml")) return;
   }
-  if (!names.empty())
+  if (!names.empty()) {
     throw archive::UserError(folder.string(), "exists and is no MLflow store",
                              "name another folder, or an MLflow store");
+  }
 }
 
 }  // namespace

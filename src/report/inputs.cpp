@@ -128,9 +128,10 @@ std::set<Key> set_of(const Json& list) {
 void require_kind(const Place& place, const Json& list, const std::string& where, Kind kind) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const bool good = kind == Kind::number ? list[i].is_number_integer() : is_of(list[i], kind);
-    if (!good)
+    if (!good) {
       place.refuse(fmt::format("{}[{}]", where, i),
                    fmt::format("is not {}", kind == Kind::number ? "a whole number" : describe(kind)));
+    }
   }
 }
 
@@ -340,9 +341,10 @@ Study read_study(const fs::path& folder) {
   for (Json& cell : study.cells["cells"]) {
     const std::string run = cell["run"].get<std::string>();
     if (run.empty()) continue;
-    if (run.find('/') != std::string::npos || run.starts_with('.'))
+    if (run.find('/') != std::string::npos || run.starts_with('.')) {
       throw UserError(cells.string(), fmt::format("'{}' is no run's id", archive::printable(run)),
                       "run isobit study again");
+    }
     if (seen.insert(run).second && archive::is_there(folder / "runs" / run))
       study.runs.push_back(folder / "runs" / run);
   }

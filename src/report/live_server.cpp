@@ -176,9 +176,10 @@ void serve(const LiveSource& source, int port, const std::function<void(const st
   acceptor.open(tcp::v4());
   acceptor.set_option(tcp::acceptor::reuse_address(true));
   acceptor.bind({asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port)}, error);
-  if (error)
+  if (error) {
     throw UserError(fmt::format("127.0.0.1:{}", port), fmt::format("cannot listen there: {}", error.message()),
                     "name another port with --port, or none");
+  }
   acceptor.listen();
   Shared shared{source, random_token(), acceptor.local_endpoint().port()};
   asio::signal_set signals(io, SIGINT, SIGTERM);

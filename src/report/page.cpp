@@ -22,10 +22,11 @@ std::string base64_of_hex(std::string_view hex) {
     std::uint32_t bits = 0;
     for (std::size_t k = 0; k < 6; ++k) bits = bits << 4 | nibble(i + k);
     for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[bits >> shift & 63];
-    if (i + 2 >= hex.size())
+    if (i + 2 >= hex.size()) {
       text.replace(text.size() - 2, 2, "==");
-    else if (i + 4 >= hex.size())
+    } else if (i + 4 >= hex.size()) {
       text.back() = '=';
+    }
   }
   return text;
 }
@@ -72,14 +73,15 @@ std::string json_for_script(const Json& value) {
   std::string escaped;
   escaped.reserve(plain.size() + plain.size() / 16);
   for (const char c : plain) {
-    if (c == '<')
+    if (c == '<') {
       escaped += "\\u003c";
-    else if (c == '>')
+    } else if (c == '>') {
       escaped += "\\u003e";
-    else if (c == '&')
+    } else if (c == '&') {
       escaped += "\\u0026";
-    else
+    } else {
       escaped += c;
+    }
   }
   return escaped;
 }

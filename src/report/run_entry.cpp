@@ -65,7 +65,7 @@ void read_sealed(RunEntry& entry, const fs::path& folder) {
   add_steps(entry, record.steps());
   add_times(entry, record.timings());
   entry.metrics = record.metrics();
-  if (record.outside()) entry.outside = *record.outside();
+  if (const auto& outside = record.outside()) entry.outside = *outside;
   add_predictions(entry, folder, false);
   entry.verify = fmt::format("{} verify {}", entry.script ? "python -m isobit" : "isobit", entry.summary.id);
 }

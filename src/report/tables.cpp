@@ -46,9 +46,10 @@ Json data_table(const std::map<std::string, std::string>& texts) {
   const Json data = archive::parse_json(at->second);
   if (!data.is_object() || !data.contains("files") || !data["files"].is_array()) return table;
   for (const Json& file : data["files"]) {
-    if (file.is_object())
+    if (file.is_object()) {
       add_row(table, {file.value("name", Json(nullptr)), file.value("size", Json(nullptr)),
                       file.value("sha256", Json(nullptr))});
+    }
   }
   return table;
 }
@@ -71,9 +72,10 @@ Json run_tables(const std::map<std::string, std::string>& texts) {
   for (const auto& line : lines_of<archive::TimingLine>(texts, archive::kTimingsLog))
     add_row(timings, {line.step, line.phase, number(line.seconds), line.samples});
   Json& checkpoints = tables["checkpoints"] = table_of({"step", "file", "size", "sha256", "weights_sha256"});
-  for (const auto& line : lines_of<archive::CheckpointLine>(texts, archive::kCheckpointsLog))
+  for (const auto& line : lines_of<archive::CheckpointLine>(texts, archive::kCheckpointsLog)) {
     add_row(checkpoints, {line.entry.step, line.entry.file, line.entry.size, line.entry.sha256,
                           text_or_null(line.entry.weights_sha256)});
+  }
   Json& evaluations = tables["evaluations"] = table_of({"step", "epoch", "tensors", "batches"});
   for (const auto& line : lines_of<archive::EvaluationLine>(texts, archive::kEvaluationsLog))
     add_row(evaluations, {line.step, line.epoch, line.tensors, line.batches});

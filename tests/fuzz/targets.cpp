@@ -36,6 +36,7 @@ constexpr Target kTargets[] = {
     {"unfinished", run_unfinished, unfinished_seeds, 150},
     {"reports", run_reports, reports_seeds, 300},
     {"slurm", run_slurm, slurm_seeds, 3000},
+    {"trace", run_trace, trace_seeds, 2000},
 };
 
 struct Folder {

@@ -96,11 +96,12 @@ Outcome of_traces(const Options& options) {
     outcome.next = next({diff.first_operator->key.step, 1}, to_string(diff.first_operator->key));
   } else if (!diff.first_operator && diff.results == Results::differ) {
     const std::int64_t first = std::max(window_a.first, window_b.first);
-    if (first > 1)
+    if (first > 1) {
       outcome.next = next(window_before(first - 1, 0), "");
-    else
+    } else {
       outcome.why_no_next =
           "the traces begin with step 1: what differs was there before it (initial weights, data, arguments)";
+    }
   }
   return outcome;
 }
@@ -117,12 +118,13 @@ std::string json_of(const Outcome& outcome) {
   Json object = Json::parse(to_json(outcome.diff));
   object["format"] = "isobit-bisect-1";
   object["next"] = nullptr;
-  if (outcome.next)
+  if (outcome.next) {
     object["next"] = {{"first", outcome.next->window.first},
                       {"count", outcome.next->window.count},
                       {"values", outcome.next->values},
                       {"a", outcome.next->commands[0]},
                       {"b", outcome.next->commands[1]}};
+  }
   return object.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -139,10 +141,11 @@ void print_text(const Outcome& outcome) {
 
 int run(const Options& options) {
   const Outcome outcome = outcome_of(options);
-  if (options.json)
+  if (options.json) {
     fmt::print("{}\n", json_of(outcome));
-  else
+  } else {
     print_text(outcome);
+  }
   const Results results = outcome.diff.results;
   return results == Results::equal ? 0 : results == Results::differ ? 1 : 2;
 }

@@ -27,8 +27,9 @@ study::Diff diff_of_runs(const Options& options) {
   const study::ComparedRun b = study::read_run(named_b.folder(), named_b.name());
   study::Diff diff = study::compare_runs(a, b);
   if (options.records_only) {
-    if (diff.results == study::Results::differ)
+    if (diff.results == study::Results::differ) {
       diff.not_looked_into = "only the records were compared (--records-only)";
+    }
   } else {
     find_operator(a, b, options.again, diff);
   }
@@ -38,9 +39,10 @@ study::Diff diff_of_runs(const Options& options) {
 study::Diff diff_of(const Options& options) {
   const bool trace_a = trace::looks_like_trace(options.a), trace_b = trace::looks_like_trace(options.b);
   if (trace_a && trace_b) return study::compare_traces(trace::read_trace(options.a), trace::read_trace(options.b));
-  if (trace_a != trace_b)
+  if (trace_a != trace_b) {
     throw archive::UserError(trace_a ? options.b : options.a, "is no trace, the other one is",
                              "compare two runs or two traces (isobit trace makes one of a run)");
+  }
   return diff_of_runs(options);
 }
 

@@ -38,8 +38,9 @@ std::string differences_text(const Diff& diff, bool all) {
     text += fmt::format("  {:<11} {}: {} | {}{}\n", one.part, printable(one.key), shortened(one.a), shortened(one.b),
                         one.counts ? "" : "  (does not count)");
   }
-  if (left_out > 0)
+  if (left_out > 0) {
     text += fmt::format("  {} of environment and hardware, which do not count (--all lists them)\n", left_out);
+  }
   return text.empty() ? "given    the same\n" : "given    differs\n" + text;
 }
 
@@ -88,9 +89,10 @@ std::string diff_text(const Diff& diff, bool all) {
   std::string text = side_text("a", diff.a) + side_text("b", diff.b) + differences_text(diff, all);
   if (!diff.code_diff.empty()) text += archive::printable_lines(diff.code_diff);
   text += compared_text(diff.compared);
-  if (const auto& step = diff.first_step)
+  if (const auto& step = diff.first_step) {
     text += fmt::format("step     {} (epoch {}) is the first that differs: {} {} | {}\n", step->step, step->epoch,
                         step->field, shortened(step->a), shortened(step->b));
+  }
   if (const auto& found = diff.first_operator) {
     text += fmt::format("operator {} is the first that gave other outputs for the same inputs\n",
                         operator_text(found->key));

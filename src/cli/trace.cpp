@@ -77,9 +77,10 @@ class Progress {
                ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "", step.step, step.operators, size_text(step.bytes),
                step.seconds,
                untraced_ > 0 ? fmt::format(" ({:.1f} times an untraced one)", step.seconds / untraced_) : "");
-    if (window_.count > 1)
+    if (window_.count > 1) {
       fmt::print(stderr, "isobit: by this step, all {} take about {} and {:.1f} s\n", window_.count,
                  size_text(step.bytes * static_cast<std::uint64_t>(window_.count)), step.seconds * count);
+    }
   }
 
  private:
@@ -152,8 +153,9 @@ Action declare(OptionSet& app) {
       .checked([](const std::string& text) {
         char* end = nullptr;
         const long n = std::strtol(text.c_str(), &end, 10);
-        if (*end != '\0' || n < 0 || n > kMostSamples)
+        if (*end != '\0' || n < 0 || n > kMostSamples) {
           throw UserError("--samples " + text, "not a number of samples", fmt::format("use 0 to {}", kMostSamples));
+        }
       });
   app.flag("--statistics", options->statistics, "Keep minimum, maximum, mean, NaN and infinite values of each tensor");
   app.add("--values", options->values,

@@ -39,11 +39,12 @@ std::string first_line(const std::string& text) {
 // What a run says of itself before a child is started.
 std::string why_not(const ComparedRun& run, const char* side) {
   if (!run.finished) return fmt::format("{} is not finished: only a finished record is executed again", side);
-  if (run.is_script)
+  if (run.is_script) {
     return fmt::format(
         "{} is a Python program's record: put `with isobit.trace(FILE, steps=(FIRST, COUNT)):` around its "
         "loop on both machines, and compare the traces",
         side);
+  }
   return "";
 }
 
@@ -52,8 +53,9 @@ void as_recorded(const ComparedRun& run, ChildRequest& request) {
   if (!run.summary.contract.starts_with("stock-")) return;
   try {
     const auto environment = archive::parse_json(run.environment);
-    if (environment.contains("run") && environment["run"].contains("threads"))
+    if (environment.contains("run") && environment["run"].contains("threads")) {
       request.words.insert(request.words.end(), {"--threads", environment["run"]["threads"].get<std::string>()});
+    }
     for (const auto& [name, value] : environment["variables"].items()) {
       const auto text = value.get<std::string>();
       if (text != "(a path)") request.environment.push_back(name + "=" + text);
@@ -137,8 +139,9 @@ class Repetitions {
   }
 
   void explain(const study::TraceComparison& found, std::int64_t first) {
-    if (found.inputs)
+    if (found.inputs) {
       diff_.notes.push_back(fmt::format("{} of {} differs first", found.inputs->what, to_string(found.inputs->key)));
+    }
     if (found.only_a) diff_.notes.push_back(fmt::format("only a calls {}", to_string(*found.only_a)));
     if (found.only_b) diff_.notes.push_back(fmt::format("only b calls {}", to_string(*found.only_b)));
     if (found.equal()) {

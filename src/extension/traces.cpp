@@ -35,8 +35,9 @@ const char* isobit_trace_begin(const char* path, std::int64_t first, std::int64_
                                int statistics, const char* values) {
   return reported([=] {
     if (open_trace) throw std::logic_error("a trace is being made already: one at a time");
-    if (isobit::aten::check_mode::on())
+    if (isobit::aten::check_mode::on()) {
       throw std::logic_error("no trace within isobit check: what it computes is not certified");
+    }
     trace::TraceHeader header = trace::header_of_this_process();
     header.window = {first, count};
     header.samples = samples;

@@ -26,8 +26,9 @@ std::optional<FirstStep> different_step(const StepLine& a, const StepLine& b) {
     return FirstStep{a.step, a.epoch, field, x, y};
   };
   if (a.batch != b.batch) return at("batch", a.batch, b.batch);
-  if (a.loss_bits != b.loss_bits)
+  if (a.loss_bits != b.loss_bits) {
     return at("loss", fmt::format("{:08x}", a.loss_bits), fmt::format("{:08x}", b.loss_bits));
+  }
   if (both_differ(a.weights, b.weights)) return at("weights", a.weights, b.weights);
   if (both_differ(a.optimizer, b.optimizer)) return at("optimizer", a.optimizer, b.optimizer);
   return {};
@@ -38,8 +39,9 @@ void compare_steps(const ComparedRun& a, const ComparedRun& b, Diff& diff) {
   for (std::size_t i = 0; i < common && !diff.first_step; ++i) {
     diff.first_step = different_step(a.steps[i], b.steps[i]);
     ++diff.compared.steps;
-    if (!diff.first_step && !a.steps[i].weights.empty() && a.steps[i].weights == b.steps[i].weights)
+    if (!diff.first_step && !a.steps[i].weights.empty() && a.steps[i].weights == b.steps[i].weights) {
       diff.equal_weights_after = a.steps[i].step;
+    }
   }
   if (diff.first_step || a.steps.size() == b.steps.size()) return;
   const bool more_in_a = a.steps.size() > b.steps.size();
@@ -64,8 +66,9 @@ std::optional<std::string> compare_metrics(const ComparedRun& a, const ComparedR
       const auto other = found->second->values.find(name);
       if (other == found->second->values.end()) continue;
       ++diff.compared.metrics;
-      if (!first && !same_value(value, other->second))
+      if (!first && !same_value(value, other->second)) {
         first = fmt::format("{} {} after step {}: {} | {}", line.set, name, line.step, value, other->second);
+      }
     }
   }
   return first;
@@ -94,8 +97,9 @@ std::optional<std::string> compare_checkpoints(const ComparedRun& a, const Compa
       const std::string part = different_checkpoint(a.folder / in_a->file, b.folder / in_b->file);
       if (!part.empty()) differs(step, part);
     }
-    if (digests && sha256 != found->second)
+    if (digests && sha256 != found->second) {
       differs(step, fmt::format("weights of sha256 {} | {}", sha256.substr(0, 16), found->second.substr(0, 16)));
+    }
   }
   return first;
 }
@@ -107,8 +111,9 @@ std::optional<std::string> compare_ends(const ComparedRun& a, const ComparedRun&
   if (!a.finished || !b.finished) return {};
   const auto &x = a.summary, &y = b.summary;
   if (digits(x.weights) != digits(y.weights)) return fmt::format("final weights: {} | {}", x.weights, y.weights);
-  if (!x.weights_sha256.empty() && !y.weights_sha256.empty() && x.weights_sha256 != y.weights_sha256)
+  if (!x.weights_sha256.empty() && !y.weights_sha256.empty() && x.weights_sha256 != y.weights_sha256) {
     return fmt::format("SHA-256 of the final weights: {} | {}", x.weights_sha256, y.weights_sha256);
+  }
   return {};
 }
 
@@ -176,8 +181,9 @@ Diff compare_traces(const trace::Trace& a, const trace::Trace& b) {
   Diff diff;
   diff.a = side_of(a);
   diff.b = side_of(b);
-  if (a.header.arithmetic != b.header.arithmetic)
+  if (a.header.arithmetic != b.header.arithmetic) {
     diff.differences.push_back({"environment", "arithmetic", a.header.arithmetic, b.header.arithmetic, true});
+  }
   for (auto& one : environment_differences(a.header.environment, b.header.environment)) diff.differences.push_back(one);
   note_repeat(a, "a", diff);
   note_repeat(b, "b", diff);
@@ -188,9 +194,10 @@ Diff compare_traces(const trace::Trace& a, const trace::Trace& b) {
   if (!found.steps_only_b.empty()) diff.notes.push_back(fmt::format("only b has {}", list_of(found.steps_only_b)));
   if (found.only_a) diff.notes.push_back(fmt::format("only a calls {}", to_string(*found.only_a)));
   if (found.only_b) diff.notes.push_back(fmt::format("only b calls {}", to_string(*found.only_b)));
-  if (found.unknown > 0)
+  if (found.unknown > 0) {
     diff.notes.push_back(
         fmt::format("{} operators have tensors without a fingerprint and are never named", found.unknown));
+  }
   if (!found.comparable()) {
     diff.notes.emplace_back("the traces have no step in common");
     return diff;
@@ -201,8 +208,9 @@ Diff compare_traces(const trace::Trace& a, const trace::Trace& b) {
   }
   diff.results = Results::differ;
   diff.first_operator = found.first;
-  if (found.inputs)
+  if (found.inputs) {
     diff.notes.push_back(fmt::format("{} of {} differs first", found.inputs->what, to_string(found.inputs->key)));
+  }
   if (!found.first) {
     diff.not_looked_into = found.inputs
                                ? "every operator that got equal inputs gave equal outputs: what differs came in "

@@ -49,8 +49,9 @@ Json to_json(const OperatorDifference& found) {
 
 std::string to_json(const Diff& diff) {
   Json differences = Json::array();
-  for (const InputDifferenceOfRuns& one : diff.differences)
+  for (const InputDifferenceOfRuns& one : diff.differences) {
     differences.push_back({{"part", one.part}, {"key", one.key}, {"a", one.a}, {"b", one.b}, {"counts", one.counts}});
+  }
   Json object{{"format", "isobit-diff-1"},
               {"results", to_string(diff.results)},
               {"a", to_json(diff.a)},
@@ -66,9 +67,10 @@ std::string to_json(const Diff& diff) {
               {"operator", nullptr},
               {"not_looked_into", diff.not_looked_into},
               {"notes", diff.notes}};
-  if (const auto& step = diff.first_step)
+  if (const auto& step = diff.first_step) {
     object["first_step"] = {
         {"step", step->step}, {"epoch", step->epoch}, {"field", step->field}, {"a", step->a}, {"b", step->b}};
+  }
   if (diff.first_operator) object["operator"] = to_json(*diff.first_operator);
   return object.dump(-1, ' ', true, Json::error_handler_t::replace);
 }

@@ -31,12 +31,13 @@ Keys experiment_keys(const std::string& toml) {
     line = trimmed(line);
     if (line.empty() || line.front() == '#') continue;
     const auto equals = line.find('=');
-    if (line.front() == '[' && line.back() == ']')
+    if (line.front() == '[' && line.back() == ']') {
       section = trimmed(line.substr(1, line.size() - 2)) + ".";
-    else if (equals != std::string::npos)
+    } else if (equals != std::string::npos) {
       keys.emplace_back(section + trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
-    else
+    } else {
       keys.emplace_back(section, line);
+    }
   }
   return keys;
 }
@@ -124,8 +125,9 @@ std::vector<InputDifferenceOfRuns> input_differences(const ComparedRun& a, const
   each_difference(code_a, code_b, [&](const std::string& key, const std::string& x, const std::string& y) {
     all.push_back({"code", key, x, y, false});
   });
-  if (a.summary.contract != b.summary.contract)
+  if (a.summary.contract != b.summary.contract) {
     all.push_back({"environment", "arithmetic", a.summary.contract, b.summary.contract, true});
+  }
   for (auto& difference : environment_differences(a.environment, b.environment)) all.push_back(std::move(difference));
   return all;
 }

@@ -50,8 +50,9 @@ std::optional<std::size_t> different_tensor(const std::vector<TensorTrace>& a, c
 }
 
 std::optional<std::string> different_input(const OperatorLine& a, const OperatorLine& b) {
-  if (a.arguments != b.arguments)
+  if (a.arguments != b.arguments) {
     return fmt::format("the arguments ({} | {})", archive::printable(a.arguments), archive::printable(b.arguments));
+  }
   if (const auto input = different_tensor(a.inputs, b.inputs)) return fmt::format("input {}", *input);
   return {};
 }
@@ -106,8 +107,9 @@ TraceComparison compare_operators(const Trace& a, const Trace& b) {
     result.only_b = line.key;
     break;
   }
-  if (result.first && !a.values_sha256.empty() && !b.values_sha256.empty())
+  if (result.first && !a.values_sha256.empty() && !b.values_sha256.empty()) {
     result.first->values = compare_kept_values(a, b, result.first->key, result.first->output);
+  }
   return result;
 }
 

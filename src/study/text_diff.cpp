@@ -71,10 +71,11 @@ class Script {
       const std::int64_t before_y = d == 0 ? 0 : before_x - (down ? k + 1 : k - 1);
       while (x > before_x && y > before_y && same(x - 1, y - 1)) list.push_back(edit(' ', --x, --y));
       if (d == 0) break;
-      if (down)
+      if (down) {
         list.push_back(edit('+', x, --y));
-      else
+      } else {
         list.push_back(edit('-', --x, y));
+      }
     }
     std::reverse(list.begin(), list.end());
     return list;

@@ -116,8 +116,9 @@ void gather(const at::Tensor& tensor, std::byte* out) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(rank), 0);
   std::int64_t offset = 0;
   while (true) {
-    for (std::int64_t i = 0; i < inner; ++i, out += sizeof(Word))
+    for (std::int64_t i = 0; i < inner; ++i, out += sizeof(Word)) {
       std::memcpy(out, base + offset + i * step, sizeof(Word));
+    }
     std::int64_t d = rank - 2;
     for (; d >= 0; --d) {
       auto& at_d = index[static_cast<std::size_t>(d)];

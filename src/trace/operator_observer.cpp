@@ -82,8 +82,9 @@ class Observation {
       line->key.step = step_;
       line->key.occurrence = ++occurrences_[line->key];
     }
-    if (arguments.size() > kLongestArguments)
+    if (arguments.size() > kLongestArguments) {
       arguments = arguments.substr(0, 200) + "... " + archive::sha256(arguments);
+    }
     line->arguments = std::move(arguments);
     const std::string place = to_string(line->key);
     for (const Operand& operand : operands) {

@@ -65,8 +65,9 @@ class Reader {
   }
 
   void read_header() {
-    if (!content_.starts_with(kBeginning.substr(0, std::min(kBeginning.size(), content_.size()))) || content_.empty())
+    if (!content_.starts_with(kBeginning.substr(0, std::min(kBeginning.size(), content_.size()))) || content_.empty()) {
       fail("is no trace of isobit", "name a file that isobit trace or isobit.trace wrote");
+    }
     if (!lines_.front().ends_with('\n')) fail("is cut off in its first line");
     const std::string_view header = without_newline(lines_.front());
     if (!header.starts_with(fmt::format(R"({{"format":"{}",)", kTraceFormat))) {
@@ -78,9 +79,10 @@ class Reader {
     }
     if (!parse_line(header, trace_.header)) fail("line 1: the header was altered");
     const std::string& arithmetic = trace_.header.arithmetic;
-    if (!arithmetic.starts_with("isobit-") && !arithmetic.starts_with("stock-"))
+    if (!arithmetic.starts_with("isobit-") && !arithmetic.starts_with("stock-")) {
       fail(fmt::format("was made under '{}', which this program does not know", archive::printable(arithmetic)),
            "read it with the program that wrote it");
+    }
   }
 
   // Before the lines: a cut or an altered bit anywhere is told as what it is.
@@ -106,12 +108,14 @@ class Reader {
 
   void take(OperatorLine&& line) {
     const Window& window = trace_.header.window;
-    if (!window.holds(line.key.step) || (!trace_.steps.empty() && line.key.step <= trace_.steps.back().step))
+    if (!window.holds(line.key.step) || (!trace_.steps.empty() && line.key.step <= trace_.steps.back().step)) {
       fail(fmt::format("line {}: step {} does not belong here", line_ + 1, line.key.step));
+    }
     OperatorKey place = line.key;
     place.occurrence = 0;
-    if (line.key.occurrence != ++occurrences_[place])
+    if (line.key.occurrence != ++occurrences_[place]) {
       fail(fmt::format("line {}: {} is out of order", line_ + 1, archive::printable(to_string(line.key))));
+    }
     ++operators_;
     trace_.operators.push_back(std::move(line));
   }
@@ -225,8 +229,9 @@ Trace read_trace(const std::filesystem::path& path) { return Reader(path).read()
 archive::Safetensors read_values(const Trace& trace) {
   const std::filesystem::path path = values_path(trace.path);
   if (trace.values_sha256.empty()) throw UserError(trace.path.string(), "keeps no values", "trace with values");
-  if (archive::digest_file(path).sha256 != trace.values_sha256)
+  if (archive::digest_file(path).sha256 != trace.values_sha256) {
     throw UserError(path.string(), "was altered: its digest is not the one in the trace", kAgain);
+  }
   return archive::Safetensors::read(path);
 }
 

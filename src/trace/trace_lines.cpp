@@ -91,8 +91,9 @@ TensorTrace tensor_of(const Json& object) {
   tensor.fingerprint = text_of(object, "fingerprint");
   if (object.contains("without")) tensor.without = text_of(object, "without");
   // A fingerprint, or why there is none: one of the two.
-  if (tensor.without.empty() ? !archive::is_hex(tensor.fingerprint, 32) : !tensor.fingerprint.empty())
+  if (tensor.without.empty() ? !archive::is_hex(tensor.fingerprint, 32) : !tensor.fingerprint.empty()) {
     throw std::invalid_argument("no fingerprint");
+  }
   if (object.contains("samples")) {
     for (const Json& sample : object.at("samples")) {
       const auto& bits = sample.at(1).get_ref<const std::string&>();
@@ -196,16 +197,19 @@ bool parse_line(std::string_view text, StepEnd& line) {
   return parse_exactly(text, line, [&](const Json& object) {
     line = {count_of(object, "end"), count_of(object, "operators"),
             object.contains("record") ? text_of(object, "record") : ""};
-    if (!line.record.empty() && line.record != "agrees" && line.record != "differs")
+    if (!line.record.empty() && line.record != "agrees" && line.record != "differs") {
       throw std::invalid_argument("no comparison");
+    }
   });
 }
 
 bool parse_line(std::string_view text, Seal& line) {
   return parse_exactly(text, line, [&](const Json& object) {
     line = {text_of(object, "sealed"), text_of(object, "values")};
-    if (!archive::is_hex(line.sha256, 64) || (!line.values_sha256.empty() && !archive::is_hex(line.values_sha256, 64)))
+    if (!archive::is_hex(line.sha256, 64) ||
+        (!line.values_sha256.empty() && !archive::is_hex(line.values_sha256, 64))) {
       throw std::invalid_argument("no digest");
+    }
   });
 }
 

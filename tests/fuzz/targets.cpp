@@ -39,6 +39,7 @@ constexpr Target kTargets[] = {
     {"slurm", run_slurm, slurm_seeds, 3000},
     {"study", run_study, study_seeds, 2000},
     {"study_files", run_study_files, study_files_seeds, 500},
+    {"trace", run_trace, trace_seeds, 2000},
 };
 
 struct Folder {

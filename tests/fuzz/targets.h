@@ -74,6 +74,10 @@ std::vector<std::string> page_seeds();
 void run_slurm(std::string_view input);
 std::vector<std::string> slurm_seeds();
 
+// trace_target.cpp
+void run_trace(std::string_view input);
+std::vector<std::string> trace_seeds();
+
 // record_targets.cpp: folders of a run.
 std::map<std::string, std::string> sound_record();  // its files, "ID/steps.jsonl" and so on; the same in each process
 void run_record(std::string_view input);

@@ -43,10 +43,11 @@ ComparedRun run_with(const fs::path& runs, const Changes& changes = {}) {
     if (changes.tensors) changes.tensors(tensors, step);
     writer.write_checkpoint(tensors.views(), "{}", 2, "");
   }
-  if (changes.finish)
+  if (changes.finish) {
     writer.finish(changes.weights);
-  else
+  } else {
     writer.fail("stopped for the test");
+  }
   return read_run(writer.folder(), "runs/" + writer.id());
 }
 

@@ -75,8 +75,10 @@ TEST(TraceLines, RefusesWhatNobodyWrites) {
 TEST(TraceLines, Windows) {
   EXPECT_EQ(parse_window("100:3"), (Window{100, 3}));
   EXPECT_EQ(parse_window("7"), (Window{7, 1}));
-  for (const char* bad : {"", ":", "0:1", "1:0", "1:", ":2", "-1:2", "1:2:3", " 1:2", "1e3:2", "99999999999999999999"})
+  for (const char* bad :
+       {"", ":", "0:1", "1:0", "1:", ":2", "-1:2", "1:2:3", " 1:2", "1e3:2", "99999999999999999999"}) {
     EXPECT_FALSE(parse_window(bad)) << bad;
+  }
 }
 
 TEST(TraceFile, ReadsWhatWasWritten) {

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "archive/files.h"
-#include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 
@@ -18,21 +17,6 @@ namespace isobit::report {
 namespace {
 
 using archive::UserError;
-using Json = nlohmann::ordered_json;
-
-PredictionsLine parse_line(std::string_view text) {
-  const Json object = archive::parse_json(text);
-  PredictionsLine line;
-  line.step = archive::integer<std::int64_t>(object.at("step"));
-  line.epoch = archive::integer<std::int64_t>(object.at("epoch"));
-  line.set = object.at("set").get<std::string>();
-  line.targets = object.at("targets").get<std::string>();
-  for (const Json& value : object.at("predictions")) {
-    line.predictions.push_back(archive::integer<std::int64_t>(value));
-  }
-  if (!archive::is_hex(line.targets, 64)) throw std::invalid_argument("no digest");
-  return line;
-}
 
 }  // namespace
 
@@ -54,12 +38,9 @@ std::vector<PredictionsLine> last_predictions(std::string_view log, const std::f
   for (; !log.empty(); --number) {
     const auto before = log.substr(0, log.size() - 1).rfind('\n');
     const auto begin = before == std::string_view::npos ? 0 : before + 1;
-    try {
-      PredictionsLine line = parse_line(log.substr(begin, log.size() - 1 - begin));
-      last.try_emplace(line.set, std::move(line));
-    } catch (const std::exception&) {  // of JSON, or a value of another type
-      throw cut_off("is no line of predictions");
-    }
+    PredictionsLine line;
+    if (!archive::parse_line(log.substr(begin, log.size() - 1 - begin), line)) throw cut_off("is no line of predictions");
+    last.try_emplace(line.set, std::move(line));
     log = log.substr(0, begin);
     if (last.size() == 2) break;  // train and test: no run measures another set
   }

@@ -12,17 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "archive/log_lines.h"
+
 namespace isobit::report {
 
-inline constexpr const char* kPredictionsLog = "predictions.jsonl";
+using archive::kPredictionsLog;
 inline constexpr std::int64_t kMostClasses = 200;  // a larger matrix cannot be read on a page
 
-struct PredictionsLine {
-  std::int64_t step = 0, epoch = 0;
-  std::string set;
-  std::vector<std::int64_t> predictions;
-  std::string targets;  // 64 hex digits
-};
+using archive::PredictionsLine;
 
 // The last line of each set, in the order of the sets' names. An unfinished log may end in the middle of a line.
 [[nodiscard]] std::vector<PredictionsLine> last_predictions(std::string_view log, const std::filesystem::path& path,

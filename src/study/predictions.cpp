@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "archive/files.h"
-#include "archive/json_text.h"
 #include "archive/log_lines.h"
 #include "archive/sha256.h"
 #include "samples/source.h"
@@ -21,21 +18,6 @@ namespace isobit::study {
 namespace {
 
 using archive::UserError;
-using Json = nlohmann::ordered_json;
-
-PredictionLine parse_prediction(std::string_view text) {
-  if (text.size() > archive::kLongestLine) throw std::invalid_argument("is above 16 MiB");
-  const Json object = archive::parse_json(text);
-  PredictionLine line;
-  line.step = archive::integer<std::int64_t>(object.at("step"));
-  line.epoch = archive::integer<std::int64_t>(object.at("epoch"));
-  line.set = object.at("set").get<std::string>();
-  for (const Json& value : object.at("predictions")) line.predictions.push_back(archive::integer<std::int64_t>(value));
-  line.targets = object.at("targets").get<std::string>();
-  if (object.size() != 5) throw std::invalid_argument("has keys that are unknown");
-  if (line.step < 0 || !archive::is_hex(line.targets, 64)) throw std::invalid_argument("has a value that cannot be");
-  return line;
-}
 
 std::string text_in(const toml::table& table, const char* path) { return table.at_path(path).value_or(std::string()); }
 
@@ -79,24 +61,9 @@ std::shared_ptr<const samples::Samples> open_test_set(const toml::table& table) 
 }  // namespace
 
 std::vector<PredictionLine> read_predictions(const std::filesystem::path& run) {
-  std::vector<PredictionLine> lines;
   const auto path = run / kPredictionsFile;
-  if (!archive::is_there(path)) return lines;
-  const std::string content = archive::read_file(path);
-  for (std::string_view rest = content; !rest.empty();) {
-    const auto end = rest.find('\n');
-    const std::string place = fmt::format("{}:{}", path.string(), lines.size() + 1);
-    if (end == std::string_view::npos)
-      throw UserError(place, "the last line is cut off", "restore the run's folder from a copy");
-    try {
-      lines.push_back(parse_prediction(rest.substr(0, end)));
-    } catch (const std::exception& error) {
-      throw UserError(place, fmt::format("the line is damaged: {}", error.what()),
-                      "restore the run's folder from a copy");
-    }
-    rest.remove_prefix(end + 1);
-  }
-  return lines;
+  if (!archive::is_there(path)) return {};
+  return archive::parse_log<PredictionLine>(archive::read_file(path), path);
 }
 
 std::optional<double> churn(const PredictionLine& a, const PredictionLine& b) {

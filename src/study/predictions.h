@@ -10,16 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "archive/log_lines.h"
+
 namespace isobit::study {
 
-inline constexpr const char* kPredictionsFile = "predictions.jsonl";
-
-struct PredictionLine {
-  std::int64_t step = 0, epoch = 0;
-  std::string set;                        // "test"
-  std::vector<std::int64_t> predictions;  // of the evaluated samples, in their order
-  std::string targets;                    // SHA-256 of the samples' targets, little-endian int64
-};
+inline constexpr const char* kPredictionsFile = archive::kPredictionsLog;
+using PredictionLine = archive::PredictionsLine;
 
 // In the file's order; none where the run kept none.
 [[nodiscard]] std::vector<PredictionLine> read_predictions(const std::filesystem::path& run);

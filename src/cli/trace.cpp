@@ -9,12 +9,12 @@
 #include "archive/printable.h"
 #include "archive/run_record.h"
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
 #include "cli/command.h"
 #include "cli/execution_options.h"
 #include "cli/named_run.h"
-#include "contract/platform.h"
 #include "trace/trace_environment.h"
+#include "train/arithmetic.h"
+#include "train/experiment.h"
 #include "train/tracing.h"
 
 namespace isobit::cli {
@@ -36,16 +36,21 @@ trace::Window window_of(const std::string& text) {
   throw UserError("--steps " + text, "no window of steps", "use FIRST:COUNT, as in --steps 100:3");
 }
 
-void expect_contract(const archive::RunRecord& record, const std::string& name) {
+// What the run asks for; its arithmetic is one that this program has.
+train::Experiment experiment_of(const archive::RunRecord& record, const std::string& name) {
   if (record.is_script()) {
     throw UserError(name, "is a Python program's record, which isobit trace does not execute",
                     "put `with isobit.trace(FILE, steps=(FIRST, COUNT)):` around its loop");
   }
-  if (record.contract() == contract::kContractVersion) return;
-  throw UserError(name,
-                  fmt::format("was recorded under {}, this program computes by {}",
-                              archive::printable(record.contract()), contract::kContractVersion),
-                  "trace it with the isobit that recorded it");
+  train::Experiment experiment =
+      train::recorded_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  const std::string here = train::contract_of(experiment.arithmetic);
+  if (record.contract() == here) return experiment;
+  throw UserError(
+      name,
+      fmt::format("was recorded under {}, this program computes by {}", archive::printable(record.contract()), here),
+      experiment.arithmetic.is_stock() ? "trace it with the torch that computed it"
+                                       : "trace it with the isobit that recorded it");
 }
 
 std::string size_text(std::uint64_t bytes) {
@@ -94,8 +99,7 @@ int run(const Options& options) {
   options.execution.apply();
   const NamedRun named(options.run, options.runs);
   const auto record = archive::RunRecord::open(named.folder());
-  expect_contract(record, named.name());
-  const aten::OperatorSwitch on;
+  const train::ArithmeticScope arithmetic(experiment_of(record, named.name()));
 
   trace::TraceHeader header = trace::header_of_this_process();
   header.run = record.summary().id;

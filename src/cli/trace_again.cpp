@@ -50,7 +50,7 @@ std::string why_not(const ComparedRun& run, const char* side) {
 
 // Threads and variables that a stock run was made with decide its bits; of isobit nothing does.
 void as_recorded(const ComparedRun& run, ChildRequest& request) {
-  if (!run.summary.contract.starts_with("stock-")) return;
+  if (!archive::is_stock(run.summary.contract)) return;
   try {
     const auto environment = archive::parse_json(run.environment);
     if (environment.contains("run") && environment["run"].contains("threads")) {

@@ -39,7 +39,8 @@ std::vector<PredictionsLine> last_predictions(std::string_view log, const std::f
     const auto before = log.substr(0, log.size() - 1).rfind('\n');
     const auto begin = before == std::string_view::npos ? 0 : before + 1;
     PredictionsLine line;
-    if (!archive::parse_line(log.substr(begin, log.size() - 1 - begin), line)) throw cut_off("is no line of predictions");
+    if (!archive::parse_line(log.substr(begin, log.size() - 1 - begin), line))
+      throw cut_off("is no line of predictions");
     last.try_emplace(line.set, std::move(line));
     log = log.substr(0, begin);
     if (last.size() == 2) break;  // train and test: no run measures another set

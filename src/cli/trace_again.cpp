@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/printable.h"

@@ -22,7 +22,7 @@ inline constexpr std::size_t kMostDriftSteps = 240, kMostDriftLayers = 160;
 // Whether the folder is a study's: it holds cells.json or results.json.
 [[nodiscard]] bool is_study(const std::filesystem::path& folder);
 
-struct Study {  // NOLINT(bugprone-exception-escape): of Json, which moves without throwing
+struct Study {                              // NOLINT(bugprone-exception-escape): of Json, which moves without throwing
   Json cells;                               // isobit-study-cells-1, checked
   Json results;                             // isobit-study-1, checked; null while there are none
   std::vector<std::filesystem::path> runs;  // folders of the cells that have a run, in the order of the cells

@@ -25,8 +25,8 @@ const comparisonsFigure = ({comparisons, metric}) => {
     {title: "runs needed", number: true}, {title: "verdict"}], rows.map(row => [row.factor, row.a, row.b, formatWhole(row.n), formatSigned(row.difference),
     row.low === null ? "–" : `${formatSigned(row.low)} to ${formatSigned(row.high)}`, formatNumber(row.noise), formatProbability(row.p_permutation),
     formatProbability(row.p_mcnemar), formatProbability(row.p_corrected_t), row.runs_needed === null ? "–" : formatWhole(row.runs_needed), row.verdict]));
-  return [h("ul", {class: "verdicts"}, rows.map(row => h("li", {}, h("strong", {}, `${row.factor}: ${row.a} against ${row.b}. `), row.verdict,
-      row.runs_needed !== null ? ` Runs still needed for a verdict: ${formatWhole(row.runs_needed)}.` : ""))),
+  return [h("ul", {class: "verdicts"}, rows.map(row => h("li", {}, h("strong", {}, `${row.factor}: ${row.a} against ${row.b}. `), `${row.verdict}.`,
+      row.runs_needed > 0 ? ` Runs still needed for a verdict: ${formatWhole(row.runs_needed)}.` : ""))),
     figures(figure({id: "comparisons-figure", title: "Difference against noise", draw, table: makeTable, wide: true,
       items: [{label: "difference with its interval", color: "var(--c1)", kind: "line"}, {label: "noise: what chance alone gives", color: "var(--noise)", kind: "area"}],
       caption: "A difference whose interval leaves the grey band is more than noise."}))];

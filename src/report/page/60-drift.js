@@ -62,11 +62,14 @@ const driftLines = (drift, key, title, what) => {
   if (rows.length === 0) return null;
   const groups = d3.groups(rows, row => row.run);
   const label = id => indexOfRun(id) < 0 ? id : runLabel(indexOfRun(id));
-  const values = rows.map(row => key === "loss_difference" ? Math.abs(toNumber(row[key])) : toNumber(row[key]));
+  const valueOf = row => key === "loss_difference" ? Math.abs(toNumber(row[key])) : toNumber(row[key]);
+  const values = rows.map(valueOf);
   const type = scaleType(values);
   const draw = width => plot(`${title}; the numbers are in the table below`, {
     width, height: heightFor(width), marginLeft: 58, marginBottom: 42, x: stepAxis(width, d3.max(rows, row => row.step)), y: valueAxis(what, type, values),
-    marks: groups.map(([, list], i) => Plot.line(list, {x: "step", y: row => key === "loss_difference" ? Math.abs(toNumber(row[key])) : toNumber(row[key]), stroke: seriesColors[i % mostColored], strokeWidth: 1.6})),
+    marks: groups.flatMap(([, list], i) => [
+      Plot.line(list, {x: "step", y: valueOf, stroke: seriesColors[i % mostColored], strokeWidth: 1.6}),
+      list.length < 30 ? Plot.dot(list, {x: "step", y: valueOf, fill: seriesColors[i % mostColored], r: 3, clip: false}) : null]),
   });
   const makeTable = () => table(title, [{title: "run"}, {title: "step", number: true}, {title: what, number: true}], rows.map(row => [runLink(indexOfRun(row.run), label(row.run)), formatWhole(row.step), formatNumber(row[key])]), 400);
   return figure({id: `drift-${key}`, title, draw, table: makeTable, items: groups.map(([id], i) => ({label: runLink(indexOfRun(id), label(id)), color: seriesColors[i % mostColored], kind: "line"})), caption: type === "log" ? "The scale is logarithmic." : null});

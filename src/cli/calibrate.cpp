@@ -302,7 +302,7 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration({.name = "calibrate",
                                         .summary = "Make baselines anew after an upgrade, and say what moved",
                                         .example = "isobit calibrate --add last --as lenet; isobit calibrate",
-                                        .rank = 46,
+                                        .rank = 47,
                                         .declare = declare});
 
 }  // namespace

@@ -40,7 +40,7 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration({.name = "drift",
                                         .summary = "How runs part: distances of weights, losses and predictions",
                                         .example = "isobit drift RUN1 RUN2 --json",
-                                        .rank = 44,
+                                        .rank = 45,
                                         .declare = declare});
 
 }  // namespace

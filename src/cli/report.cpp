@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "archive/files.h"
 #include "archive/output_file.h"
+#include "archive/printable.h"
+#include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/secret_scan.h"
 #include "archive/sha256.h"
@@ -16,6 +19,9 @@
 #include "cli/summary_text.h"
 #include "report/document.h"
 #include "report/page.h"
+#include "study/compared_run.h"
+#include "study/diff.h"
+#include "study/drift.h"
 
 namespace isobit::cli {
 namespace {
@@ -30,6 +36,28 @@ struct Options {
 };
 
 std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+// Of two runs: what isobit diff --records-only and isobit drift say, where no file says it.
+void compare_two(const std::vector<fs::path>& folders, const Options& options, report::ReportParts& parts) {
+  if (!parts.diff) {
+    const auto side = [&](std::size_t i) { return study::read_run(folders[i], options.what[i]); };
+    study::Diff diff = study::compare_runs(side(0), side(1));
+    if (diff.results == study::Results::differ)
+      diff.not_looked_into =
+          "only the records were compared: isobit diff A B --json finds the operator, --diff shows it";
+    parts.diff = report::parse_diff(study::to_json(diff), "isobit diff");
+  }
+  const auto finished = [](const report::RunEntry& run) { return run.summary.state == archive::RunState::finished; };
+  if (parts.drift || !std::all_of(parts.runs.begin(), parts.runs.end(), finished)) return;
+  try {
+    std::vector<archive::RunRecord> records;
+    for (const fs::path& folder : folders) records.push_back(archive::RunRecord::open(folder));
+    const study::Drift drift = study::measure_drift(records);
+    if (!drift.cells.empty()) parts.drift = report::parse_drift(study::drift_json(drift, records), "isobit drift");
+  } catch (const UserError& error) {  // networks that differ, or runs without steps
+    fmt::print(stderr, "isobit: the page shows no drift: {}\n", archive::printable(error.what()));
+  }
+}
 
 // What the words mean: a study's folder, or runs.
 report::ReportParts gather(const Options& options) {
@@ -55,6 +83,7 @@ report::ReportParts gather(const Options& options) {
   if (person) fmt::print(stderr, "\n");
   if (!options.diff.empty()) parts.diff = report::read_diff(options.diff);
   if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
+  if (!parts.study && folders.size() == 2) compare_two(folders, options, parts);
   if (!options.targets.empty()) parts.targets = report::read_targets(options.targets);
   return parts;
 }
@@ -160,8 +189,11 @@ Action declare(OptionSet& app) {
   app.add("-o,--out", options->out, "The page to write; - for stdout (default: <id>.html, of several report.html)")
       .type("FILE");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
-  app.add("--diff", options->diff, "What `isobit diff A B --json` printed").type("FILE");
-  app.add("--drift", options->drift, "What `isobit drift RUN RUN --json` printed").type("FILE");
+  app.add("--diff", options->diff,
+          "What `isobit diff A B --json` printed (of two runs, else their records are compared)")
+      .type("FILE");
+  app.add("--drift", options->drift, "What `isobit drift RUN RUN --json` printed (of two runs, else measured)")
+      .type("FILE");
   app.add("--targets", options->targets, "True classes, one per line, for confusion matrices").type("FILE");
   app.add("--title", options->title, "The page's title").type("TEXT");
   app.flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
@@ -176,7 +208,7 @@ const CommandRegistration registration(
     {.name = "report",
      .summary = "Write runs, a study or a comparison as one page that works offline",
      .example = "isobit report last --out run.html\n  isobit report RUN RUN --diff diff.json --out comparison.html",
-     .rank = 45,
+     .rank = 48,
      .declare = declare});
 
 }  // namespace

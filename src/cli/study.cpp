@@ -236,7 +236,7 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration({.name = "study",
                                         .summary = "Make many runs, and say what they show and what is noise",
                                         .example = "isobit study examples/study-optimizers.toml --jobs 2",
-                                        .rank = 42,
+                                        .rank = 46,
                                         .declare = declare});
 
 }  // namespace

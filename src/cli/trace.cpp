@@ -174,7 +174,7 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration({.name = "trace",
                                         .summary = "Execute steps of a run again and write every operator down",
                                         .example = "isobit trace last --steps 100:3 --out here.trace",
-                                        .rank = 62,
+                                        .rank = 44,
                                         .declare = declare});
 
 }  // namespace

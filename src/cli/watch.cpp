@@ -48,7 +48,7 @@ Action declare(OptionSet& app) {
 const CommandRegistration registration({.name = "watch",
                                         .summary = "Show runs in a browser on this machine while they go on",
                                         .example = "isobit watch last",
-                                        .rank = 46,
+                                        .rank = 49,
                                         .declare = declare});
 
 }  // namespace

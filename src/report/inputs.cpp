@@ -55,6 +55,8 @@ struct Field {
   bool optional = false;
 };
 
+constexpr std::uint64_t kLargestInput = std::uint64_t{1} << 28;
+
 // A file that is read, and where in it we are, for messages.
 class Place {
  public:
@@ -91,12 +93,11 @@ class Place {
     return taken;
   }
 
-  [[nodiscard]] Json parse(const char* format) const {
+  [[nodiscard]] Json parse(const char* format) const { return parse(archive::read_file(file_, kLargestInput), format); }
+  [[nodiscard]] Json parse(const std::string& text, const char* format) const {
     Json object;
     try {
-      object = archive::parse_json(archive::read_file(file_, std::uint64_t{1} << 28));
-    } catch (const UserError&) {
-      throw;
+      object = archive::parse_json(text);
     } catch (const std::exception& error) {
       refuse("", fmt::format("cannot be read as JSON: {}", error.what()));
     }
@@ -152,9 +153,12 @@ Json printable_json(const Json& value) {
   return value;
 }
 
-Json read_diff(const fs::path& file) {
-  const Place place(file, "write it with isobit diff A B --json");
-  const Json given = place.parse("isobit-diff-1");
+Json read_diff(const fs::path& file) { return parse_diff(archive::read_file(file, kLargestInput), file); }
+Json read_drift(const fs::path& file) { return parse_drift(archive::read_file(file, kLargestInput), file); }
+
+Json parse_diff(const std::string& text, const fs::path& origin) {
+  const Place place(origin, "write it with isobit diff A B --json");
+  const Json given = place.parse(text, "isobit-diff-1");
   Json diff = place.fields(given, "",
                            {{"results", Kind::text},
                             {"a", Kind::object},
@@ -208,9 +212,9 @@ Json read_diff(const fs::path& file) {
   return printable_json(diff);
 }
 
-Json read_drift(const fs::path& file) {
-  const Place place(file, "write it with isobit drift RUN RUN --json");
-  const Json given = place.parse("isobit-drift-1");
+Json parse_drift(const std::string& text, const fs::path& origin) {
+  const Place place(origin, "write it with isobit drift RUN RUN --json");
+  const Json given = place.parse(text, "isobit-drift-1");
   Json drift = place.fields(given, "",
                             {{"reference", Kind::text},
                              {"runs", Kind::list},

@@ -18,6 +18,9 @@ inline constexpr std::size_t kMostDriftSteps = 240, kMostDriftLayers = 160;
 
 [[nodiscard]] Json read_diff(const std::filesystem::path& file);   // isobit-diff-1
 [[nodiscard]] Json read_drift(const std::filesystem::path& file);  // isobit-drift-1
+// The same of text; `origin` stands in messages for the file's name.
+[[nodiscard]] Json parse_diff(const std::string& text, const std::filesystem::path& origin);
+[[nodiscard]] Json parse_drift(const std::string& text, const std::filesystem::path& origin);
 
 // Whether the folder is a study's: it holds cells.json or results.json.
 [[nodiscard]] bool is_study(const std::filesystem::path& folder);

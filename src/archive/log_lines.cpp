@@ -188,7 +188,7 @@ bool parse_line(std::string_view text, PredictionsLine& line) {
       if (line.predictions.back() < 0) throw std::invalid_argument("no class");
     }
     line.targets = object.at("targets").get<std::string>();
-    if (!is_hex(line.targets, 64)) throw std::invalid_argument("no digest");
+    if (!is_hex(line.targets, 64) || line.step < 0) throw std::invalid_argument("no digest, or no step");
   });
 }
 

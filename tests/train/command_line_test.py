@@ -398,7 +398,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.verdict([self.run_folder], 0), {
             "verdict": "identical", "path": self.run_folder, "from": 1, "to": 30, "whole": True, "weights": weights,
             "recorded_weights": weights, "signer": None, "weights_sha256": self.sha256.removeprefix("sha256 "), "start": 0,
-            "segments": 1, "checkpoints": 5, "outside": [], "script_output": None, "not_recomputed": ["id and date of the run", "times", "machine"], "difference": None,
+            "segments": 1, "checkpoints": 5, "outside": [], "recorded_metrics": None, "repeated_metrics": None, "script_output": None, "not_recomputed": ["id and date of the run", "times", "machine"], "difference": None,
             "message": f"identical: 30 steps, {self.weights}, {self.sha256}"})
         part = self.verdict([self.run_folder, "--from", "5", "--to", "7"], 0)
         self.assertEqual((part["from"], part["to"], part["whole"], part["weights"]), (5, 7, False, None))

@@ -12,11 +12,12 @@ namespace isobit::cli {
 
 class NamedRun {
  public:
-  // `runs`: the archive's folder as the option gave it ("": the default).
-  NamedRun(const std::string& word, const std::string& runs);
+  // `runs`: the archive's folder as the option gave it ("": the default). `into`: an exported file is unpacked there,
+  // and stays; UserError where the word is none ("": into a folder that goes with the object).
+  NamedRun(const std::string& word, const std::string& runs, const std::string& into = "");
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  // As messages name it: the folder, or the exported file.
+  // As messages name it: the folder, or the exported file whose folder goes.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:

@@ -18,6 +18,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/named_run.h"
 #include "cli/recorded_settings.h"
 #include "cli/signature.h"
 #include "cli/training_progress.h"
@@ -50,20 +51,6 @@ void report(void*, const train::StepReport& step, std::int64_t last) {
   if (::fstat(kReports, &status) != 0 || !S_ISFIFO(status.st_mode)) return;  // called by hand
   const std::string line = fmt::format("step {}\n", step.result.place.step);
   [[maybe_unused]] const ssize_t ignored = ::write(kReports, line.data(), line.size());
-}
-
-// A run's folder: that of the archive, or one unpacked from an exported file.
-std::filesystem::path find_or_unpack(const VerifyOptions& options,
-                                     std::unique_ptr<archive::TemporaryFolder>& temporary) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(options.run, ignored)) {
-    if (!options.into.empty())
-      throw archive::UserError("--into", "is only for exported files", "name a file written by isobit export");
-    return archive::find_run(archive::runs_folder(options.runs), options.run);
-  }
-  if (!options.into.empty()) return archive::import_run(options.run, options.into);
-  temporary = std::make_unique<archive::TemporaryFolder>();
-  return archive::import_run(options.run, temporary->path());
 }
 
 std::string signer(const VerifyOptions& options) {
@@ -112,9 +99,9 @@ void prepare_stock(const archive::RunRecord& record, const VerifyOptions& option
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
-  std::unique_ptr<archive::TemporaryFolder> temporary;
-  const auto folder = find_or_unpack(options, temporary);
-  so_far.folder = temporary ? options.run : folder.string();
+  const NamedRun named(options.run, options.runs, options.into);
+  const std::filesystem::path& folder = named.folder();
+  so_far.folder = named.name();
   if (!options.signers.empty()) so_far.signer = signer(options);
   const archive::RunRecord record = archive::RunRecord::open(folder);
   if (!options.segment.empty() && options.segment != record.seal())

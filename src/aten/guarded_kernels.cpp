@@ -15,6 +15,7 @@
 #include "aten/collectives.h"
 #include "aten/conversions.h"
 #include "aten/deterministic_writes.h"
+#include "aten/element_pieces.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 #include "aten/uninitialised.h"
@@ -193,7 +194,9 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
     }
     call_stock(op, keys, stack);
   } else {
-    call_stock(op, keys, stack);
+    constexpr bool element_wise = rule == ExactRule::rounds || rule == ExactRule::real || rule == ExactRule::inspects ||
+                                  rule == ExactRule::converts;
+    if (!element_wise || !call_in_pieces(op, keys, stack)) call_stock(op, keys, stack);
   }
 }
 

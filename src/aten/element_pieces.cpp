@@ -1,0 +1,201 @@
+#include "aten/element_pieces.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "kernels/threads.h"
+
+namespace isobit::aten {
+namespace {
+
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// at::internal::GRAIN_SIZE: an iteration of no more elements stays on the thread that calls.
+constexpr std::int64_t kPiece = 32768;
+constexpr std::int64_t kSmallest = 2 * kPiece;
+
+enum class Result { in_place, of_operands, truth };
+
+struct Operator {
+  std::string_view name;
+  Result result;
+  const char* out_overload = nullptr;  // of the same name; it writes into a last argument
+};
+
+constexpr auto kOperators = std::to_array<Operator>({
+    {"aten::copy_", Result::in_place},
+    {"aten::div.Tensor", Result::of_operands, "out"},
+    {"aten::div_.Tensor", Result::in_place},
+    {"aten::eq.Scalar", Result::truth, "Scalar_out"},
+    {"aten::eq.Tensor", Result::truth, "Tensor_out"},
+    {"aten::fill_.Scalar", Result::in_place},
+    {"aten::ge.Scalar", Result::truth, "Scalar_out"},
+    {"aten::ge.Tensor", Result::truth, "Tensor_out"},
+    {"aten::gt.Scalar", Result::truth, "Scalar_out"},
+    {"aten::gt.Tensor", Result::truth, "Tensor_out"},
+    {"aten::le.Scalar", Result::truth, "Scalar_out"},
+    {"aten::le.Tensor", Result::truth, "Tensor_out"},
+    {"aten::lt.Scalar", Result::truth, "Scalar_out"},
+    {"aten::lt.Tensor", Result::truth, "Tensor_out"},
+    {"aten::masked_fill_.Scalar", Result::in_place},
+    {"aten::mul.Tensor", Result::of_operands, "out"},
+    {"aten::mul_.Tensor", Result::in_place},
+    {"aten::ne.Scalar", Result::truth, "Scalar_out"},
+    {"aten::ne.Tensor", Result::truth, "Tensor_out"},
+    {"aten::neg", Result::of_operands, "out"},
+    {"aten::neg_", Result::in_place},
+    {"aten::where.self", Result::of_operands, "self_out"},
+});
+
+const Operator* find(const OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  const auto* found = std::find_if(kOperators.begin(), kOperators.end(), [&](const Operator& one) {
+    const std::size_t dot = one.name.find('.');
+    const std::string_view overload = dot == one.name.npos ? std::string_view() : one.name.substr(dot + 1);
+    return name.overload_name == overload && name.name == one.name.substr(0, dot);
+  });
+  return found == kOperators.end() ? nullptr : found;
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_conj() && !tensor.is_neg();
+}
+
+// The operands of a call: those of the result's shape, which are cut, and numbers, which each piece gets whole.
+struct Operands {
+  c10::SmallVector<std::pair<std::size_t, at::Tensor>, 4> cut;  // with the argument's index
+  bool one_order = true;                                        // of memory, without gaps
+
+  // False where there is another operand.
+  bool collect(const IValue* arguments, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (arguments[i].isList()) return false;
+      if (!arguments[i].isTensor()) continue;
+      const at::Tensor& tensor = arguments[i].toTensor();
+      if (!tensor.defined() || !is_plain(tensor)) return false;
+      if (tensor.dim() == 0) continue;
+      if (!cut.empty() && tensor.sizes() != cut[0].second.sizes()) return false;
+      cut.emplace_back(i, tensor);
+    }
+    if (cut.empty() || cut[0].second.numel() < kSmallest) return false;
+    one_order = cut[0].second.is_non_overlapping_and_dense() &&
+                std::all_of(cut.begin(), cut.end(),
+                            [&](const auto& one) { return one.second.strides() == cut[0].second.strides(); });
+    return true;
+  }
+};
+
+// Nothing that is read lies where another element is written: a piece might read it too late.
+bool written_apart(const Operands& operands, const at::Tensor& result) {
+  if (at::has_internal_overlap(result) != at::MemOverlap::No) return false;
+  return std::all_of(operands.cut.begin(), operands.cut.end(), [&](const auto& one) {
+    const at::Tensor& tensor = one.second;
+    return !tensor.is_alias_of(result) || (tensor.const_data_ptr() == result.const_data_ptr() &&
+                                           tensor.strides() == result.strides() && tensor.dtype() == result.dtype());
+  });
+}
+
+// The type of an operator's result, where all operands of its shape agree.
+std::optional<at::ScalarType> result_type(const Operands& operands, const IValue* arguments, std::size_t count) {
+  const at::ScalarType type = operands.cut.back().second.scalar_type();  // the first may be where's condition
+  if (!c10::isFloatingType(type)) return std::nullopt;
+  const bool chooses = operands.cut[0].second.scalar_type() == at::kBool;
+  for (std::size_t i = chooses ? 1 : 0; i < count; ++i) {
+    if (!arguments[i].isTensor()) continue;
+    const at::Tensor& tensor = arguments[i].toTensor();
+    const bool number = tensor.dim() == 0 && !c10::isComplexType(tensor.scalar_type());
+    if (tensor.scalar_type() != type && !number) return std::nullopt;
+  }
+  return type;
+}
+
+// How a tensor is cut: flat, or along one dimension.
+struct Cut {
+  std::int64_t pieces = 0, rows = 0, per_piece = 0;
+  std::int64_t dim = -1;  // -1: flat
+
+  // pieces = 0 where no dimension gives small enough ones.
+  static Cut of(const Operands& operands, const at::Tensor& result) {
+    Cut cut;
+    const std::int64_t count = result.numel();
+    cut.rows = count;
+    cut.per_piece = kPiece;
+    if (!operands.one_order) {
+      const auto largest = std::max_element(result.strides().begin(), result.strides().end());
+      cut.dim = largest - result.strides().begin();
+      cut.rows = result.size(cut.dim);
+      cut.per_piece = kPiece / (count / cut.rows);
+    }
+    if (cut.per_piece > 0) cut.pieces = (cut.rows + cut.per_piece - 1) / cut.per_piece;
+    return cut;
+  }
+
+  [[nodiscard]] at::Tensor piece(const at::Tensor& tensor, std::int64_t number) const {
+    const std::int64_t first = number * per_piece, here = std::min(per_piece, rows - first);
+    auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(tensor.storage()),
+                                                     c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    if (dim < 0) {
+      impl->set_sizes_and_strides(c10::IntArrayRef({here}), c10::IntArrayRef({1}), tensor.storage_offset() + first);
+    } else {
+      at::DimVector sizes(tensor.sizes());
+      sizes[dim] = here;
+      impl->set_sizes_and_strides(sizes, tensor.strides(), tensor.storage_offset() + first * tensor.stride(dim));
+    }
+    return at::Tensor(std::move(impl));
+  }
+};
+
+}  // namespace
+
+bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const std::size_t count = op.schema().arguments().size();
+  const IValue* arguments = stack->data() + (stack->size() - count);
+  if (count == 0 || kernels::thread_count() < 2) return false;
+  if (!arguments[0].isTensor() || !arguments[0].toTensor().defined()) return false;
+  const Operator* found = find(op);
+  Operands operands;
+  if (found == nullptr || !operands.collect(arguments, count)) return false;
+
+  at::Tensor result = arguments[0].toTensor();
+  c10::OperatorHandle called = op;
+  if (found->result == Result::in_place) {
+    if (operands.cut[0].first != 0 || !written_apart(operands, result)) return false;
+  } else {
+    const auto type = found->result == Result::truth ? at::kBool : result_type(operands, arguments, count);
+    if (!type || !operands.one_order) return false;
+    const at::Tensor& like = operands.cut[0].second;
+    result = at::detail::empty_strided_cpu(like.sizes(), like.strides(), *type);
+    called = c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), found->out_overload);
+  }
+  const Cut cut = Cut::of(operands, result);
+  if (cut.pieces < 2) return false;
+
+  const c10::DispatchKeySet after =
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
+  const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
+  kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);
+    Stack call;
+    for (std::int64_t i = begin; i < end; ++i) {
+      call.assign(arguments, arguments + count);
+      for (const auto& [index, tensor] : operands.cut) call[index] = cut.piece(tensor, i);
+      if (found->result != Result::in_place) call.emplace_back(cut.piece(result, i));
+      called.redispatchBoxed(after, &call);
+    }
+  });
+  torch::jit::drop(*stack, count);
+  torch::jit::push(*stack, std::move(result));
+  return true;
+}
+
+}  // namespace isobit::aten

@@ -1,0 +1,177 @@
+// Large element-wise operators of stock, cut into pieces for isobit's threads: the bits, the layout, the aliases and
+// the errors of one call.
+#include "aten/element_pieces.h"
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "aten/guard.h"
+#include "kernels/threads.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+
+constexpr std::int64_t kLarge = 200003;  // several pieces, the last one shorter
+
+// Equal bytes, NaN and the sign of zero included, and equal layout.
+void expect_same(const Tensor& got, const Tensor& wanted, const std::string& what) {
+  ASSERT_EQ(got.scalar_type(), wanted.scalar_type()) << what;
+  ASSERT_EQ(got.sizes(), wanted.sizes()) << what;
+  EXPECT_EQ(got.strides(), wanted.strides()) << what;
+  const Tensor a = got.contiguous(), b = wanted.contiguous();
+  EXPECT_EQ(std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()), 0) << what;
+}
+
+Tensor hostile(at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
+  Tensor x = at::randn(sizes).mul(at::randn(sizes).mul(40).exp()).to(type);
+  Tensor flat = x.view(-1);
+  const double values[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e-42, 3.4e38};
+  for (int i = 0; i < 7; ++i) flat[i * flat.numel() / 7].fill_(values[i]);
+  return x;
+}
+
+struct Case {
+  std::string name;
+  std::function<Tensor()> run;  // of fresh operands: in-place ones change them
+};
+
+// Stock on one thread, outside of the guard, against pieces on three.
+void check(const Case& c) {
+  at::set_num_threads(1);
+  at::manual_seed(7);
+  const Tensor wanted = c.run();
+  const kernels::ThreadCountScope threads(3);
+  const Guard guard;
+  at::manual_seed(7);
+  expect_same(c.run(), wanted, c.name);
+}
+
+// Operands are made outside of the guard, which has random numbers of its own.
+Case of(std::string name, std::vector<Tensor> operands, std::function<Tensor(std::vector<Tensor>&)> run) {
+  return {std::move(name), [operands, run] {
+            std::vector<Tensor> fresh;
+            for (const Tensor& one : operands) fresh.push_back(one.clone(at::MemoryFormat::Preserve));
+            return run(fresh);
+          }};
+}
+
+TEST(ElementPieces, GiveTheBitsAndTheLayoutOfOneCall) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const Tensor a = hostile({kLarge}, type), b = hostile({kLarge}, type);
+    const Tensor square = hostile({511, 403}, type), across = hostile({403, 511}, type).t();
+    const Tensor condition = at::rand({kLarge}) < 0.5;
+    const Case cases[] = {
+        of("mul", {a, b}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul number", {a}, [](auto& t) { return t[0].mul(0.1); }),
+        of("mul 0-dim", {a, at::scalar_tensor(0.1, at::kDouble)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("0-dim mul", {a, at::scalar_tensor(0.1, at::kDouble)}, [](auto& t) { return t[1].mul(t[0]); }),
+        of("mul_", {a, b}, [](auto& t) { return t[0].mul_(t[1]); }),
+        of("mul_ itself", {a}, [](auto& t) { return t[0].mul_(t[0]); }),
+        of("mul_ across", {square, across}, [](auto& t) { return t[0].mul_(t[1]); }),
+        of("mul across", {square, across}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul transposed", {across}, [](auto& t) { return t[0].mul(t[0]); }),
+        of("mul column", {square, hostile({511, 1}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("div", {a, b}, [](auto& t) { return t[0].div(t[1]); }),
+        of("div_ number", {a}, [](auto& t) { return t[0].div_(3.0); }),
+        of("neg", {a}, [](auto& t) { return t[0].neg(); }),
+        of("neg_ strided", {square}, [](auto& t) { return t[0].t().neg_(); }),
+        of("where", {condition, a, b}, [](auto& t) { return at::where(t[0], t[1], t[2]); }),
+        of("where number", {condition, a}, [](auto& t) { return at::where(t[0], t[1], 0.0); }),
+        of("gt", {a}, [](auto& t) { return t[0].gt(0.5); }),
+        of("le", {a, b}, [](auto& t) { return t[0].le(t[1]); }),
+        of("ne across", {square, across}, [](auto& t) { return t[0].ne(t[1]); }),
+        of("fill_", {a}, [](auto& t) { return t[0].fill_(0.1); }),
+        of("fill_ columns", {square},
+           [](auto& t) {
+             t[0].slice(1, 3, 400).fill_(0.1);
+             return t[0];
+           }),
+        of("masked_fill_", {a, condition}, [](auto& t) { return t[0].masked_fill_(t[1], 0.1); }),
+        of("copy_", {a, b}, [](auto& t) { return t[0].copy_(t[1]); }),
+        of("copy_ across", {square, across}, [](auto& t) { return t[0].copy_(t[1]); }),
+        of("copy_ row", {square, hostile({403}, type)}, [](auto& t) { return t[0].copy_(t[1]); }),
+        of("contiguous", {across}, [](auto& t) { return t[0].contiguous(); }),
+        of("channels last", {hostile({4, 16, 64, 64}, type)},
+           [](auto& t) { return t[0].contiguous(at::MemoryFormat::ChannelsLast); }),
+        of("to double", {a}, [](auto& t) { return t[0].to(at::kDouble); }),
+        of("to long", {at::randn({kLarge}, type).mul(1000)}, [](auto& t) { return t[0].to(at::kLong); }),
+    };
+    for (const Case& c : cases) check(c);
+  }
+  check(of("integers", {at::arange(kLarge), at::arange(kLarge)}, [](auto& t) { return t[0].mul(t[1]); }));
+  check(of("integers divide", {at::arange(kLarge), at::arange(kLarge)}, [](auto& t) { return t[0].div(t[1]); }));
+  check(of("two types", {hostile({kLarge}), hostile({kLarge}, at::kDouble)}, [](auto& t) { return t[0].mul(t[1]); }));
+}
+
+bool in_pieces(const char* name, const char* overload, torch::jit::Stack stack) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  const std::size_t arguments = op.schema().arguments().size();
+  const bool done = call_in_pieces(op, c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  EXPECT_EQ(stack.size(), done ? 1 : arguments);
+  return done;
+}
+
+TEST(ElementPieces, OnlyWhereItPaysAndIsSafe) {
+  const Tensor x = at::ones({2 * kLarge}), y = at::ones({2 * kLarge}), small = at::ones({100}),
+               wide = at::ones({4, kLarge});
+  {
+    const kernels::ThreadCountScope one(1);
+    EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {x, y}));
+  }
+  const kernels::ThreadCountScope threads(3);
+  EXPECT_TRUE(in_pieces("aten::mul_", "Tensor", {x, y}));
+  EXPECT_TRUE(in_pieces("aten::mul", "Tensor", {x, y}));
+  EXPECT_TRUE(in_pieces("aten::where", "self", {x.gt(0), x, y}));
+  EXPECT_TRUE(in_pieces("aten::copy_", "", {x, y, false}));
+  EXPECT_TRUE(in_pieces("aten::copy_", "", {at::ones({600, 400}), at::ones({400, 600}).t(), false}));
+  EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {small, small}));
+  EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {wide, at::ones({4, 1})}));
+  EXPECT_FALSE(in_pieces("aten::copy_", "", {wide.slice(1, 1), wide.slice(1, 0, kLarge - 1), false})) << "overlap";
+  EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {x.slice(0, 0, kLarge), x.slice(0, 1, kLarge + 1)}));
+  EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {x, at::ones({2 * kLarge}, at::kDouble)}));
+  EXPECT_FALSE(in_pieces("aten::addcmul", "", {x, x, x, 1.0}));
+}
+
+TEST(ElementPieces, LeaveAliasesAndVersionsAsOneCall) {
+  const kernels::ThreadCountScope threads(3);
+  const Guard guard;
+  Tensor x = at::ones({kLarge});
+  const Tensor view = x.view({kLarge});
+  const auto version = x._version();
+  Tensor& same = x.mul_(2.0);
+  EXPECT_TRUE(same.is_same(x));
+  EXPECT_EQ(x._version(), version + 1);
+  EXPECT_EQ(view[kLarge - 1].item<float>(), 2.0f);
+}
+
+// A piece would read what another wrote: stock's own answer, which is an error or a whole copy, stands.
+TEST(ElementPieces, ADistantOverlapIsStocksError) {
+  const kernels::ThreadCountScope threads(3);
+  const Guard guard;
+  const Tensor x = at::ones({2 * kLarge});
+  EXPECT_THROW(x.slice(0, 0, kLarge).mul_(x.slice(0, 100000, 100000 + kLarge)), c10::Error);
+  EXPECT_THROW(at::ones({1}).expand({kLarge}).mul_(2.0), c10::Error);
+  EXPECT_THROW(at::ones({kLarge}).mul_(at::ones({kLarge + 1})), c10::Error);
+  EXPECT_TRUE(x.eq(1).all().item<bool>());
+}
+
+TEST(ElementPieces, GradientsFlow) {
+  const kernels::ThreadCountScope threads(3);
+  const Guard guard;
+  const Tensor x = at::full({kLarge}, 3.0f).requires_grad_(), y = at::full({kLarge}, 5.0f).requires_grad_();
+  x.mul(y).sum().backward();
+  EXPECT_TRUE(x.grad().eq(5).all().item<bool>());
+  EXPECT_TRUE(y.grad().eq(3).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace isobit::aten

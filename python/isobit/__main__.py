@@ -1,7 +1,8 @@
 """python -m isobit, and the script `isobit`: the program that lies in this package (docs/cli.md), with this Python and its torch.
 
 Records are read without torch, which this imports nowhere. The Python package answers `ops`, since torch registers
-operators of its own where it is imported, `check`, which runs a script in this process, and `launch`, which starts it in several.
+operators of its own where it is imported, `check`, which runs a script in this process, `launch`, which starts it in several,
+and `bench` of a script.
 """
 
 import importlib.util
@@ -27,6 +28,10 @@ def main(words: Sequence[str]) -> int:
     if words[:1] == ["check"]:
         from isobit import _check
         return _check.main(words[1:])
+    if words[:1] == ["bench"]:
+        from isobit import _bench
+        if _bench.is_of_a_script(words[1:]):
+            return _bench.main(words[1:])
     if words[:1] == ["launch"]:
         from isobit import _launch
         return _launch.main(words[1:])

@@ -24,6 +24,14 @@ _lock = threading.RLock()
 _places: list[str] = []  # "module:line" of each enable() that holds; their number is the depth
 # Called with whether the switch is on now, the function that turned it and the place in the program (isobit.record).
 watchers: list[Callable[[bool, str, str], None]] = []
+_stays_off = False
+
+
+def stay_off() -> None:
+    """For good: enable() and disable() are counted and turn nothing. For the stock side of `isobit bench` alone."""
+    global _stays_off
+    _stays_off = True
+    _places.append("isobit bench")  # as its other side has
 
 
 def enable(isa: Isa = "auto") -> None:
@@ -40,6 +48,9 @@ def enable(isa: Isa = "auto") -> None:
         raise ValueError(f"unknown isa {isa!r}: one of {', '.join(ISAS)}")
     isa = _FORCED_ISA or isa
     with _lock:
+        if _stays_off:
+            _places.append(_place())
+            return
         if not _places:
             _refuse_within_autocast()
             _host_scalars.prepare()
@@ -83,6 +94,8 @@ def _undo_one(call: str) -> None:
     if not _places or (call == "disable" and not is_on_by_script()):
         raise RuntimeError("isobit.disable() without isobit.enable()")
     _places.pop()
+    if _stays_off:
+        return
     if not _places:
         _workers.remove()
         _routes.remove()

@@ -114,7 +114,7 @@ def figures(options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]])
     names = {name for side in SIDES for turn in turns[side] for name in turn["operators"]}
 
     def of(side: str, name: str, what: str) -> float:
-        return statistics.median(turn["operators"].get(name, {}).get(what, 0.0) for turn in turns[side])
+        return statistics.median([float(turn["operators"].get(name, {}).get(what, 0.0)) for turn in turns[side]])
 
     operators = [{"name": name, "calls": max(of(side, name, "calls") for side in SIDES),
                   **{f"{side}_ms": of(side, name, "ms") for side in SIDES}} for name in names]

@@ -136,7 +136,7 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   const std::string place = (record.folder() / "experiment.toml").string();
   train::Experiment experiment = train::recorded_experiment(record.experiment(), place);
   train::require_same_run(record, experiment, record.summary().steps);  // the steps that it makes are compared
-  if (!options.data.empty()) experiment.data.path = options.data;
+  experiment.data.path = train::recorded_data_path(experiment.data.path, options.data);
   SandboxRequest request;
   request.readable = data_of(record, experiment);
   const fs::path network = network_of(record, experiment.model);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -132,6 +133,19 @@ std::vector<std::filesystem::path> data_paths(const Experiment& experiment) {
     }
   }
   return paths;
+}
+
+std::string recorded_data_path(const std::string& recorded, const std::string& given) {
+  if (!given.empty()) return given;
+  if (recorded.rfind("~/", 0) != 0 || std::filesystem::exists(recorded)) return recorded;
+  const char* home = std::getenv("HOME");
+  std::string here = std::string(home == nullptr ? "" : home) + recorded.substr(1);
+  if (home == nullptr || !std::filesystem::exists(here)) {
+    throw UserError(archive::printable(recorded),
+                    "the data lay in the home of who recorded the run, and is not in yours",
+                    "say where it is: --data DIR");
+  }
+  return here;
 }
 
 DataSets load_data(const Experiment& experiment) {

@@ -23,6 +23,10 @@ struct DataSets {
 // Files and folders that they read; for sandboxes.
 [[nodiscard]] std::vector<std::filesystem::path> data_paths(const Experiment& experiment);
 
+// Where a recorded experiment's data lies here: `given` where somebody gave it. An export writes ~ for the home of who
+// recorded: that is this user's home where the data lies there, too, else archive::UserError that asks for --data.
+[[nodiscard]] std::string recorded_data_path(const std::string& recorded, const std::string& given);
+
 // Throws archive::UserError naming file and sample: not readable, parts that differ in shape, targets that do not fit.
 [[nodiscard]] DataSets load_data(const Experiment& experiment);
 

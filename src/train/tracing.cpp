@@ -25,7 +25,7 @@ class Repetition {
                       "has a network of code (TorchScript), which is not executed for a trace",
                       "trace its training in a Python script (isobit.trace)");
     }
-    if (!request.data_path.empty()) recorded_.data.path = request.data_path;
+    recorded_.data.path = recorded_data_path(recorded_.data.path, request.data_path);
     expect_data(record.data(), recorded_);
     data_ = load_data(recorded_);
     trainer_ = std::make_unique<Trainer>(recorded_, data_, request.execution);

@@ -249,7 +249,7 @@ Verdict verify(const archive::RunRecord& record, const VerifyRequest& request, c
   const std::filesystem::path network = record.folder() / "network.pt";  // an exported run brings its own
   if (!experiment.model.torchscript.empty() && std::filesystem::exists(network))
     experiment.model.torchscript = network.string();
-  if (!request.data_path.empty()) experiment.data.path = request.data_path;
+  experiment.data.path = recorded_data_path(experiment.data.path, request.data_path);
   expect_data(record.data(), experiment);
   const DataSets data = load_data(experiment);
   Trainer trainer(experiment, data, request.execution);

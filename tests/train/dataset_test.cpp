@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 
+#include "archive/run_export.h"
 #include "archive/user_error.h"
 #include "train/schedule.h"
 #include "train/synthetic_data.h"
@@ -192,6 +195,28 @@ TEST_F(TargetFiles, Silhouettes) {
   EXPECT_EQ(targets_of(*load_data(experiment).test), (std::vector<std::int64_t>{0, 3, 0, 1, 0, 1}));
   write("labels", {2}, {3, 0});
   EXPECT_NE(error().find("labels, sample 0: label 3 is out of range 0..2"), std::string::npos) << error();
+}
+
+// An export writes ~ for a home; the data may lie in another one.
+TEST(RecordedData, LiesInThisUsersHomeWhereItWasInTheRecorders) {
+  const archive::TemporaryFolder home;
+  std::filesystem::create_directory(home.path() / "data");
+  const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  setenv("HOME", home.path().c_str(), 1);
+  EXPECT_EQ(recorded_data_path("~/data", ""), (home.path() / "data").string());
+  EXPECT_EQ(recorded_data_path("~/data", "elsewhere"), "elsewhere");
+  EXPECT_EQ(recorded_data_path("/absent", ""), "/absent");
+  EXPECT_EQ(recorded_data_path("~data", ""), "~data");
+  try {
+    (void)recorded_data_path("~/other\x1b[2K", "");
+    FAIL() << "no error";
+  } catch (const archive::UserError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("in the home of who recorded the run"), what.npos) << what;
+    EXPECT_NE(what.find("--data DIR"), what.npos) << what;
+    EXPECT_EQ(what.find('\x1b'), what.npos) << what;
+  }
+  setenv("HOME", before.c_str(), 1);
 }
 
 TEST(Timetable, CutsEpochsIntoSteps) {

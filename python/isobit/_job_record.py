@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from isobit import _built, _job
+from isobit import _built, _job, _library
 from isobit._errors import RecordError
 from isobit._job import Job
 from isobit._record_files import RunFolder
@@ -38,7 +38,7 @@ def open_together(job: Job, settings: Any, resumes: bool, open_folder: Callable[
             opened = {"id": folder.id, "path": str(folder.path.absolute()), "checkpoint": _described(folder)}
         except BaseException as error:
             problem = error
-    text = json.dumps([settings, _built.__version__, _built.contract_version, str(torch.__version__)])
+    text = json.dumps([settings, _built.__version__, _library.contract_in_force(), str(torch.__version__)])
     try:
         reports = job.agree("the beginning of a record", {"program": text, "opened": opened}, error=problem)
         job.require_equal(reports, "program", "script, arguments, settings of isobit.record, isobit or torch",

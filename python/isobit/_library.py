@@ -43,10 +43,12 @@ def _declare(library: ctypes.CDLL, name: str, *arguments: Any, result: Any = _TE
     return cast(Callable[..., Any], function)
 
 
-_enable = _declare(_library, "enable")
+_enable = _declare(_library, "enable", _TEXT)
 _disable = _declare(_library, "disable")
 _set_isa = _declare(_library, "set_isa", _TEXT)
 _isa = _declare(_library, "isa")
+_products = _declare(_library, "products")
+_contract_in_force = _declare(_library, "contract_in_force")
 _is_on = _declare(_brief, "is_on", result=ctypes.c_int)
 _check_graph = _declare(_library, "check_graph", ctypes.POINTER(_POINTER), _COUNT)
 _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
@@ -88,8 +90,8 @@ _raise(_guard_scripts())
 _HEADER = object.__basicsize__
 
 
-def enable() -> None:
-    _raise(_enable())
+def enable(products: str) -> None:
+    _raise(_enable(products.encode()))
 
 
 def disable() -> None:
@@ -111,6 +113,16 @@ def begin_check(note: Any) -> None:
 
 def set_isa(name: str) -> None:
     _raise(_set_isa(name.encode()), ValueError)
+
+
+def products() -> str:
+    """The tier of products in force; "ordered" while the switch is off."""
+    return str(_products().decode())
+
+
+def contract_in_force() -> str:
+    """contract_version with that tier: "isobit-0.1", "isobit-0.1-exact3"."""
+    return str(_contract_in_force().decode())
 
 
 def isa() -> str:

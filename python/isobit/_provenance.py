@@ -211,7 +211,7 @@ def environment(stock: bool = False) -> dict[str, Any]:
     return {
         "format": "isobit-environment-1",
         "program": {"version": __version__, "code": "", "compiler": "", "build": "python package"},
-        "contract": _stock.CONTRACT if stock else _library.contract_version,
+        "contract": _stock.CONTRACT if stock else _library.contract_in_force(),
         "hardware": {"architecture": platform.machine(), "cpu": _first_value("/proc/cpuinfo", "model name"),
                      "features": [flag for flag in flags if flag in FEATURES], "cores": os.cpu_count(),
                      "cores_allowed": len(os.sched_getaffinity(0)), "memory": _first_value("/proc/meminfo", "MemTotal")},

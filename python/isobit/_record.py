@@ -108,7 +108,7 @@ class record:
         self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
-        self._contract = _stock.CONTRACT if self._is_stock else _library.contract_version
+        self._contract = _stock.CONTRACT  # else what is in force where the block begins
         self._resume = None if self._again else resume  # verified is the whole, from its first step
         self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
@@ -128,6 +128,7 @@ class record:
             self._open()
         else:
             _switch.enable()
+            self._contract = _library.contract_in_force()
             try:
                 self._open()
             except BaseException:
@@ -343,6 +344,8 @@ class record:
         script["fingerprint_every"] = self._every
         if self._is_stock:
             script["arithmetic"] = "stock"
+        elif _library.products() != "ordered":
+            script["products"] = _library.products()
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
@@ -458,6 +461,11 @@ class record:
             if on:
                 _stock.refuse_enable(place)
             return
+        if on and _library.is_on() and _library.contract_in_force() != self._contract:
+            products = _library.products()
+            _switch.disable()
+            raise RecordError(f"isobit.record: {place} computes with products {products!r}, the record is of {self._contract}\n"
+                              "  do     record what each tier of products computes in a record of its own")
         if not on:
             self._off = self.steps, call, place
         elif self._off is not None:

@@ -87,6 +87,10 @@ def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
     if arithmetic != now:
         return Change(f"{folder.name} has arithmetic=\"{arithmetic}\", not \"{now}\"",
                       f"resume with arithmetic=\"{arithmetic}\", or begin a new run (without resume)")
+    products, now = recorded.get("products", "ordered"), program.script.get("products", "ordered")
+    if products != now:
+        return Change(f"{folder.name} has products=\"{products}\", not \"{now}\"",
+                      f"resume with isobit.enable(products=\"{products}\"), or begin a new run (without resume)")
     every = recorded.get("fingerprint_every")
     if every == program.every:
         return None

@@ -14,8 +14,10 @@ import torch
 from isobit import _check_mode, _hooks, _host_scalars, _library, _optimizers, _routes, _torchscript, _workers
 from isobit._errors import RefusedError
 
-Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16"]
-ISAS: tuple[Isa, ...] = ("auto", "reference", "avx2", "avx512", "lanes16")
+Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16", "avx512vnni", "amx"]
+ISAS: tuple[Isa, ...] = ("auto", "reference", "avx2", "avx512", "lanes16", "avx512vnni", "amx")
+Products = Literal["ordered", "exact3"]
+PRODUCTS: tuple[Products, ...] = ("ordered", "exact3")
 
 # isobit verify runs a script again on an instruction set of its own choice, whatever the script says.
 _FORCED_ISA: Isa | None = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
@@ -34,18 +36,23 @@ def stay_off() -> None:
     _places.append("isobit bench")  # as its other side has
 
 
-def enable(isa: Isa = "auto") -> None:
+def enable(isa: Isa = "auto", products: Products | None = None) -> None:
     """From here PyTorch computes by the contract in every thread of the process, and refuses what it does not cover.
 
-    isa: which kernels run, "auto", "avx512", "avx2" or "reference"; it changes no bit. Calls are counted: as many
-    disable() bring stock PyTorch back. Within another enable, isa is "auto" or what is in force already.
+    isa: which kernels run, "auto", "avx512", "avx2" or "reference" (and, for exact3, "avx512vnni" or "amx"); it changes no
+    bit. products: how products are summed, "ordered" (the default) or "exact3" (docs/contract.md, section 17); the two give
+    different bits, and fingerprints of different names. Calls are counted: as many disable() bring stock PyTorch back.
+    Within another enable, isa is "auto" or what is in force already, and so are products, None standing for that.
 
-    ValueError for an isa that is unknown or that this CPU lacks; RefusedError within torch.autocast; RuntimeError for
-    another isa than the one in force. From then on what is not covered raises RefusedError.
+    ValueError for an isa that is unknown or that this CPU lacks, or unknown products; RefusedError within torch.autocast;
+    RuntimeError for another isa, or other products, than those in force. From then on what is not covered raises
+    RefusedError.
     Thread-safe against itself and disable(); no other thread may run operators meanwhile.
     """
     if isa not in ISAS:
         raise ValueError(f"unknown isa {isa!r}: one of {', '.join(ISAS)}")
+    if products not in (None, *PRODUCTS):
+        raise ValueError(f"unknown products {products!r}: one of {', '.join(PRODUCTS)}")
     isa = _FORCED_ISA or isa
     with _lock:
         if _stays_off:
@@ -57,7 +64,9 @@ def enable(isa: Isa = "auto") -> None:
             _library.set_isa(isa)
         elif isa not in ("auto", _library.isa()):
             raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
-        _library.enable()
+        elif products not in (None, _library.products()) and not _check_mode.on:  # a check is one of the ordered tier
+            raise RuntimeError(f"isobit is on with products {_library.products()!r} already: they cannot be {products!r} within")
+        _library.enable((products or "ordered") if not _places else _library.products())
         _places.append(_place())
         if len(_places) == 1:
             _hooks.install()
@@ -65,7 +74,7 @@ def enable(isa: Isa = "auto") -> None:
             _host_scalars.install()  # before what replaces functions
             _optimizers.install()
             _routes.install()
-            _workers.install(_isa_in_force())
+            _workers.install(_isa_in_force(), products_in_force())
             _tell(True, "enable")
         _check_mode.script_enabled |= is_on_by_script()
 
@@ -125,9 +134,9 @@ def _place() -> str:
 
 
 @contextlib.contextmanager
-def enabled(isa: Isa = "auto") -> Iterator[None]:
+def enabled(isa: Isa = "auto", products: Products | None = None) -> Iterator[None]:
     """enable() within a block, or within a function that it decorates. Arguments, errors and threads as there."""
-    enable(isa)
+    enable(isa, products)
     try:
         yield
     finally:
@@ -142,14 +151,14 @@ def disabled() -> Iterator[None]:
     verdict. Within no enable() it does nothing. Threads as for enable().
     """
     with _lock:
-        depth, isa = len(_places), _isa_in_force()
+        depth, isa, products = len(_places), _isa_in_force(), products_in_force()
         for _ in range(depth):
             _undo_one("disabled")
     try:
         yield
     finally:
         for _ in range(depth):
-            enable(isa)
+            enable(isa, products)
 
 
 def release_memory() -> int:
@@ -168,6 +177,10 @@ def is_enabled() -> bool:
 
 def _isa_in_force() -> Isa:
     return cast(Isa, _library.isa())
+
+
+def products_in_force() -> Products:
+    return cast(Products, _library.products())
 
 
 def isa() -> str:

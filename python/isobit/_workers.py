@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data._utils import worker
 
 if TYPE_CHECKING:
-    from isobit._switch import Isa
+    from isobit._switch import Isa, Products
 
 from isobit import _check_mode
 
 _stock_loop = worker._worker_loop
 
 
-def install(isa: "Isa") -> None:
-    worker._worker_loop = functools.partial(worker_loop, isa, _check_mode.notes_file())
+def install(isa: "Isa", products: "Products") -> None:
+    worker._worker_loop = functools.partial(worker_loop, isa, products, _check_mode.notes_file())
 
 
 def remove() -> None:
     worker._worker_loop = _stock_loop
 
 
-def worker_loop(isa: "Isa", notes: pathlib.Path | None, *arguments: Any, **keywords: Any) -> Any:
+def worker_loop(isa: "Isa", products: "Products", notes: pathlib.Path | None, *arguments: Any, **keywords: Any) -> Any:
     from isobit import _switch
 
     if notes is not None and not _check_mode.on:  # spawned: what isobit check does, it does in workers, too
         _check_mode.begin(notes, worker=True)
     if not _switch.is_enabled():
-        _switch.enable(isa)
+        _switch.enable(isa, products)
     return _stock_loop(*arguments, **keywords)

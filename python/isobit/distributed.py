@@ -116,7 +116,7 @@ def _agree(ddp: DistributedDataParallel, group: Any, timeout: float) -> None:
     _, store = torch.distributed.distributed_c10d._world.pg_map[group]
     _calls[id(group)] = call = _calls.get(id(group), 0) + 1
     model = hashlib.sha256(json.dumps([[name, list(parameter.shape)] for name, parameter in _parameters(ddp)]).encode())
-    mine = {"isobit": f"{__version__}, {_library.contract_version}", "torch": str(torch.__version__),
+    mine = {"isobit": f"{__version__}, {_library.contract_in_force()}", "torch": str(torch.__version__),
             "switch": "on" if _library.is_on() else "off", "parameters": model.hexdigest()}
     rank, ranks = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
     store.set(f"isobit.exact/{call}/{rank}", json.dumps(mine))

@@ -36,6 +36,14 @@ bool asks_for_stock(std::string_view experiment) {
          value_of(experiment, "script", "arithmetic") == "\"stock\"";
 }
 
+std::string asked_products(std::string_view experiment) {
+  for (const std::string_view section : {"arithmetic", "script"}) {
+    const std::string_view value = value_of(experiment, section, "products");
+    if (value.size() >= 2) return std::string(value.substr(1, value.size() - 2));
+  }
+  return "ordered";
+}
+
 bool keeps_predictions(std::string_view experiment) {
   return value_of(experiment, "evaluate", "predictions") == "true";
 }

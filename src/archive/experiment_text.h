@@ -19,6 +19,8 @@ namespace isobit::archive {
 [[nodiscard]] bool is_script(const std::string& experiment);
 // Whether it asks for stock PyTorch: `kind` of [arithmetic], or `arithmetic` of [script].
 [[nodiscard]] bool asks_for_stock(std::string_view experiment);
+// The tier of products that it asks for (contract/product_tier.h): `products` of [arithmetic] or of [script].
+[[nodiscard]] std::string asked_products(std::string_view experiment);
 // Whether it keeps each evaluation's predictions: `predictions` of [evaluate].
 [[nodiscard]] bool keeps_predictions(std::string_view experiment);
 

@@ -13,6 +13,7 @@
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
+#include "contract/product_tier.h"
 
 namespace isobit::archive {
 namespace {
@@ -70,6 +71,12 @@ class Rules {
       damaged(kStateFile, fmt::format("its contract is {}, but the experiment asks for {}", printable(contract),
                                       stock ? "stock PyTorch" : "isobit"));
     }
+    const std::string asked = asked_products(p_.contents->at(kExperimentFile));
+    const std::string_view named = stock ? "ordered" : name(contract::products_of(contract));
+    if (asked != named) {
+      damaged(kStateFile, fmt::format("its contract is {}, but the experiment asks for products \"{}\"",
+                                      printable(contract), printable(asked)));
+    }
     if (contract.empty() || contract.size() > 64 || !std::all_of(contract.begin(), contract.end(), is_name_character))
       damaged(kStateFile, "its contract's name is none");
   }
@@ -126,8 +133,8 @@ class Rules {
     for (std::string line; std::getline(lines, line);) {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
-      constexpr const char* known[] = {"file",      "folder", "arguments", "commit", "dirty", "fingerprint_every",
-                                       "arithmetic"};
+      constexpr const char* known[] = {"file",       "folder",  "arguments", "commit", "dirty", "fingerprint_every",
+                                       "arithmetic", "products"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
       if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {

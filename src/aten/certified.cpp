@@ -1,8 +1,12 @@
 #include "aten/certified.h"
 
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/products.h"
 #include "aten/dispatcher_entry.h"
 
 namespace isobit::aten {
@@ -20,6 +24,25 @@ std::vector<Entry> all_entries() {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = all_entries();
   return all;
+}
+
+// Their products are their own, and ordered ones; all others call mm, convolution and the like for theirs
+// (tests/python/exact_products_test.py compares this with the operators' sections).
+constexpr std::string_view kOrderedOnly[] = {"aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
+
+// In the place of one of them where products are of another tier.
+void refuse_products(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+  require_ordered_products(
+      op.schema().operator_name().name, "has products",
+      "compute with products = \"ordered\", or run this part outside isobit (with isobit.disabled():)");
+  throw std::logic_error("an operator was registered for another tier of products");
+}
+
+torch::CppFunction kernel_of(const Entry& entry, torch::CppFunction (*kernel)()) {
+  const bool ordered_only =
+      std::find(std::begin(kOrderedOnly), std::end(kOrderedOnly), entry.op.name) != std::end(kOrderedOnly);
+  if (ordered_only && !ordered_products()) return torch::CppFunction::makeFromBoxedFunction<&refuse_products>();
+  return kernel();
 }
 
 std::string full_name(const CertifiedOperator& op) {
@@ -41,13 +64,14 @@ const std::vector<CertifiedOperator>& certified_operators() {
 
 void register_certified(torch::Library& library) {
   for (const Entry& entry : entries()) {
-    if (entry.cpu_kernel != nullptr) library.impl(full_name(entry.op).c_str(), entry.cpu_kernel());
+    if (entry.cpu_kernel != nullptr) library.impl(full_name(entry.op).c_str(), kernel_of(entry, entry.cpu_kernel));
   }
 }
 
 void register_certified_autograd(torch::Library& library) {
   for (const Entry& entry : entries()) {
-    if (entry.autograd_kernel != nullptr) library.impl(full_name(entry.op).c_str(), entry.autograd_kernel());
+    if (entry.autograd_kernel != nullptr)
+      library.impl(full_name(entry.op).c_str(), kernel_of(entry, entry.autograd_kernel));
   }
 }
 
@@ -57,7 +81,7 @@ void register_certified_on_device(torch::Library& library) {
         std::string(entry.op.name).c_str(), std::string(entry.op.overload).c_str());
     const bool has_stock = op.hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA);
     *entry.stock = {&entry.op, op, has_stock ? kernel_at(op, c10::DispatchKey::CUDA) : c10::KernelFunction()};
-    library.impl(full_name(entry.op).c_str(), entry.device_kernel());
+    library.impl(full_name(entry.op).c_str(), kernel_of(entry, entry.device_kernel));
   }
 }
 

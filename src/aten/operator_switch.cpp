@@ -7,6 +7,8 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 
 #include "aten/batch_statistics.h"
 #include "aten/certified.h"
@@ -16,6 +18,7 @@
 #include "aten/tensor_memory.h"
 #include "aten/tensordot.h"
 #include "aten/torchscript_guard.h"
+#include "kernels/isa.h"
 
 namespace isobit::aten {
 namespace {
@@ -90,12 +93,21 @@ auto& installed = *new std::unique_ptr<Installed>;
 int depth = 0;
 std::atomic<bool> is_on = false;
 std::atomic<bool> ever_on = false;
+std::atomic<contract::ProductTier> tier = contract::ProductTier::ordered;
 
 }  // namespace
 
-OperatorSwitch::OperatorSwitch() {
+OperatorSwitch::OperatorSwitch() : OperatorSwitch(products()) {}
+
+OperatorSwitch::OperatorSwitch(contract::ProductTier products) {
   const std::lock_guard lock(mutex);
+  if (depth > 0 && products != tier) {
+    throw std::logic_error("products are " + std::string(name(tier.load())) +
+                           " where the switch is on: they cannot be " + std::string(name(products)) + " within");
+  }
   ever_on = true;
+  tier = products;
+  if (products == contract::ProductTier::exact3) kernels::prefer_exact_products();
   if (depth == 0) installed = std::make_unique<Installed>();
   ++depth;
   is_on = true;
@@ -106,9 +118,12 @@ OperatorSwitch::~OperatorSwitch() {
   if (--depth > 0) return;
   is_on = false;
   installed.reset();
+  tier = contract::ProductTier::ordered;
 }
 
 bool OperatorSwitch::on() { return is_on; }
+
+contract::ProductTier OperatorSwitch::products() { return tier; }
 
 bool OperatorSwitch::was_on() { return ever_on; }
 

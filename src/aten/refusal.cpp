@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include "aten/module_path.h"
+#include "aten/operator_switch.h"
 #include "aten/pytorch_error.h"
 #include "aten/remedies.h"
 #include "contract/platform.h"
@@ -69,7 +70,8 @@ void refuse(std::string_view op, std::string_view reason, std::string_view remed
 
 void refuse_at(std::string_view place, std::string_view op, std::string_view reason, std::string_view remedy) {
   std::string message(kMark);
-  message.append(op).append(" ").append(reason).append(" under ").append(contract::kContractVersion);
+  message.append(op).append(" ").append(reason).append(" under ").append(
+      contract::contract_name(OperatorSwitch::products()));
   if (!place.empty()) message.append("\n  in     ").append(place);
   const Family* family = remedy.empty() ? family_of(op) : nullptr;
   if (family != nullptr && !family->purpose.empty()) message.append("\n  for    ").append(family->purpose);

@@ -54,10 +54,14 @@ void check(const Arguments& arguments) {
   for (const int threads : arguments.options.threads) {
     if (threads < 1) throw archive::UserError("--threads", "must be at least 1", "for example --threads 1,2");
   }
+  if (arguments.options.products != "ordered" && arguments.what != "ops" && arguments.what != "step") {
+    throw archive::UserError("--products", "is for ops and step", "leave it out of isobit bench " + arguments.what);
+  }
   for (const std::string& isa : arguments.options.isas) {
     const auto parsed = kernels::parse_isa(isa);
     if (!parsed) {
-      throw archive::UserError("--isa", "unknown instruction set '" + isa + "'", "use auto, reference, avx2 or avx512");
+      throw archive::UserError("--isa", "unknown instruction set '" + isa + "'",
+                               "use auto, reference, avx2, avx512, avx512vnni or amx");
     }
     if (!kernels::isa_available(*parsed)) {
       throw archive::UserError("--isa", "this CPU has no " + isa, "use auto");
@@ -168,8 +172,12 @@ Action declare(OptionSet& app) {
       .show_default();
   app.add("--filter", arguments->options.filter, "ops: only those whose name contains this");
   app.add("--threads", arguments->options.threads, "thread counts (comma-separated)").comma_separated().show_default();
-  app.add("--isa", arguments->options.isas, "auto, reference, avx2, avx512 (comma-separated)")
+  app.add("--isa", arguments->options.isas,
+          "auto, reference, avx2, avx512; for exact3 also avx512vnni, amx (comma-separated)")
       .comma_separated()
+      .show_default();
+  app.add("--products", arguments->options.products, "ops, step: how isobit sums products")
+      .one_of({"ordered", "exact3"})
       .show_default();
   app.add("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
       .at_least(1)

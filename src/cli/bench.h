@@ -13,7 +13,8 @@ struct BenchOptions {
   std::vector<int> threads{1};
   std::vector<std::string> isas{"auto"};
   std::vector<std::string> models{"mlp", "lenet5", "resnet18-32"};
-  std::string filter;  // operators whose name contains it
+  std::string filter;                // operators whose name contains it
+  std::string products = "ordered";  // isobit's tier of them: of operators and steps
   int rounds = 15;
   bool inference = false;  // rows for the forward pass in evaluation mode, batch 1 and 64, too
   bool only_inference = false;
@@ -25,7 +26,7 @@ void for_each_setting(const BenchOptions& options, const std::function<void(int,
 
 // The stock side: torch's own threads, our switch off. The isobit side: our pool, the switch (and guard) on.
 double on_stock(int threads, const std::function<double()>& body);
-double on_isobit(int threads, const std::function<double()>& body);
+double on_isobit(int threads, const std::function<double()>& body, const std::string& products = "ordered");
 
 // A step's share of one outermost operator (forward) or autograd node (backward), medians over the rounds.
 struct ProfileRow {

@@ -151,8 +151,11 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
       row.bound_ms = 1e3 * std::max(one.gflop / peak_gflops(threads, isa), one.gbytes / memory_gbytes(threads));
       measure(
           row, [&](int calls) { return on_stock(threads, [&] { return milliseconds(one.call, calls); }); },
-          [&](int calls) { return on_isobit(threads, [&] { return milliseconds(one.call, calls); }); }, options.rounds,
-          20.0);
+          [&](int calls) {
+            return on_isobit(
+                threads, [&] { return milliseconds(one.call, calls); }, options.products);
+          },
+          options.rounds, 20.0);
       options.report(row);
       rows.push_back(row);
     });

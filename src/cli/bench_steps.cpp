@@ -12,7 +12,8 @@ Workload with_batch(Workload work, std::int64_t batch) {
   return work;
 }
 
-BenchRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds, bool inference) {
+BenchRow bench_one(const Workload& work, int threads, const std::string& isa, const BenchOptions& options,
+                   bool inference) {
   BenchRow row{.model = work.name + (inference ? " inference, batch " + std::to_string(work.batch) : ""),
                .threads = threads,
                .isa = isa};
@@ -34,9 +35,10 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, in
       },
       [&](int calls) {
         return on_isobit(
-            threads, [&] { return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls); });
+            threads, [&] { return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls); },
+            options.products);
       },
-      rounds, 150.0);
+      options.rounds, 150.0);
   return row;
 }
 
@@ -51,10 +53,9 @@ std::vector<BenchRow> bench_steps(const BenchOptions& options) {
         rows.push_back(row);
         options.report(row);
       };
-      if (!options.only_inference) report(bench_one(work, threads, isa, options.rounds, false));
+      if (!options.only_inference) report(bench_one(work, threads, isa, options, false));
       if (!options.inference && !options.only_inference) return;
-      for (const std::int64_t batch : {1, 64})
-        report(bench_one(with_batch(work, batch), threads, isa, options.rounds, true));
+      for (const std::int64_t batch : {1, 64}) report(bench_one(with_batch(work, batch), threads, isa, options, true));
     });
   }
   return rows;

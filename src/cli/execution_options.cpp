@@ -22,7 +22,7 @@ using archive::UserError;
 
 std::string available() {
   std::string names = "auto";
-  for (const kernels::Isa isa : kernels::available_isas()) names += fmt::format(", {}", kernels::name(isa));
+  for (const kernels::Isa isa : kernels::available_product_isas()) names += fmt::format(", {}", kernels::name(isa));
   return names;
 }
 
@@ -75,7 +75,11 @@ void ExecutionOptions::declare(OptionSet& app) {
         if (*end == '\0' && n >= 1 && n <= 1024) return;
         throw UserError("--threads " + text, "not a number of threads", "use 1 to 1024, or leave the option out");
       });
-  app.add("--isa", isa, "Instruction set: auto, reference, avx2, avx512; the bits do not depend on it").type("ISA");
+  app.add("--isa", isa,
+          "Instruction set: auto, reference, avx2, avx512; for products = \"exact3\" also avx512vnni, amx; the bits do "
+          "not "
+          "depend on it")
+      .type("ISA");
   app.add("--device", device, "Where to compute: cpu, cuda or cuda:INDEX; the bits do not depend on it (default: cpu)")
       .type("DEVICE");
   app.add("--grain-order", grain_order,
@@ -91,7 +95,7 @@ void ExecutionOptions::apply() const {
     throw UserError("--isa " + isa, "this processor lacks it", "this machine has " + available());
   }
   (void)execution();
-  kernels::set_isa(*chosen);
+  kernels::set_isa(*chosen, isa == "auto");
   kernels::set_thread_count(threads > 0 ? threads : kernels::available_cpus());
   at::set_num_threads(1);
   archive::load_tuning();

@@ -82,7 +82,7 @@ double peak_gflops(int threads, const std::string& isa) {
   if (peak > 0) return peak;
   std::function<double(float*)> multiply = multiply_plain;
 #if defined(__x86_64__)
-  if (isa == "avx512") multiply = multiply_avx512;
+  if (isa == "avx512" || isa == "avx512vnni" || isa == "amx") multiply = multiply_avx512;
   if (isa == "avx2") multiply = multiply_avx2;
 #endif
   return peak = rate(threads, [&](int) {

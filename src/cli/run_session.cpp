@@ -9,6 +9,7 @@
 #include "archive/environment.h"
 #include "archive/experiment_text.h"
 #include "archive/files.h"
+#include "archive/printable.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
@@ -59,11 +60,11 @@ RunSession resume_run(const RunOptions& options) {
   RunSession session;
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
   const archive::RunSummary summary = archive::summarize(folder);
-  if (!summary.contract.empty() && !archive::is_stock(summary.contract) &&
-      summary.contract != contract::kContractVersion) {
+  const std::string ours = train::contract_of(train::arithmetic_of(summary.contract));
+  if (!summary.contract.empty() && !archive::is_stock(summary.contract) && summary.contract != ours) {
     throw UserError(
         folder.string(),
-        fmt::format("was recorded under {}, this program computes by {}", summary.contract, contract::kContractVersion),
+        fmt::format("was recorded under {}, this program computes by {}", archive::printable(summary.contract), ours),
         "resume it with the isobit that started it");
   }
   const auto experiment = folder / "experiment.toml";
@@ -72,7 +73,7 @@ RunSession resume_run(const RunOptions& options) {
     throw UserError(folder.string(), "is the record of a Python program",
                     "resume it by running the program again with isobit.record(resume=True)");
   }
-  const train::ArithmeticSettings arithmetic{archive::asks_for_stock(text) ? "stock" : "isobit"};
+  const train::ArithmeticSettings arithmetic = train::asked_arithmetic(text);
   if (arithmetic.is_stock()) options.execution.expect_stock();
   session.writer = std::make_unique<archive::RunWriter>(
       archive::RunWriter::resume(folder, run_environment(options, arithmetic), train::contract_of(arithmetic)));
@@ -80,7 +81,7 @@ RunSession resume_run(const RunOptions& options) {
   train::expect_data(session.writer->data(), session.experiment);
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  if (session.experiment.arithmetic.is_stock() != arithmetic.is_stock()) {
+  if (train::contract_of(session.experiment.arithmetic) != train::contract_of(arithmetic)) {
     throw UserError(experiment.string(), "damaged: it asks for another arithmetic than state.json names",
                     "restore the run's folder from a copy");
   }

@@ -12,12 +12,11 @@
 #include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
-#include "aten/operator_switch.h"
 #include "cli/run_session.h"
-#include "contract/platform.h"
 #include "scale/elastic_steps.h"
 #include "scale/job_key.h"
 #include "scale/shared_recording.h"
+#include "train/arithmetic.h"
 #include "train/experiment_schema.h"
 #include "train/recording.h"
 
@@ -51,8 +50,9 @@ class Worker {
                 nullptr}),
         job_(archive::parse_json(steps_.job())),
         trainer_(experiment_, data_, shared(options)),
-        recording_({job_.at("folder").get<std::string>(), run_environment(options), job_.at("job").get<std::string>(),
-                    0, experiment_.checkpoint.keep},
+        recording_({job_.at("folder").get<std::string>(), run_environment(options, experiment_.arithmetic),
+                    job_.at("job").get<std::string>(), 0, experiment_.checkpoint.keep,
+                    train::contract_of(experiment_.arithmetic)},
                    trainer_.timetable(), [this] { return steps_.alive(); }) {
     steps_.set_recording(&recording_);
     steps_.set_grains([this](std::int64_t step) {
@@ -63,7 +63,7 @@ class Worker {
   }
 
   RunOutcome work() {
-    const aten::OperatorSwitch on;
+    const train::ArithmeticScope arithmetic(experiment_);
     const std::filesystem::path folder = job_.at("folder").get<std::string>();
     try {
       const auto open = steps_.begin(trainer_.caller());
@@ -105,7 +105,7 @@ std::string job_identity(const train::Experiment& experiment, const std::string&
   anywhere.data.path.clear();
   const std::string program = archive::program_version();
   return fmt::format("{}, {}, experiment {:.12}, data {:.12}", program.substr(0, program.find(',')),
-                     contract::kContractVersion, archive::sha256(train::to_toml(anywhere)),
+                     train::contract_of(experiment.arithmetic), archive::sha256(train::to_toml(anywhere)),
                      archive::sha256(data_description));
 }
 

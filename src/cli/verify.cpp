@@ -68,7 +68,7 @@ void take(ScriptVerdict judged, Judgement& so_far) {
 
 // A record of isobit run whose network is a file of code. Of another contract's, which is refused, nothing is read.
 bool has_code(const archive::RunRecord& record) {
-  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  const train::ArithmeticSettings arithmetic = train::arithmetic_of(record.contract());
   if (record.contract() != train::contract_of(arithmetic)) return false;
   const std::string place = (record.folder() / "experiment.toml").string();
   return !train::recorded_experiment(record.experiment(), place).model.torchscript.empty();

@@ -104,7 +104,7 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
     throw UserError(named, "has a network of code (TorchScript), which is verified in a sandbox, and as a whole",
                     "leave out --from and --to, or --trust the network");
   }
-  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  const train::ArithmeticSettings arithmetic = train::arithmetic_of(record.contract());
   if (record.contract() == train::contract_of(arithmetic)) return;
   throw UserError(named,
                   fmt::format("was recorded under {}, this program computes by {}",

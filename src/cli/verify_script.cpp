@@ -171,7 +171,7 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
     throw UserError(named, "is the record of a Python program; it can only be verified as a whole and on the CPU",
                     "leave out --from, --to, --data and --device");
   }
-  const train::ArithmeticSettings arithmetic{record.is_stock() ? "stock" : "isobit"};
+  const train::ArithmeticSettings arithmetic = train::arithmetic_of(record.contract());
   if (const std::string ours = train::contract_of(arithmetic); record.contract() != ours) {
     throw UserError(
         named, fmt::format("was recorded under {}, this program computes by {}", printable(record.contract()), ours),

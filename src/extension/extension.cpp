@@ -91,10 +91,12 @@ const char* message() { return ::message.c_str(); }
 
 int isobit_is_refusal() { return is_refusal ? 1 : 0; }
 
-const char* isobit_enable() {
-  return reported([] {
+const char* isobit_enable(const char* products) {
+  return reported([products] {
     const std::lock_guard lock(mutex);
-    switches.push_back(std::make_unique<isobit::aten::OperatorSwitch>());
+    const auto tier = isobit::contract::parse_products(products);
+    if (!tier) throw std::invalid_argument(std::string("unknown products '") + products + "'");
+    switches.push_back(std::make_unique<isobit::aten::OperatorSwitch>(*tier));
   });
 }
 
@@ -106,13 +108,18 @@ const char* isobit_disable() {
   });
 }
 
+const char* isobit_products() {
+  message = name(isobit::aten::OperatorSwitch::products());
+  return message.c_str();
+}
+
 int isobit_is_on() { return isobit::aten::OperatorSwitch::on() ? 1 : 0; }
 
 const char* isobit_set_isa(const char* name) {
   return reported([name] {
     const auto isa = isobit::kernels::parse_isa(name);
     if (!isa) throw std::invalid_argument(std::string("unknown instruction set '") + name + "'");
-    isobit::kernels::set_isa(*isa);
+    isobit::kernels::set_isa(*isa, std::string_view(name) == "auto");
   });
 }
 
@@ -235,6 +242,11 @@ double isobit_scalar_power(double x, double y) { return isobit::contract::pow_ro
 double isobit_scalar_angle(double y, double x) { return isobit::contract::atan2_rounded(y, x); }
 
 const char* isobit_contract_version() { return isobit::contract::kContractVersion; }
+
+const char* isobit_contract_in_force() {
+  message = isobit::contract::contract_name(isobit::aten::OperatorSwitch::products());
+  return message.c_str();
+}
 
 int isobit_device_count() {
   const auto* backend = isobit::kernels::device_backend();

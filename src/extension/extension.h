@@ -13,9 +13,13 @@ extern "C" {
 // Whether the last message that a function returned on this thread is a refusal's.
 int isobit_is_refusal();
 
-const char* isobit_enable();
+// products: "ordered", "exact3" (contract/product_tier.h); within a switch that is on, that switch's.
+const char* isobit_enable(const char* products);
 const char* isobit_disable();
 int isobit_is_on();
+// The tier in force ("ordered" while it is off), and the contract's name with it: "isobit-0.1", "isobit-0.1-exact3".
+const char* isobit_products();
+const char* isobit_contract_in_force();
 // "auto", "reference", "avx2", "avx512"; no kernel may be running.
 const char* isobit_set_isa(const char* name);
 const char* isobit_isa();

@@ -56,7 +56,8 @@ bool SharedRecording::resume(std::int64_t recordings, const train::SharedSteps::
   writer_.reset();
   // The former recorder sealed it, and was lost before it could say so.
   if (archive::is_there(place_.folder / archive::kManifest)) return false;
-  writer_ = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(place_.folder, place_.environment));
+  writer_ = std::make_unique<archive::RunWriter>(
+      archive::RunWriter::resume(place_.folder, place_.environment, place_.contract));
   const auto& checkpoint = writer_->checkpoint();
   const std::int64_t recorded = checkpoint ? checkpoint->step() : 0, done = caller.steps_done();
   written_ = recorded;

@@ -26,6 +26,7 @@ class SharedRecording final : public Recording, public train::Listener {
     std::string job;               // names the job in the record's lock
     std::int64_t restarts = 0;     // of the job, by its scheduler
     std::int64_t newest = 0;       // checkpoints kept beside those that end segments
+    std::string contract = contract::kContractVersion;
   };
   // `alive`: whether this worker still belongs to the job, asked where the record cannot be written.
   SharedRecording(Place place, const train::Timetable& timetable, std::function<bool()> alive);

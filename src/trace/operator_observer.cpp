@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "archive/experiment_text.h"
 #include "archive/sha256.h"
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
-#include "contract/platform.h"
 #include "trace/operand.h"
 #include "trace/operator_arguments.h"
 
@@ -40,7 +40,7 @@ class Observation {
   explicit Observation(TraceWriter& writer)
       : writer_(writer),
         options_{writer.header().samples, writer.header().statistics},
-        certified_(writer.header().arithmetic == contract::kContractVersion) {}
+        certified_(!archive::is_stock(writer.header().arithmetic)) {}
 
   void begin_step(std::int64_t step) {
     const std::lock_guard lock(mutex_);

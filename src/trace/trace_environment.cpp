@@ -10,7 +10,7 @@
 #include "archive/environment.h"
 #include "archive/experiment_text.h"
 #include "aten/operator_switch.h"
-#include "contract/platform.h"
+#include "contract/product_tier.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 
@@ -34,7 +34,8 @@ TraceHeader header_of_this_process() {
   const bool certified = aten::OperatorSwitch::on();
   const std::string torch = TORCH_VERSION;
   header.torch = torch.substr(0, torch.find('+'));
-  header.arithmetic = certified ? contract::kContractVersion : archive::stock_name(header.torch);
+  header.arithmetic =
+      certified ? contract::contract_name(aten::OperatorSwitch::products()) : archive::stock_name(header.torch);
   header.environment = archive::environment_json(settings(certified, header.torch), header.arithmetic);
   return header;
 }

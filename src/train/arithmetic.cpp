@@ -23,7 +23,20 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 std::string contract_of(const ArithmeticSettings& arithmetic) {
-  return arithmetic.is_stock() ? archive::stock_name(TORCH_VERSION) : contract::kContractVersion;
+  return arithmetic.is_stock() ? archive::stock_name(TORCH_VERSION) : contract::contract_name(products_of(arithmetic));
+}
+
+ArithmeticSettings arithmetic_of(std::string_view contract) {
+  if (archive::is_stock(contract)) return {"stock"};
+  return {"isobit", std::string(name(contract::products_of(contract)))};
+}
+
+ArithmeticSettings asked_arithmetic(std::string_view experiment) {
+  return {archive::asks_for_stock(experiment) ? "stock" : "isobit", archive::asked_products(experiment)};
+}
+
+contract::ProductTier products_of(const ArithmeticSettings& arithmetic) {
+  return contract::parse_products(arithmetic.products).value_or(contract::ProductTier::ordered);
 }
 
 void seed_stock(std::uint64_t seed) {
@@ -43,6 +56,7 @@ std::map<std::string, std::string> stock_environment() {
 }
 
 struct ArithmeticScope::Isobit {
+  explicit Isobit(contract::ProductTier products) : on(products) {}
   aten::OperatorSwitch on;
 };
 
@@ -66,7 +80,7 @@ struct ArithmeticScope::Stock {
 
 ArithmeticScope::ArithmeticScope(const Experiment& experiment) {
   if (experiment.arithmetic.is_stock()) stock_ = std::make_unique<Stock>();
-  if (!experiment.arithmetic.is_stock()) isobit_ = std::make_unique<Isobit>();
+  if (!experiment.arithmetic.is_stock()) isobit_ = std::make_unique<Isobit>(products_of(experiment.arithmetic));
 }
 
 ArithmeticScope::~ArithmeticScope() = default;

@@ -1,6 +1,6 @@
 // Which arithmetic an experiment asks for (arithmetic.kind), its name in records, and what puts it into force.
 //
-//   isobit   the contract: the operator switch is on
+//   isobit   the contract: the operator switch is on, with the tier of products that arithmetic.products names
 //   stock    PyTorch as it comes, with what it offers for equal results: one seed per step for its own generator, and
 //            torch.use_deterministic_algorithms in its warning form. Which kernels run is PyTorch's choice, by the
 //            processor, the number of threads, and variables such as ATEN_CPU_CAPABILITY and MKL_CBWR.
@@ -14,13 +14,23 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "contract/product_tier.h"
 #include "train/experiment.h"
 
 namespace isobit::train {
 
-// What stands in records where a contract's name stands: "isobit-0.1", or "stock-2.13.0".
+// What stands in records where a contract's name stands: "isobit-0.1", "isobit-0.1-exact3", or "stock-2.13.0".
 [[nodiscard]] std::string contract_of(const ArithmeticSettings& arithmetic);
+
+// The settings that a record names in that place, whichever version's it is.
+[[nodiscard]] ArithmeticSettings arithmetic_of(std::string_view contract);
+// The same of an experiment's text (archive/experiment_text.h). A tier that there is not is left as it stands.
+[[nodiscard]] ArithmeticSettings asked_arithmetic(std::string_view experiment);
+
+// Precondition: not stock.
+[[nodiscard]] contract::ProductTier products_of(const ArithmeticSettings& arithmetic);
 
 // PyTorch's default generator, as torch.manual_seed. Thread-safe.
 void seed_stock(std::uint64_t seed);

@@ -264,6 +264,10 @@ void check_arithmetic(const Experiment& e, const Fail& fail) {
     fail("grain", "a step of several grains is summed exactly, which stock PyTorch (arithmetic.kind) cannot do",
          "remove the key, or set arithmetic.kind = \"isobit\"");
   }
+  if (e.arithmetic.is_stock() && e.arithmetic.products != "ordered") {
+    fail("arithmetic.products", "stock PyTorch (arithmetic.kind) has products of its own",
+         "remove the key, or set arithmetic.kind = \"isobit\"");
+  }
   if (e.evaluate.predictions && e.data.target != "class") {
     fail("evaluate.predictions",
          fmt::format("data.target = \"{}\" has no class per sample that could be kept", e.data.target),

@@ -13,6 +13,7 @@ namespace isobit::train {
 
 struct ArithmeticSettings {
   std::string kind = "isobit";
+  std::string products = "ordered";  // the tier (contract/product_tier.h)
 
   // PyTorch as it comes (train/arithmetic.h).
   [[nodiscard]] bool is_stock() const { return kind == "stock"; }

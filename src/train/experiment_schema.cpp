@@ -62,6 +62,10 @@ std::vector<Key> make_keys() {
             one_of(e.arithmetic.kind, {"isobit", "stock"}),
             "What computes: isobit, the contract; stock, PyTorch as it comes, which promises nothing "
             "(docs/guides/stock.md).");
+  KEY_WHERE(e.arithmetic.products != "ordered", arithmetic.products, "", "\"ordered\" or \"exact3\"",
+            one_of(e.arithmetic.products, {"ordered", "exact3"}),
+            "How products are summed: ordered, in a stated order; exact3, as integers, without one "
+            "(docs/contract.md, section 17).");
   KEY_WHERE(e.seeds.init >= 0, seeds.init, "", kSeed, e.seeds.init >= -1, "Seed of the initial weights.");
   KEY_WHERE(e.seeds.order >= 0, seeds.order, "", kSeed, e.seeds.order >= -1, "Seed of the order of the samples.");
   KEY_WHERE(e.seeds.augment >= 0, seeds.augment, "", kSeed, e.seeds.augment >= -1, "Seed of crops and flips.");

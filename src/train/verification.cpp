@@ -186,17 +186,16 @@ void compare_end(const archive::RunRecord& record, const Verdict& verdict) {
 }
 
 void expect_contract(const archive::RunRecord& record) {
-  const std::string stock = contract_of(ArithmeticSettings{"stock"});
-  if (record.contract() == contract::kContractVersion || record.contract() == stock) return;
+  const std::string ours = contract_of(arithmetic_of(record.contract()));
+  if (record.contract() == ours) return;
   if (record.is_stock()) {
-    throw UserError(
-        record.folder().string(),
-        fmt::format("was recorded by {}, this program has {}", archive::printable(record.contract()), stock),
-        "repeat it with the torch that recorded it");
+    throw UserError(record.folder().string(),
+                    fmt::format("was recorded by {}, this program has {}", archive::printable(record.contract()), ours),
+                    "repeat it with the torch that recorded it");
   }
   throw UserError(
       record.folder().string(),
-      fmt::format("was recorded under {}, this program computes by {}", record.contract(), contract::kContractVersion),
+      fmt::format("was recorded under {}, this program computes by {}", archive::printable(record.contract()), ours),
       "verify it with the isobit that recorded it");
 }
 

@@ -17,6 +17,7 @@ const std::vector<Case>& kernel_cases() {
     add_recurrent_cases(all);
     add_factor_cases(all);
     add_binary64_cases(all);
+    add_exact_product_cases(all);
     return all;
   }();
   return cases;

@@ -30,9 +30,10 @@ void add_network_cases(std::vector<Case>& cases);  // group norm, activations wi
 void add_row_cases(std::vector<Case>& cases);      // sorts, products, running extrema, reductions by index, rows copied
 void add_wide_cases(std::vector<Case>& cases);     // functions written in binary64, remainders, selections
 void add_volume_cases(std::vector<Case>& cases);   // pooling in three dimensions, unpooling
-void add_sampling_cases(std::vector<Case>& cases);   // grid_sample, sums along one dimension from a table
-void add_recurrent_cases(std::vector<Case>& cases);  // LSTM, GRU, RNN
-void add_factor_cases(std::vector<Case>& cases);     // QR, Cholesky, LU, numbers of distributions
-void add_binary64_cases(std::vector<Case>& cases);   // every family that computes in binary64
+void add_sampling_cases(std::vector<Case>& cases);       // grid_sample, sums along one dimension from a table
+void add_recurrent_cases(std::vector<Case>& cases);      // LSTM, GRU, RNN
+void add_factor_cases(std::vector<Case>& cases);         // QR, Cholesky, LU, numbers of distributions
+void add_exact_product_cases(std::vector<Case>& cases);  // products of the exact tier
+void add_binary64_cases(std::vector<Case>& cases);       // every family that computes in binary64
 
 }  // namespace isobit::golden

@@ -11,9 +11,9 @@
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/masked_rows.h"
+#include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
 #include "kernels/dispatch/workspace.h"
-#include "kernels/matmul.h"
 #include "kernels/softmax.h"
 #include "kernels/threads.h"
 
@@ -78,7 +78,7 @@ struct Attention {
     product.a.data = scaled_q, product.a.row_stride = width, product.a.column_stride = 1;
     product.b.data = scaled_k, product.b.row_stride = 1, product.b.column_stride = width;
     product.c = scores, product.c_row_stride = keys;
-    kernels::matmul(product);
+    multiply(product);
     for (std::int64_t r = 0; causal && r < rows; ++r) {
       for (std::int64_t j = first + r + 1; j < keys; ++j)
         scores[r * keys + j] += -std::numeric_limits<float>::infinity();
@@ -91,7 +91,7 @@ struct Attention {
     product.a.data = weights, product.a.row_stride = keys;
     product.b.data = v.data, product.b.row_stride = v.row, product.b.column_stride = v.column;
     product.c = y + first * value_width, product.c_row_stride = value_width;
-    kernels::matmul(product);
+    multiply(product);
   }
 };
 

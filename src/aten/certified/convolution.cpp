@@ -6,6 +6,7 @@
 
 #include "aten/certified/support/convolution_plan.h"
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/products.h"
 #include "aten/refusal.h"
 #include "kernels/reduce.h"
 
@@ -59,6 +60,10 @@ ConvolutionPlan plan_of(const char* op, const Tensor& x, const Tensor& weight, c
   ConvolutionPlan p;
   p.rank = weight.dim() - 2;
   if (p.rank < 1 || p.rank > 3) refuse(op, "is certified for one to three spatial dimensions only");
+  if (p.rank == 3) {
+    require_ordered_products(op, "has products over three spatial dimensions", "compute with products = \"ordered\"");
+  }
+  require_products_here(op);
   TORCH_CHECK(x.dim() == weight.dim(), op, ": input ", x.sizes(), " does not fit weight ", weight.sizes());
   require_float(op, {&x, &weight});
   TORCH_CHECK(options.groups > 0, op, ": groups must be positive");

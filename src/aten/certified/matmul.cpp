@@ -13,6 +13,7 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/device_work.h"
 
@@ -36,6 +37,16 @@ struct MatmulProblem {
   Operand a{}, b{}, addend{};
   double alpha = 1.0, beta = 1.0;
 };
+
+at::ScalarType type_of_product(const char* op, std::initializer_list<const Tensor*> tensors) {
+  const at::ScalarType type = require_computed(op, tensors);
+  if (type != at::kFloat) {
+    require_ordered_products(op, "has products of float64",
+                             "convert with .float(), or compute with products = \"ordered\"");
+  }
+  require_products_here(op);
+  return type;
+}
 
 Operand matrix(const Tensor& t) { return {t.const_data_ptr(), 0, t.stride(0), t.stride(1)}; }
 Operand matrices(const Tensor& t) { return {t.const_data_ptr(), t.stride(0), t.stride(1), t.stride(2)}; }
@@ -68,7 +79,7 @@ void multiply(const MatmulProblem& problem, T* c) {
   if (p.beta != T(0)) p.addend = operand_of<T>(problem.addend);
   p.c = c;
   p.c_batch_stride = p.m * p.n, p.c_row_stride = p.n, p.c_column_stride = 1;
-  kernels::matmul(p);
+  aten::multiply(p);
 }
 
 void set_addend(const char* op, MatmulProblem& problem, const Tensor& addend, at::IntArrayRef sizes, const Scalar& beta,
@@ -84,7 +95,7 @@ MatmulProblem mm_problem(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2, op, ": matrices expected, got ", a.sizes(), " and ", b.sizes());
   TORCH_CHECK(a.size(1) == b.size(0), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
   MatmulProblem problem;
-  problem.type = require_computed(op, {&a, &b});
+  problem.type = type_of_product(op, {&a, &b});
   problem.m = a.size(0), problem.n = b.size(1), problem.k = a.size(1);
   problem.a = matrix(a), problem.b = matrix(b);
   return problem;
@@ -134,7 +145,7 @@ MatmulProblem bmm_problem(const char* op, const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3, op, ": batches of matrices expected, got ", a.sizes(), " and ", b.sizes());
   TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1), op, ": cannot multiply ", a.sizes(), " by ", b.sizes());
   MatmulProblem problem;
-  problem.type = require_computed(op, {&a, &b});
+  problem.type = type_of_product(op, {&a, &b});
   problem.batch = a.size(0), problem.m = a.size(1), problem.n = b.size(2), problem.k = a.size(2);
   problem.a = matrices(a), problem.b = matrices(b);
   return problem;
@@ -213,7 +224,7 @@ MatmulProblem mv_problem(const char* op, const Tensor& a, const Tensor& x) {
   TORCH_CHECK(a.dim() == 2 && x.dim() == 1 && a.size(1) == x.size(0), op, ": cannot multiply ", a.sizes(), " by ",
               x.sizes());
   MatmulProblem problem;
-  problem.type = require_computed(op, {&a, &x});
+  problem.type = type_of_product(op, {&a, &x});
   problem.m = a.size(0), problem.n = 1, problem.k = a.size(1);
   problem.a = matrix(a);
   problem.b = {x.const_data_ptr(), 0, x.stride(0), 0};
@@ -262,7 +273,7 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 1 && b.dim() == 1 && a.size(0) == b.size(0), "aten::dot: cannot multiply ", a.sizes(), " by ",
               b.sizes());
   MatmulProblem problem;
-  problem.type = require_computed("aten::dot", {&a, &b});
+  problem.type = type_of_product("aten::dot", {&a, &b});
   problem.m = 1, problem.n = 1, problem.k = a.size(0);
   problem.a = {a.const_data_ptr(), 0, 0, a.stride(0)};
   problem.b = {b.const_data_ptr(), 0, b.stride(0), 0};

@@ -11,6 +11,7 @@
 #include "kernels/conv2d.h"
 #include "kernels/dispatch/kernel_list.h"
 #include "kernels/elementwise.h"
+#include "kernels/exact_products.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
 #include "kernels/grid_sample.h"
@@ -81,7 +82,8 @@ ISOBIT_KERNEL_FAMILIES(ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_FILL, ISOBIT_DECLARE_
 void fill_tables(KernelTable& t, HostTable& h);
 }  // namespace reference
 
-// The vector builds, one namespace per instruction set. lanes16 is null where only a test would use it.
+// The vector builds, one namespace per instruction set. lanes16 is null where only a test would use it, and so are the
+// emulations of products by int8 instructions.
 #ifdef ISOBIT_HAVE_X86_VECTORS
 namespace avx2 {
 void fill_tables(KernelTable& t, HostTable& h);
@@ -91,6 +93,18 @@ void fill_tables(KernelTable& t, HostTable& h);
 }
 namespace lanes16 {
 [[gnu::weak]] void fill_tables(KernelTable& t, HostTable& h);
+}
+namespace avx512vnni {
+void fill_exact_products(HostTable& t);
+}
+namespace amx {
+void fill_exact_products(HostTable& t);
+}
+namespace emulated_vnni {
+[[gnu::weak]] void fill_exact_products(HostTable& t);
+}
+namespace emulated_amx {
+[[gnu::weak]] void fill_exact_products(HostTable& t);
 }
 #endif
 

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "aten/certified/support/products.h"
+
 namespace isobit::aten {
 
 using at::Tensor;
@@ -71,7 +73,7 @@ void phase_gradient(const ConvolutionPlan& p, std::int64_t phase, const Tensor& 
   Conv2dShape shape = s;
   shape.n *= count, shape.co *= n_taps;
   const Tensor result = new_tensor({s.n, count, s.ci, s.h, s.w});
-  kernels::conv2d_input_gradient(shape, read(planes), read(part), result.mutable_data_ptr<float>());
+  planes_input_gradient(shape, read(planes), read(part), result.mutable_data_ptr<float>());
   dx.slice(2, first, p.depth, p.stride_d).copy_(result.transpose(1, 2));
 }
 
@@ -90,19 +92,18 @@ at::DimVector ConvolutionPlan::weight_sizes() const {
 Tensor convolve(const ConvolutionPlan& p, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (p.rank < 3) {
     return write_new(p.output_sizes(),
-                     [&](float* y) { kernels::conv2d_forward(p.plane, read(x), read(weight), read(bias), y); });
+                     [&](float* y) { convolve_planes(p.plane, read(x), read(weight), read(bias), y); });
   }
   const Tensor planes = side_by_side(p, x);
   const Conv2dShape& s = p.plane;
   return swapped(write_new({s.n, p.out_d(), s.co, s.out_h(), s.out_w()}, [&](float* y) {
-    kernels::conv2d_forward(side_by_side(p), read(planes), read(weight), read(bias), y);
+    convolve_planes(side_by_side(p), read(planes), read(weight), read(bias), y);
   }));
 }
 
 Tensor input_gradient(const ConvolutionPlan& p, const Tensor& dy, const Tensor& weight) {
   if (p.rank < 3) {
-    return write_new(p.input_sizes(),
-                     [&](float* dx) { kernels::conv2d_input_gradient(p.plane, read(dy), read(weight), dx); });
+    return write_new(p.input_sizes(), [&](float* dx) { planes_input_gradient(p.plane, read(dy), read(weight), dx); });
   }
   const Tensor dx = zeros(p.input_sizes());
   for (std::int64_t phase = 0; phase < p.stride_d; ++phase) phase_gradient(p, phase, dy, weight, dx);
@@ -111,13 +112,11 @@ Tensor input_gradient(const ConvolutionPlan& p, const Tensor& dy, const Tensor& 
 
 Tensor weight_gradient(const ConvolutionPlan& p, const Tensor& x, const Tensor& dy) {
   if (p.rank < 3) {
-    return write_new(p.weight_sizes(),
-                     [&](float* dw) { kernels::conv2d_weight_gradient(p.plane, read(x), read(dy), dw); });
+    return write_new(p.weight_sizes(), [&](float* dw) { planes_weight_gradient(p.plane, read(x), read(dy), dw); });
   }
   const Tensor planes = side_by_side(p, x), gradients = swapped(dy);
-  return write_new(p.weight_sizes(), [&](float* dw) {
-    kernels::conv2d_weight_gradient(side_by_side(p), read(planes), read(gradients), dw);
-  });
+  return write_new(p.weight_sizes(),
+                   [&](float* dw) { planes_weight_gradient(side_by_side(p), read(planes), read(gradients), dw); });
 }
 
 }  // namespace isobit::aten

@@ -1,0 +1,250 @@
+// An exact product over two sides, by an engine that multiplies packed panels of digits.
+//
+//   Engine::kRows, kColumns     of a tile: rows of the left side, rows of the right one (which are its columns)
+//   Engine::kStep, kBlock       terms are padded with 0 to a multiple of kStep; at most kBlock go into one call, so
+//   that
+//                               no sum in int32 overflows
+//   Engine::kParts, kWeights    int32 sums per output, and what each counts in T
+//   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
+//   (vector/exact_products.cpp)
+//
+// Chunks of both sides are packed, tiles of them multiplied and added to T, T rounded. Sums of integers: nothing here
+// decides a bit. T is a binary64 below 2^53, else an int64.
+#pragma once
+
+#include "kernels/cpu/exact/sides.h"
+
+namespace isobit::kernels::ISOBIT_ISA::exact {
+
+// Where output (l, r) goes, and what is added to it: alpha * product [+ beta * addend][+ bias of the left row].
+struct Output {
+  float* c = nullptr;
+  const std::int64_t* left_offset = nullptr;
+  const std::int64_t* right_offset = nullptr;
+  float alpha = 1.0f, beta = 1.0f;
+  const float* addend = nullptr;
+  std::int64_t addend_left_stride = 0, addend_right_stride = 0;
+  const float* bias = nullptr;
+};
+
+inline constexpr std::int64_t kChunkBytes = 4 << 20;  // of a packed side
+inline constexpr std::int64_t kChunkRows = 1024;      // of a side, so that T stays small
+inline constexpr std::int64_t kChunkTerms = 4096;     // of both
+inline constexpr std::int64_t kJobRows = 64, kJobColumns = 256;
+
+inline std::int64_t up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+template <class Engine, class Sum>
+class Product {
+ public:
+  Product(const Side& left, const Side& right, std::int64_t terms, const Output& out)
+      : left_(left), right_(right), terms_(terms), out_(out) {}
+
+  void run() {
+    const std::int64_t chunk_terms = std::min(up(std::max<std::int64_t>(terms_, 1), Engine::kBlock), kChunkTerms);
+    const std::int64_t blocks = chunk_terms / Engine::kBlock;
+    const std::int64_t most_rows =
+        chunk_rows(Engine::left_bytes(Engine::kBlock) / Engine::kRows * blocks, Engine::kRows);
+    const std::int64_t most_columns =
+        chunk_rows(Engine::right_bytes(Engine::kBlock) / Engine::kColumns * blocks, Engine::kColumns);
+    for (std::int64_t l = 0; l < left_.rows; l += most_rows) {
+      for (std::int64_t r = 0; r < right_.rows; r += most_columns)
+        chunk(l, std::min(most_rows, left_.rows - l), r, std::min(most_columns, right_.rows - r), chunk_terms);
+    }
+  }
+
+ private:
+  // T of a block of outputs.
+  struct Sums {
+    Sum* at;
+    std::int64_t stride;
+
+    [[nodiscard]] Sum* tile(std::int64_t p, std::int64_t q) const {
+      return at + p * Engine::kRows * stride + q * Engine::kColumns;
+    }
+  };
+
+  static std::int64_t chunk_rows(std::int64_t bytes_of_row, std::int64_t panel) {
+    const std::int64_t rows = std::min(kChunkRows, kChunkBytes / std::max<std::int64_t>(bytes_of_row, 1));
+    return std::max(panel, rows / panel * panel);
+  }
+  // Terms of a block as they are packed.
+  static std::int64_t padded(std::int64_t terms) { return up(terms, Engine::kStep); }
+
+  void chunk(std::int64_t l, std::int64_t rows, std::int64_t r, std::int64_t columns, std::int64_t chunk_terms) {
+    Workspace workspace;
+    left_panels_ = up(rows, Engine::kRows) / Engine::kRows;
+    right_panels_ = up(columns, Engine::kColumns) / Engine::kColumns;
+    stride_ = right_panels_ * Engine::kColumns;
+    first_row_ = l, rows_ = rows, first_column_ = r, columns_ = columns;
+    const std::int64_t blocks =
+        up(std::min(chunk_terms, std::max<std::int64_t>(terms_, 1)), Engine::kBlock) / Engine::kBlock;
+    left_slot_ = up(Engine::left_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
+    right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
+    left_packed_ =
+        static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(left_slot_ * left_panels_ * blocks)));
+    right_packed_ =
+        static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(right_slot_ * right_panels_ * blocks)));
+    if (terms_ > chunk_terms) {  // else each job has sums of its own
+      sums_ = static_cast<Sum*>(
+          workspace.bytes(static_cast<std::size_t>(left_panels_ * Engine::kRows * stride_) * sizeof(Sum)));
+    }
+    std::int64_t term = 0;
+    do {
+      const std::int64_t terms = std::min(chunk_terms, terms_ - term);
+      const std::int64_t here = up(terms, Engine::kBlock) / Engine::kBlock;
+      pack(term, terms, here);
+      multiply(term == 0, term + terms == terms_, terms, here);
+      term += terms;
+    } while (term < terms_);
+  }
+
+  void pack(std::int64_t term, std::int64_t terms, std::int64_t blocks) {
+    const std::int64_t left_work = blocks * left_panels_, all = left_work + blocks * right_panels_;
+    const std::int64_t smallest =
+        std::max<std::int64_t>(1, 65536 / (Engine::kColumns * std::max<std::int64_t>(terms, 1)));
+    parallel_for(0, all, smallest, [&](std::int64_t begin, std::int64_t end) {
+      Workspace workspace;
+      std::int32_t* values = workspace.ints(std::max(Engine::kRows, Engine::kColumns) * padded(Engine::kBlock));
+      for (std::int64_t i = begin; i < end; ++i) {
+        const bool is_left = i < left_work;
+        const std::int64_t panels = is_left ? left_panels_ : right_panels_, index = is_left ? i : i - left_work;
+        const std::int64_t block = index / panels, panel = index % panels;
+        const std::int64_t first = block * Engine::kBlock, n = std::min<std::int64_t>(Engine::kBlock, terms - first);
+        if (is_left)
+          pack_left(panel, term + first, n, values, left_packed_ + index * left_slot_);
+        else
+          pack_right(panel, term + first, n, values, right_packed_ + index * right_slot_);
+      }
+    });
+  }
+
+  void pack_left(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
+    const std::int64_t stride = padded(n), row = panel * Engine::kRows;
+    const std::int64_t rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
+    if (rows < Engine::kRows || stride > n) std::fill(values, values + Engine::kRows * stride, 0);
+    fetch_rows(left_, first_row_ + row, rows, term, n, values, stride);
+    Engine::pack_left(values, stride, to);
+  }
+
+  void pack_right(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
+    const std::int64_t all = padded(n), column = panel * Engine::kColumns;
+    const std::int64_t columns = std::min<std::int64_t>(Engine::kColumns, columns_ - column);
+    if (columns < Engine::kColumns || all > n) std::fill(values, values + Engine::kColumns * all, 0);
+    fetch_columns<Engine::kColumns>(right_, first_column_ + column, columns, term, n, values, Engine::kColumns);
+    Engine::pack_right(values, all, to);
+  }
+
+  void multiply(bool first, bool last, std::int64_t terms, std::int64_t blocks) {
+    const std::int64_t high = std::max<std::int64_t>(1, kJobRows / Engine::kRows);
+    const std::int64_t wide = std::max<std::int64_t>(1, kJobColumns / Engine::kColumns);
+    const std::int64_t down = (left_panels_ + high - 1) / high, across = (right_panels_ + wide - 1) / wide;
+    parallel_for(0, down * across, 1, [&](std::int64_t begin, std::int64_t end) {
+      const typename Engine::Session session;
+      Workspace workspace;
+      Sum* own =
+          static_cast<Sum*>(workspace.bytes(sums_ == nullptr ? sizeof(Sum) * high * Engine::kRows * kJobColumns : 0));
+      for (std::int64_t job = begin; job < end; ++job) {
+        const std::int64_t i = job / across * high, j = job % across * wide;
+        const std::int64_t i_end = std::min(left_panels_, i + high), j_end = std::min(right_panels_, j + wide);
+        const Sums sums = sums_ == nullptr ? Sums{own, kJobColumns}
+                                           : Sums{sums_ + i * Engine::kRows * stride_ + j * Engine::kColumns, stride_};
+        for (std::int64_t row = 0; first && row < (i_end - i) * Engine::kRows; ++row)
+          std::fill_n(sums.at + row * sums.stride, (j_end - j) * Engine::kColumns, Sum(0));
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          const std::int64_t n = std::min<std::int64_t>(Engine::kBlock, terms - block * Engine::kBlock);
+          for (std::int64_t q = j; q < j_end && n > 0; ++q)
+            for (std::int64_t p = i; p < i_end; ++p) tile(block, p, q, padded(n), sums.tile(p - i, q - j), sums.stride);
+        }
+        if (last)
+          finish(sums, i * Engine::kRows, i_end * Engine::kRows, j * Engine::kColumns, j_end * Engine::kColumns);
+      }
+    });
+  }
+
+  void tile(std::int64_t block, std::int64_t p, std::int64_t q, std::int64_t terms, Sum* sums,
+            std::int64_t stride) const {
+    alignas(64) std::int32_t parts[Engine::kParts][Engine::kRows * Engine::kColumns];
+    Engine::multiply(terms, left_packed_ + (block * left_panels_ + p) * left_slot_,
+                     right_packed_ + (block * right_panels_ + q) * right_slot_, parts[0]);
+    for (int row = 0; row < Engine::kRows; ++row) {
+      for (int column = 0; column < Engine::kColumns; ++column) {
+        Sum sum = sums[row * stride + column];
+        for (int part = 0; part < Engine::kParts; ++part)
+          sum +=
+              static_cast<Sum>(parts[part][row * Engine::kColumns + column]) * static_cast<Sum>(Engine::kWeights[part]);
+        sums[row * stride + column] = sum;
+      }
+    }
+  }
+
+  static float rounded(double sum, const Scale& left, const Scale& right) {
+    return static_cast<float>(sum * left.power * right.power) + 0.0f;
+  }
+  static float rounded(std::int64_t sum, const Scale& left, const Scale& right) {
+    if (!left.finite() || !right.finite()) return std::numeric_limits<float>::quiet_NaN();
+    return contract::exact_rounded(sum, left.exponent + right.exponent - 32);
+  }
+
+  // Outputs [row, row_end) x [column, column_end) of the chunk, padding among them; `sums` begins with the first.
+  void finish(const Sums& all, std::int64_t row, std::int64_t row_end, std::int64_t column,
+              std::int64_t column_end) const {
+    row_end = std::min(row_end, rows_), column_end = std::min(column_end, columns_);
+    float values[kJobColumns];
+    Scale scales[kJobColumns];
+    for (std::int64_t q = column; q < column_end; ++q) scales[q - column] = right_.scale(first_column_ + q);
+    const std::int64_t* to = out_.right_offset + first_column_ + column;
+    const std::int64_t n = column_end - column, adjacent = run_length(to, n);
+    for (std::int64_t p = row; p < row_end; ++p) {
+      const std::int64_t l = first_row_ + p;
+      const Scale& scale = left_.scale(l);
+      const Sum* sums = all.at + (p - row) * all.stride;
+      for (std::int64_t q = 0; q < n; ++q) values[q] = rounded(sums[q], scale, scales[q]);
+      add(l, first_column_ + column, n, values);
+      float* c = out_.c + out_.left_offset[l];
+      if (adjacent == n) {
+        std::memcpy(c + to[0], values, static_cast<std::size_t>(n) * sizeof(float));
+      } else {
+        for (std::int64_t q = 0; q < n; ++q) c[to[q]] = values[q];
+      }
+    }
+  }
+
+  void add(std::int64_t l, std::int64_t r, std::int64_t n, float* values) const {
+    if (out_.alpha != 1.0f) {
+      for (std::int64_t q = 0; q < n; ++q) values[q] = out_.alpha * values[q];
+    }
+    if (out_.bias != nullptr) {
+      const float bias = out_.bias[l];
+      for (std::int64_t q = 0; q < n; ++q) values[q] = values[q] + bias;
+    }
+    if (out_.addend == nullptr) return;
+    const float* addend = out_.addend + l * out_.addend_left_stride + r * out_.addend_right_stride;
+    for (std::int64_t q = 0; q < n; ++q) {
+      const float d = addend[q * out_.addend_right_stride];
+      values[q] = (out_.beta == 1.0f ? d : out_.beta * d) + values[q];
+    }
+  }
+
+  const Side& left_;
+  const Side& right_;
+  std::int64_t terms_;
+  const Output& out_;
+  std::int64_t first_row_ = 0, rows_ = 0, first_column_ = 0, columns_ = 0;  // of the chunk
+  std::int64_t left_panels_ = 0, right_panels_ = 0, left_slot_ = 0, right_slot_ = 0, stride_ = 0;
+  std::uint8_t *left_packed_ = nullptr, *right_packed_ = nullptr;
+  Sum* sums_ = nullptr;  // [left panels * kRows][stride]
+};
+
+template <class Engine>
+void product(const Side& left, const Side& right, std::int64_t terms, const Output& out) {
+  static_assert(Engine::kBlock % Engine::kStep == 0 && kChunkTerms % Engine::kBlock == 0);
+  static_assert(kJobColumns % Engine::kColumns == 0);
+  if (left.rows == 0 || right.rows == 0) return;
+  if (terms < std::int64_t{1} << 23)
+    Product<Engine, double>(left, right, terms, out).run();
+  else
+    Product<Engine, std::int64_t>(left, right, terms, out).run();
+}
+
+}  // namespace isobit::kernels::ISOBIT_ISA::exact

@@ -1,0 +1,544 @@
+// Products of the exact tier (contract, section 17): every implementation against an oracle of its own arithmetic (long
+// double and __int128), for every shape, layout, order of terms and number of threads.
+#include "kernels/exact_products.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "contract/exact_products.h"
+#include "kernels/dispatch/kernel_table.h"
+#include "kernels/float_environment.h"
+#include "kernels/isa.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels {
+namespace {
+
+__extension__ typedef __int128 Wide;
+using Floats = std::vector<float>;
+
+// ---- the oracle: nothing of src/contract/exact_products.h
+
+struct OracleRow {
+  bool finite = true;
+  int exponent = 0;
+  std::vector<int> first, second, third;
+};
+
+// `slab`: the elements whose largest decides the exponent.
+OracleRow oracle_row(const Floats& row, const Floats& slab) {
+  OracleRow r;
+  long double largest = 0;
+  for (const float x : slab) {
+    if (!std::isfinite(x)) r.finite = false;
+    largest = std::max(largest, std::fabs(static_cast<long double>(x)));
+  }
+  if (!r.finite) return r;
+  if (largest > 0) {
+    r.exponent = -200;
+    while (largest > std::ldexp(static_cast<long double>(127 * 65793), r.exponent - 24)) ++r.exponent;
+  }
+  for (const float x : row) {
+    long v = std::lrint(std::ldexp(static_cast<long double>(x), 24 - r.exponent));
+    int digit[3];
+    for (int i = 2; i >= 0; --i) {
+      long d = v % 256;  // balanced
+      if (d > 127) d -= 256;
+      if (d < -128) d += 256;
+      digit[i] = static_cast<int>(d);
+      v = (v - d) / 256;
+    }
+    EXPECT_EQ(v, 0) << x;
+    r.first.push_back(digit[0]), r.second.push_back(digit[1]), r.third.push_back(digit[2]);
+  }
+  return r;
+}
+OracleRow oracle_row(const Floats& row) { return oracle_row(row, row); }
+
+float oracle(const OracleRow& a, const OracleRow& b) {
+  if (!a.finite || !b.finite) return std::numeric_limits<float>::quiet_NaN();
+  Wide sum = 0;
+  for (std::size_t k = 0; k < a.first.size(); ++k) {
+    sum += Wide(a.first[k]) * b.first[k] * 65536 +
+           (Wide(a.first[k]) * b.second[k] + Wide(a.second[k]) * b.first[k]) * 256 + Wide(a.first[k]) * b.third[k] +
+           Wide(a.second[k]) * b.second[k] + Wide(a.third[k]) * b.first[k];
+  }
+  if (sum == 0) return 0.0f;
+  const float value =
+      static_cast<float>(std::ldexp(static_cast<long double>(sum), a.exponent + b.exponent - 32));  // 64 bits: exact
+  return value == 0 ? 0.0f : value;
+}
+
+// ---- values
+
+enum class Values { normal, decades, specials, subnormal, largest };
+
+// `decades`: magnitudes from 2^-60 to 2^60 within a row; `largest`: all digits at their ends.
+Floats values(std::int64_t n, Values kind, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  Floats x(static_cast<std::size_t>(n));
+  for (float& v : x) {
+    v = normal(engine);
+    if (kind == Values::decades) v = std::ldexp(v, static_cast<int>(engine() % 121) - 60);
+    if (kind == Values::subnormal) v = std::ldexp(v, -140);
+    if (kind == Values::largest) {
+      constexpr float kEnds[] = {8355711.0f, -8355711.0f, -32896.0f, 32639.0f, -8355712.0f + 1, 8323200.0f, 65408.0f};
+      v = kEnds[engine() % 7];
+    }
+    if (kind == Values::specials && engine() % 13 == 0) v = engine() % 2 == 0 ? 0.0f : -0.0f;
+    if (kind == Values::specials && engine() % 61 == 0) v = std::ldexp(v, 126);
+    if (kind == Values::specials && engine() % 997 == 0) {
+      constexpr float kSpecial[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                                    -std::numeric_limits<float>::infinity()};
+      v = kSpecial[engine() % 3];
+    }
+  }
+  return x;
+}
+
+// A row reordered: element i of the result is element order[i].
+Floats permuted(const Floats& x, const std::vector<std::size_t>& order) {
+  Floats y;
+  for (const std::size_t i : order) y.push_back(x[i]);
+  return y;
+}
+
+// The first place where bits differ (any NaN equals any), or -1.
+std::int64_t difference(const Floats& a, const Floats& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != a[i] && b[i] != b[i]) continue;
+    if (contract::bits_of(a[i]) != contract::bits_of(b[i])) return static_cast<std::int64_t>(i);
+  }
+  return a.size() == b.size() ? -1 : static_cast<std::int64_t>(std::min(a.size(), b.size()));
+}
+
+// ---- matrix products
+
+struct Product {
+  std::int64_t m, n, k;
+  bool a_transposed = false, b_transposed = false, c_transposed = false;
+
+  [[nodiscard]] std::string text() const {
+    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + (a_transposed ? " At" : "") +
+           (b_transposed ? " Bt" : "") + (c_transposed ? " Ct" : "");
+  }
+};
+
+MatmulProblem problem_of(const Product& p, const Floats& a, const Floats& b, Floats& c) {
+  MatmulProblem problem;
+  problem.m = p.m, problem.n = p.n, problem.k = p.k;
+  problem.a = {a.data(), 0, p.a_transposed ? 1 : p.k, p.a_transposed ? p.m : 1};
+  problem.b = {b.data(), 0, p.b_transposed ? 1 : p.n, p.b_transposed ? p.k : 1};
+  c.assign(static_cast<std::size_t>(p.m * p.n), 7.0f);
+  problem.c = c.data();
+  problem.c_row_stride = p.c_transposed ? 1 : p.n, problem.c_column_stride = p.c_transposed ? p.m : 1;
+  return problem;
+}
+
+void run(Isa isa, const MatmulProblem& problem) {
+  const FloatEnvironment environment;
+  host_table_of(isa).exact3_matmul(problem);
+}
+
+Floats product(Isa isa, const Product& p, const Floats& a, const Floats& b) {
+  Floats c;
+  run(isa, problem_of(p, a, b, c));
+  return c;
+}
+
+Floats oracle(const Product& p, const Floats& a, const Floats& b) {
+  std::vector<OracleRow> rows, columns;
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    Floats row;
+    for (std::int64_t k = 0; k < p.k; ++k) row.push_back(a[p.a_transposed ? k * p.m + i : i * p.k + k]);
+    rows.push_back(oracle_row(row));
+  }
+  for (std::int64_t j = 0; j < p.n; ++j) {
+    Floats column;
+    for (std::int64_t k = 0; k < p.k; ++k) column.push_back(b[p.b_transposed ? j * p.k + k : k * p.n + j]);
+    columns.push_back(oracle_row(column));
+  }
+  Floats c(static_cast<std::size_t>(p.m * p.n));
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) c[p.c_transposed ? j * p.m + i : i * p.n + j] = oracle(rows[i], columns[j]);
+  }
+  return c;
+}
+
+TEST(ExactProducts, EveryImplementationGivesTheOraclesBits) {
+  const Product products[] = {{0, 3, 4},    {3, 0, 4},     {3, 4, 0},      {1, 1, 1},    {1, 5, 7},    {17, 33, 65},
+                              {70, 3, 257}, {3, 70, 1025}, {33, 17, 4097}, {2, 3, 9000}, {65, 300, 5}, {6, 6, 512}};
+  unsigned seed = 0;
+  for (Product p : products) {
+    for (int layout = 0; layout<8; layout += p.m * p.n * p.k> 100'000 ? 3 : 1) {
+      p.a_transposed = (layout & 1) != 0, p.b_transposed = (layout & 2) != 0, p.c_transposed = (layout & 4) != 0;
+      const Values kind = static_cast<Values>(++seed % 5);
+      const Floats a = values(p.m * p.k, kind, seed), b = values(p.k * p.n, kind, seed + 1000);
+      const Floats expected = oracle(p, a, b);
+      for (const Isa isa : available_product_isas()) {
+        const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
+        EXPECT_EQ(difference(expected, product(isa, p, a, b)), -1) << p.text() << " " << name(isa) << " " << seed;
+      }
+    }
+  }
+}
+
+// Sums of digits at their ends over more terms than an int32 holds, and over more than a binary64 does.
+TEST(ExactProducts, LongSumsDoNotOverflow) {
+  for (const std::int64_t k : {std::int64_t{70'001}, (std::int64_t{1} << 23) + 3}) {
+    const bool very_long = k > 1 << 20;
+    const Product p{very_long ? 1 : 2, very_long ? 1 : 3, k};
+    Floats a = values(p.m * k, Values::largest, 1), b = values(k * p.n, Values::largest, 2);
+    for (std::int64_t i = 0; i < k; ++i) a[i] = 8355711.0f, b[i * p.n] = -8355711.0f;  // all of a sign
+    const Floats expected = oracle(p, a, b);
+    for (const Isa isa : available_product_isas()) {
+      if (very_long && isa != Isa::reference && isa != Isa::avx2 && isa != best_product_isa()) continue;  // minutes
+      EXPECT_EQ(difference(expected, product(isa, p, a, b)), -1) << k << " " << name(isa);
+    }
+  }
+}
+
+// What the ordered tier cannot do: its chain of fma gives other bits.
+TEST(ExactProducts, TheOrderOfTermsIsNothing) {
+  const Product p{5, 9, 3000, false, true, false};
+  const Floats a = values(p.m * p.k, Values::normal, 11), b = values(p.n * p.k, Values::normal, 12);
+  std::vector<std::size_t> order(static_cast<std::size_t>(p.k));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(13));
+  const auto shuffled = [&](const Floats& x) {
+    Floats all;
+    for (std::size_t row = 0; row < x.size(); row += order.size()) {
+      const Floats one = permuted(Floats(x.begin() + static_cast<std::ptrdiff_t>(row),
+                                         x.begin() + static_cast<std::ptrdiff_t>(row + order.size())),
+                                  order);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  };
+  const Floats a2 = shuffled(a), b2 = shuffled(b);
+  ASSERT_NE(difference(a, a2), -1);
+  const Floats expected = oracle(p, a, b);
+  for (const Isa isa : available_product_isas())
+    EXPECT_EQ(difference(expected, product(isa, p, a2, b2)), -1) << name(isa);
+  Floats ordered, other;
+  const FloatEnvironment environment;
+  table_of(Isa::reference).matmul(problem_of(p, a, b, ordered));
+  table_of(Isa::reference).matmul(problem_of(p, a2, b2, other));
+  EXPECT_NE(difference(ordered, other), -1);
+}
+
+// T of parts, added in any order, is T: what a device or several workers may do.
+TEST(ExactProducts, AnySplitOfTheTermsGivesTheSum) {
+  const Product p{1, 1, 777};
+  const Floats a = values(p.k, Values::decades, 21), b = values(p.k, Values::normal, 22);
+  const OracleRow row = oracle_row(a), column = oracle_row(b);
+  const std::size_t cuts[] = {0, 1, 300, 512, 777};
+  std::int64_t sum = 0;
+  for (const int part : {2, 0, 3, 1}) {
+    for (std::size_t k = cuts[part]; k < cuts[part + 1]; ++k) {
+      const auto x = contract::exact_digits(contract::exact_integer(contract::bits_of(a[k]), row.exponent));
+      const auto y = contract::exact_digits(contract::exact_integer(contract::bits_of(b[k]), column.exponent));
+      sum += std::int64_t{x.first} * y.first * 65536 + (x.first * y.second + x.second * y.first) * 256 +
+             x.first * y.third + x.second * y.second + x.third * y.first;
+    }
+  }
+  const float expected = contract::exact_rounded(sum, row.exponent + column.exponent - 32);
+  for (const Isa isa : available_product_isas()) EXPECT_EQ(product(isa, p, a, b)[0], expected) << name(isa);
+}
+
+TEST(ExactProducts, RowsThatAreNotFiniteMakeTheirOutputsNaN) {
+  const Product p{9, 20, 70};
+  Floats a = values(p.m * p.k, Values::normal, 31), b = values(p.k * p.n, Values::normal, 32);
+  a[4 * p.k + 69] = std::numeric_limits<float>::infinity();
+  b[17] = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t k = 0; k < p.k; ++k) a[2 * p.k + k] = -0.0f;  // a row of zeros: +0, but beside NaN
+  for (const Isa isa : available_product_isas()) {
+    const Floats c = product(isa, p, a, b);
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        const float value = c[i * p.n + j];
+        EXPECT_EQ(value != value, i == 4 || j == 17) << name(isa) << " " << i << " " << j;
+        if (i == 2 && j != 17) EXPECT_EQ(contract::bits_of(value), 0u) << name(isa);
+      }
+    }
+  }
+}
+
+// Results at the ends of binary32: one rounding, to a subnormal, to +0 (never -0), to infinity.
+TEST(ExactProducts, OneRoundingAtTheEndsOfTheRange) {
+  const struct {
+    float a, b, expected;
+  } cases[] = {
+      {0x1p-75f, 0x1p-75f, 0.0f},   // a tie between 0 and the smallest: to even
+      {-0x1p-80f, 0x1p-80f, 0.0f},  // -0 is +0
+      {0x1.8p-75f, 0x1p-75f, 0x1p-149f},
+      {0x1.8p-75f, -0x1p-74f, -0x1p-148f},  // 3/4 and 3/2 of the smallest
+      {0x1p64f, 0x1p64f, std::numeric_limits<float>::infinity()},
+      {-0x1p64f, 0x1.fffff8p63f, -0x1.fffff8p127f},
+      {std::numeric_limits<float>::max(), 1.0f, std::numeric_limits<float>::infinity()},  // V has 23 bits of 24
+      {std::numeric_limits<float>::denorm_min(), 0x1p100f, 0x1p-49f},
+      {3.0f, 5.0f, 15.0f},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(contract::bits_of(oracle(oracle_row({c.a}), oracle_row({c.b}))), contract::bits_of(c.expected)) << c.a;
+    for (const Isa isa : available_product_isas())
+      EXPECT_EQ(contract::bits_of(product(isa, {1, 1, 1}, {c.a}, {c.b})[0]), contract::bits_of(c.expected))
+          << name(isa) << " " << c.a << " * " << c.b;
+  }
+}
+
+TEST(ExactProducts, AddendsAlphaBatchesAndBroadcastRows) {
+  const std::int64_t batch = 3, m = 7, n = 18, k = 40;
+  const Floats a = values(m * k, Values::normal, 41), b = values(batch * k * n, Values::normal, 42);
+  const Floats d = values(n, Values::normal, 43);
+  Floats expected(static_cast<std::size_t>(batch * m * n));
+  for (std::int64_t q = 0; q < batch; ++q) {
+    const Floats member(b.begin() + q * k * n, b.begin() + (q + 1) * k * n);
+    const Floats plain = oracle(Product{m, n, k}, a, member);
+    for (std::int64_t i = 0; i < m * n; ++i) {
+      const float scaled = 0.3f * plain[i], addend = 0.7f * d[i % n];
+      expected[q * m * n + i] = addend + scaled;
+    }
+  }
+  for (const Isa isa : available_product_isas()) {
+    Floats c(expected.size());
+    MatmulProblem p;
+    p.batch = batch, p.m = m, p.n = n, p.k = k;
+    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), k * n, n, 1}, p.addend = {d.data(), 0, 0, 1};
+    p.alpha = 0.3f, p.beta = 0.7f;
+    p.c = c.data(), p.c_batch_stride = m * n, p.c_row_stride = n;
+    run(isa, p);
+    EXPECT_EQ(difference(expected, c), -1) << name(isa);
+  }
+  for (const Isa isa : available_product_isas()) {  // every row of A the first, its elements backwards
+    Floats c;
+    MatmulProblem p = problem_of({m, n, k}, a, b, c);
+    p.a = {a.data() + k - 1, 0, 0, -1};
+    run(isa, p);
+    Floats backwards(a.begin(), a.begin() + k), rows;
+    std::reverse(backwards.begin(), backwards.end());
+    for (std::int64_t i = 0; i < m; ++i) rows.insert(rows.end(), backwards.begin(), backwards.end());
+    EXPECT_EQ(difference(oracle(Product{m, n, k}, rows, b), c), -1) << name(isa);
+  }
+}
+
+// The contract's bound, against binary64, on values of like and of very different magnitudes.
+TEST(ExactProducts, TheErrorIsWithinItsBound) {
+  for (const Values kind : {Values::normal, Values::decades, Values::largest}) {
+    const Product p{6, 10, 800, false, true, false};
+    const Floats a = values(p.m * p.k, kind, 51), b = values(p.n * p.k, kind, 52);
+    const Floats c = product(best_product_isa(), p, a, b);
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        long double exact = 0;
+        float a_largest = 0, b_largest = 0;
+        for (std::int64_t q = 0; q < p.k; ++q) {
+          exact += static_cast<long double>(a[i * p.k + q]) * b[j * p.k + q];
+          a_largest = std::max(a_largest, std::fabs(a[i * p.k + q]));
+          b_largest = std::max(b_largest, std::fabs(b[j * p.k + q]));
+        }
+        const int e = contract::exact_exponent(contract::bits_of(a_largest)),
+                  f = contract::exact_exponent(contract::bits_of(b_largest));
+        const long double bound = p.k * std::ldexp(1.0L + 0x1p-8L, e + f - 24) + std::fabs(exact) * 0x1p-24L;
+        EXPECT_LE(std::fabs(c[i * p.n + j] - exact), bound);
+      }
+    }
+  }
+}
+
+TEST(ExactProducts, DigitsAndExponentsOfAllMagnitudes) {
+  for (std::int64_t bits = 0; bits < 0x7f800000; bits += 104729) {
+    const float x = contract::float_of(static_cast<std::uint32_t>(bits));
+    const OracleRow row = oracle_row({x});
+    const int e = contract::exact_exponent(static_cast<std::uint32_t>(bits));
+    ASSERT_EQ(e, row.exponent) << x;
+    const auto d = contract::exact_digits(contract::exact_integer(contract::bits_of(-x), e));
+    const OracleRow negative = oracle_row({-x});
+    ASSERT_EQ(d.first, negative.first[0]) << x;
+    ASSERT_EQ(d.second, negative.second[0]) << x;
+    ASSERT_EQ(d.third, negative.third[0]) << x;
+  }
+}
+
+// ---- convolutions
+
+float at(const Floats& planes, std::int64_t plane, std::int64_t h, std::int64_t w, std::int64_t i, std::int64_t j) {
+  return i < 0 || i >= h || j < 0 || j >= w ? 0.0f : planes[(plane * h + i) * w + j];
+}
+
+Floats slice(const Floats& x, std::int64_t first, std::int64_t count) {
+  return {x.begin() + first, x.begin() + first + count};
+}
+
+struct Conv {
+  Conv2dShape s;
+  std::int64_t ci, co, oh, ow;
+  Floats x, weight, dy, bias;
+
+  Conv(const Conv2dShape& shape, Values kind, unsigned seed)
+      : s(shape),
+        ci(s.ci / s.groups),
+        co(s.co / s.groups),
+        oh(s.out_h()),
+        ow(s.out_w()),
+        x(values(s.n * s.ci * s.h * s.w, kind, seed)),
+        weight(values(s.co * ci * s.kh * s.kw, kind, seed + 1)),
+        dy(values(s.n * s.co * oh * ow, kind, seed + 2)),
+        bias(values(s.co, Values::normal, seed + 3)) {}
+
+  [[nodiscard]] Floats forward() const {
+    Floats y;
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      for (std::int64_t c = 0; c < s.co; ++c) {
+        const std::int64_t first = n * s.ci + c / co * ci;
+        const Floats slab = slice(x, first * s.h * s.w, ci * s.h * s.w),
+                     kernel = slice(weight, c * ci * s.kh * s.kw, ci * s.kh * s.kw);
+        const OracleRow row = oracle_row(kernel);
+        for (std::int64_t p = 0; p < oh * ow; ++p) {
+          Floats window;
+          for (std::int64_t q = 0; q < ci; ++q) {
+            for (std::int64_t t = 0; t < s.kh * s.kw; ++t)
+              window.push_back(at(x, first + q, s.h, s.w, p / ow * s.stride_h - s.pad_h + t / s.kw * s.dilation_h,
+                                  p % ow * s.stride_w - s.pad_w + t % s.kw * s.dilation_w));
+          }
+          y.push_back(oracle(row, oracle_row(window, slab)) + bias[c]);
+        }
+      }
+    }
+    return y;
+  }
+
+  // Of the taps that meet an element alone: those that do not add nothing.
+  [[nodiscard]] Floats input_gradient() const {
+    Floats dx;
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      for (std::int64_t c = 0; c < s.ci; ++c) {
+        const std::int64_t group = c / ci, first = n * s.co + group * co;
+        const Floats slab = slice(dy, first * oh * ow, co * oh * ow);
+        Floats channel;
+        for (std::int64_t q = 0; q < co; ++q) {
+          const Floats taps = slice(weight, ((group * co + q) * ci + c % ci) * s.kh * s.kw, s.kh * s.kw);
+          channel.insert(channel.end(), taps.begin(), taps.end());
+        }
+        for (std::int64_t p = 0; p < s.h * s.w; ++p) {
+          Floats gradients, taps;
+          for (std::int64_t q = 0; q < co; ++q) {
+            for (std::int64_t t = 0; t < s.kh * s.kw; ++t) {
+              const std::int64_t i = p / s.w + s.pad_h - t / s.kw * s.dilation_h,
+                                 j = p % s.w + s.pad_w - t % s.kw * s.dilation_w;
+              if (i % s.stride_h != 0 || j % s.stride_w != 0) continue;
+              gradients.push_back(at(dy, first + q, oh, ow, i / s.stride_h, j / s.stride_w));
+              taps.push_back(channel[q * s.kh * s.kw + t]);
+            }
+          }
+          dx.push_back(oracle(oracle_row(taps, channel), oracle_row(gradients, slab)));
+        }
+      }
+    }
+    return dx;
+  }
+
+  [[nodiscard]] Floats weight_gradient() const {
+    Floats dw;
+    for (std::int64_t c = 0; c < s.co; ++c) {
+      Floats gradients;
+      for (std::int64_t n = 0; n < s.n; ++n) {
+        const Floats plane = slice(dy, (n * s.co + c) * oh * ow, oh * ow);
+        gradients.insert(gradients.end(), plane.begin(), plane.end());
+      }
+      const OracleRow row = oracle_row(gradients);
+      for (std::int64_t q = 0; q < ci; ++q) {
+        Floats slab;
+        for (std::int64_t n = 0; n < s.n; ++n) {
+          const Floats plane = slice(x, (n * s.ci + c / co * ci + q) * s.h * s.w, s.h * s.w);
+          slab.insert(slab.end(), plane.begin(), plane.end());
+        }
+        for (std::int64_t t = 0; t < s.kh * s.kw; ++t) {
+          Floats window;
+          for (std::int64_t k = 0; k < s.n * oh * ow; ++k) {
+            const std::int64_t n = k / (oh * ow), p = k % (oh * ow);
+            window.push_back(at(x, n * s.ci + c / co * ci + q, s.h, s.w,
+                                p / ow * s.stride_h - s.pad_h + t / s.kw * s.dilation_h,
+                                p % ow * s.stride_w - s.pad_w + t % s.kw * s.dilation_w));
+          }
+          dw.push_back(oracle(row, oracle_row(window, slab)));
+        }
+      }
+    }
+    return dw;
+  }
+};
+
+TEST(ExactProducts, ConvolutionsGiveTheOraclesBits) {
+  const Conv2dShape shapes[] = {
+      {.n = 2, .ci = 1, .h = 9, .w = 11, .co = 3, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2},
+      {.n = 3, .ci = 4, .h = 8, .w = 8, .co = 6, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.n = 2,
+       .ci = 3,
+       .h = 9,
+       .w = 10,
+       .co = 5,
+       .kh = 3,
+       .kw = 3,
+       .stride_h = 2,
+       .stride_w = 2,
+       .pad_h = 1,
+       .pad_w = 1},
+      {.n = 2, .ci = 5, .h = 7, .w = 6, .co = 4, .kh = 1, .kw = 1, .stride_h = 2, .stride_w = 3},
+      {.n = 1,
+       .ci = 2,
+       .h = 12,
+       .w = 13,
+       .co = 2,
+       .kh = 3,
+       .kw = 2,
+       .pad_h = 3,
+       .pad_w = 0,
+       .dilation_h = 2,
+       .dilation_w = 3},
+      {.n = 2,
+       .ci = 6,
+       .h = 7,
+       .w = 7,
+       .co = 9,
+       .kh = 3,
+       .kw = 3,
+       .stride_h = 1,
+       .stride_w = 2,
+       .pad_h = 1,
+       .groups = 3},
+      {.n = 2, .ci = 5, .h = 6, .w = 8, .co = 5, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 5},
+      {.n = 2, .ci = 3, .h = 1, .w = 40, .co = 4, .kh = 1, .kw = 7, .stride_w = 4, .pad_w = 3},
+      {.n = 0, .ci = 2, .h = 5, .w = 5, .co = 3, .kh = 3, .kw = 3},
+      {.n = 1, .ci = 1, .h = 1, .w = 1, .co = 1, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+  };
+  unsigned seed = 100;
+  for (const Conv2dShape& s : shapes) {
+    const Values kind = static_cast<Values>(++seed % 5);
+    const Conv conv(s, kind, seed * 10);
+    const Floats y = conv.forward(), dx = conv.input_gradient(), dw = conv.weight_gradient();
+    for (const Isa isa : available_product_isas()) {
+      const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
+      const FloatEnvironment environment;
+      const HostTable& table = host_table_of(isa);
+      Floats a(y.size()), b(dx.size()), c(dw.size());
+      table.exact3_conv2d_forward(s, conv.x.data(), conv.weight.data(), conv.bias.data(), a.data());
+      table.exact3_conv2d_input_gradient(s, conv.dy.data(), conv.weight.data(), b.data());
+      table.exact3_conv2d_weight_gradient(s, conv.x.data(), conv.dy.data(), c.data());
+      EXPECT_EQ(difference(y, a), -1) << "forward " << seed << " " << name(isa);
+      EXPECT_EQ(difference(dx, b), -1) << "input gradient " << seed << " " << name(isa);
+      EXPECT_EQ(difference(dw, c), -1) << "weight gradient " << seed << " " << name(isa);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isobit::kernels

@@ -343,6 +343,8 @@ class record:
         script["fingerprint_every"] = self._every
         if self._is_stock:
             script["arithmetic"] = "stock"
+        if (processes := _job.processes()) > 1:
+            script["processes"] = processes
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),

@@ -1,24 +1,31 @@
 """What `isobit verify` calls where a recorded program runs again: in its sandbox, or with --trust outside.
 
-    _again RUNS (tar|stay) FOLDER WORDS...
+    _again RUNS (tar|stay) PROCESSES FOLDER WORDS...
 
-WORDS run in FOLDER with what they print on this process's stdout and stderr. Descriptor 3 gets lines, `step N` while they
+WORDS run in FOLDER with what they print on this process's stdout and stderr; several PROCESSES as torchrun starts them on one
+machine, of which the first leaves the record and prints. Descriptor 3 gets lines, `step N` while they
 run, `ended CODE` and `records N`; with `tar`, then `record` and the one record in RUNS as a tar file, since nothing that is
 written in the sandbox outlives it. `isobit verify` trusts none of that: it is said by the program that it judges.
 Needs no torch.
 """
 
+import json
 import os
 import pathlib
+import socket
 import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
 REPORTS = 3
 EVERY = 0.3  # seconds
+RERUN = "ISOBIT_RERUN"  # _job.py, which needs torch
+GRACE = 20.0  # seconds for the others to end by themselves where one has failed
 
 
 def _open(path: pathlib.Path) -> BinaryIO:
@@ -75,18 +82,55 @@ def _pack(record: pathlib.Path, out: BinaryIO) -> None:
                 tar.addfile(member, file)
 
 
-def main(words: list[str]) -> int:
-    runs, how, here, *command = words
-    os.set_inheritable(REPORTS, False)
-    with os.fdopen(REPORTS, "wb", buffering=0) as reports:
-        process = subprocess.Popen(command, cwd=here, stdin=subprocess.DEVNULL)
-        steps = _Steps(pathlib.Path(runs))
+class _Processes:
+    """The program's, which end together."""
+
+    def __init__(self, command: list[str], here: str, count: int, scratch: str) -> None:
+        self._until = float("inf")
+        self._started = []
+        common = _group_variables(count) if count > 1 else {}
+        for rank in range(count):
+            variables = {**os.environ, **common}
+            if count > 1:
+                variables.update(RANK=str(rank), LOCAL_RANK=str(rank))
+            if rank > 0:  # each makes a record, of which the first one's is judged
+                variables[RERUN] = json.dumps({**json.loads(os.environ[RERUN]), "runs": f"{scratch}/{rank}"})
+            self._started.append(subprocess.Popen(command, cwd=here, env=variables, stdin=subprocess.DEVNULL,
+                                                  stdout=subprocess.DEVNULL if rank > 0 else None))
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit code, once none runs: the first one's, or of one that failed where that did not."""
+        end = time.monotonic() + seconds
         while True:
-            try:
-                code = process.wait(EVERY)
-                break
-            except subprocess.TimeoutExpired:
-                reports.write(b"step %d\n" % steps.look())
+            codes = [process.poll() for process in self._started]
+            if None not in codes:
+                return codes[0] or next((code for code in codes if code), 0)
+            now = time.monotonic()
+            if any(codes):
+                self._until = min(self._until, now + GRACE)
+            if now > self._until:
+                for process in self._started:
+                    process.kill()
+            if now > end:
+                return None
+            time.sleep(0.02)
+
+
+def _group_variables(count: int) -> dict[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+            "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def main(words: list[str]) -> int:
+    runs, how, count, here, *command = words
+    os.set_inheritable(REPORTS, False)
+    with os.fdopen(REPORTS, "wb", buffering=0) as reports, tempfile.TemporaryDirectory(prefix="isobit-again-") as scratch:
+        processes = _Processes(command, here, int(count), scratch)
+        steps = _Steps(pathlib.Path(runs))
+        while (code := processes.wait(EVERY)) is None:
+            reports.write(b"step %d\n" % steps.look())
         found = records(pathlib.Path(runs))
         reports.write(b"step %d\nended %d\nrecords %d\n" % (steps.look(), code, len(found)))
         if how == "tar" and len(found) == 1:

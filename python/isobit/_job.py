@@ -61,6 +61,15 @@ def join() -> "Job | None":
     return Job(_own_group)
 
 
+def processes() -> int:
+    """How many processes a launcher started for a program that made its process group itself, and whose results may depend on
+    that number; 1 for any other program."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized() or _own_group or "RANK" not in os.environ:
+        return 1
+    return int(distributed.get_world_size())
+
+
 def _make_group() -> None:
     distributed: Any = torch.distributed
     store, rank, ranks = next(distributed.rendezvous("env://"))

@@ -346,6 +346,8 @@ class record:
             script["arithmetic"] = "stock"
         elif _library.products() != "ordered":
             script["products"] = _library.products()
+        if (processes := _job.processes()) > 1:
+            script["processes"] = processes
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),

@@ -1,8 +1,10 @@
 """A step of several grains that the processes of a job compute together (contract, section 7), with the bits of one process.
 
 Whoever is free claims the next grain. When none is left, the processes agree on what each has computed, and exchange: each sums
-and rounds a slice of all gradients' digits, and the rounded slices are gathered. What else a grain leaves (losses, batch digests,
-running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer or record before all have agreed.
+and rounds a slice of all gradients, and the rounded slices are gathered. What travels to who sums is the digits of a process'
+grains, 16 bytes an element; where no process has more than one grain, that one's gradient as it is, 4 bytes. What else a grain
+leaves (losses, batch digests, running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer
+or record before all have agreed.
 
 A process knows a parameter by the number of the module that the program calls, and its name there. Where one has met fewer
 modules than another, since it computed no grain or others, it computes one more grain, whose result it drops.
@@ -23,7 +25,7 @@ from isobit._sums import ExactSum, GrainStatistics
 if TYPE_CHECKING:
     from isobit._grains import Step
 
-_BUCKET = 1 << 20  # elements whose digits travel at once: 16 MiB
+_BUCKET = 1 << 20  # elements that travel at once: 16 MiB of digits, 4 of gradients
 _TRACK = "say which modules train: run.track(model), or run.track(a=one, b=other), before the first step"
 
 
@@ -49,6 +51,7 @@ class SharedStep:
         self.agreed = False
         self._tops: dict[int, int] = {}  # of the parameters that any grain of the step reached, by number
         self._counted: list[tuple[torch.Tensor, int]] = []  # by how much buffers that count grow elsewhere
+        self._single = False  # no process has more than one grain
         job.open_grain = self._open_grain
 
     def _open_grain(self) -> int:
@@ -187,6 +190,7 @@ class SharedStep:
 
     def _merge(self, reports: Sequence[Report]) -> None:
         step = self._step
+        self._single = all(len(report.data["grains"]) < 2 for report in reports)
         step._receive_losses([float.fromhex(loss) for report in reports for _, _, loss in report.data["grains"].values()])
         buffers = {f"{number}.{name}": buffer for number, model in enumerate(step._run._models)
                    for name, buffer in model.named_buffers()}
@@ -206,7 +210,7 @@ class SharedStep:
         numbers = sorted(self._tops)
         tensors = [self._table[number] for number in numbers]
         results = [torch.zeros(tensor.shape, dtype=torch.float32) for tensor in tensors]
-        flat = [_Piece(sums.get(id(tensor)), self._tops[number], result)
+        flat = [_Piece(sums.get(id(tensor)), self._tops[number], result, tensor if self._single else None)
                 for number, tensor, result in zip(numbers, tensors, results, strict=True)]
         total = sum(result.numel() for result in results)
         for first in range(0, total, _BUCKET):
@@ -217,18 +221,23 @@ class SharedStep:
     def _sum_bucket(self, flat: Sequence["_Piece"], first: int, count: int) -> None:
         job = self._job
         chunk = -(-count // job.ranks)
-        sent = torch.zeros(job.ranks, 2, chunk, dtype=torch.int64)
+        shape = (job.ranks, chunk) if self._single else (job.ranks, 2, chunk)
+        sent = torch.zeros(shape, dtype=torch.float32 if self._single else torch.int64)
         for rank in range(job.ranks):
             for piece, offset, begin, length in _overlaps(flat, first + rank * chunk, min(chunk, count - rank * chunk)):
-                if piece.sum is not None:
-                    piece.sum.digits(piece.top, offset, sent[rank, 0, begin:begin + length], sent[rank, 1, begin:begin + length])
+                piece.fill(sent[rank, ..., begin:begin + length], offset)
         received = torch.zeros_like(sent)
         job.exchange(received, sent)
         own = torch.zeros(chunk, dtype=torch.float32)
         parts = list(_overlaps(flat, first + job.rank * chunk, min(chunk, count - job.rank * chunk)))
-        rest = chunk - sum(length for _, _, _, length in parts)
-        _sums.round_rows(received, [*(length for _, _, _, length in parts), rest],
-                         [*(piece.top for piece, _, _, _ in parts), _sums.NO_LIMB], own)
+        lengths, tops = [length for _, _, _, length in parts], [piece.top for piece, _, _, _ in parts]
+        lengths.append(chunk - sum(lengths))
+        tops.append(_sums.NO_LIMB)
+        if not self._single:
+            _sums.round_rows(received, lengths, tops, own)
+        elif not _sums.sum_rows(received, lengths, tops, own):
+            raise RecordError(f"isobit.record: in {self.where}, gradients have changed on their way\n"
+                              "  do     start the script again: it resumes where it saved")
         everything = torch.zeros(job.ranks * chunk, dtype=torch.float32)
         job.collect(everything, own)
         for piece, offset, begin, length in _overlaps(flat, first, count):
@@ -244,8 +253,21 @@ class SharedStep:
 class _Piece:
     """One parameter in the row of all: what this process summed of it, its top limb over all, its gradient."""
 
-    def __init__(self, own: ExactSum | None, top: int, result: torch.Tensor) -> None:
-        self.sum, self.top, self.result = own, top, result
+    def __init__(self, own: ExactSum | None, top: int, result: torch.Tensor, single: torch.Tensor | None) -> None:
+        """single: the parameter, of which no process has more than one grain."""
+        self._sum, self.top, self.result = own, top, result
+        self._only: torch.Tensor | None = None
+        if own is not None and single is not None:
+            only = torch.empty_like(single, requires_grad=False, memory_format=torch.contiguous_format)
+            own.result(only)  # of one grain: its gradient
+            self._only = only.view(-1).cpu()
+
+    def fill(self, sent: torch.Tensor, offset: int) -> None:
+        """What this process has of the elements from `offset` on: gradients [n], or digits [2, n]."""
+        if self._only is not None:
+            sent.copy_(self._only[offset:offset + sent.shape[-1]])
+        elif self._sum is not None:
+            self._sum.digits(self.top, offset, sent[0], sent[1])
 
 
 def _overlaps(flat: Sequence[_Piece], first: int, count: int) -> Iterator[tuple[_Piece, int, int, int]]:

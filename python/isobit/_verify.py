@@ -24,6 +24,7 @@ from isobit._checkout import CannotJudge, checked_commit, checked_path
 # What a program may see of the environment; besides those that are recorded.
 PASSED = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_NUMERIC", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED",
           "PYTHONUTF8")
+MOST_PROCESSES = 64
 SEEDS = re.compile(r"\b(seed|seed_all|seed_everything|manual_seed|manual_seed_all|set_seed)\s*\(")
 
 
@@ -58,6 +59,10 @@ class Program:
         self.arguments: list[str] = script["arguments"]
         if not isinstance(self.arguments, list) or not all(isinstance(word, str) and "\0" not in word for word in self.arguments):
             raise CannotJudge("experiment.toml: arguments is no list of words")
+        self.processes = script.get("processes", 1)
+        if type(self.processes) is not int or not 1 <= self.processes <= MOST_PROCESSES:
+            raise CannotJudge(f"recorded by {self.processes} processes that share a process group: at most {MOST_PROCESSES} are "
+                              "started here")
         sources = json.loads(_text(record, "sources.json"))["files"]
         if not isinstance(sources, dict):
             raise CannotJudge("sources.json: files is no object")
@@ -191,12 +196,14 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
     call = " ".join([program.file, *program.arguments])
     where = "without a sandbox, with all your rights" if options.trust else "in a sandbox without network"
     of = f"commit {program.commit[:12]}{' with changes' if program.patch else ''}" if program.commit else "no commit"
-    say(f"running {call} {where} ({of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
+    count = f" in {program.processes} processes" if program.processes > 1 else ""
+    say(f"running {call}{count} {where} ({of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
     for name in _checkout.differing(program.sources, beside)[:5] if beside and not program.changed else ():
         say(f"note: {name} in {options.repository} is no longer what was recorded; the recorded text is what runs")
     hidden = [str(entry) for entry in beside.iterdir() if entry.name.startswith(".")] if beside else []
-    return {"python": sys.executable, "file": program.file, "folder": program.folder, "arguments": arguments,
-            "readable": [] if options.trust else readable(), "links": links(), "beside": str(beside or ""), "hidden": hidden,
+    return {"python": sys.executable, "processes": program.processes, "file": program.file, "folder": program.folder,
+            "arguments": arguments, "readable": [] if options.trust else readable(), "links": links(),
+            "beside": str(beside or ""), "hidden": hidden,
             "environment": environment(), "seeded": any(SEEDS.search(text) for text in program.sources.values())}
 
 

@@ -1,11 +1,14 @@
 #include "archive/experiment_text.h"
 
 #include <algorithm>
+#include <charconv>
+#include <tuple>
 
 namespace isobit::archive {
 namespace {
 
 constexpr std::string_view kStock = "stock-";
+constexpr std::int64_t kMostSegments = 4096;  // train/experiment_schema.cpp
 
 // The value of a section's key, as it is spelt; "" where there is none.
 std::string_view value_of(std::string_view text, std::string_view section, std::string_view key) {
@@ -46,6 +49,19 @@ std::string asked_products(std::string_view experiment) {
 
 bool keeps_predictions(std::string_view experiment) {
   return value_of(experiment, "evaluate", "predictions") == "true";
+}
+
+std::optional<CheckpointsDue> checkpoints_due(std::string_view experiment) {
+  CheckpointsDue due;
+  for (const auto& [key, number, least] :
+       {std::tuple("every", &due.every, 0), std::tuple("segments", &due.segments, 1)}) {
+    const std::string_view text = value_of(experiment, "checkpoint", key);
+    if (text.empty() && number == &due.segments) continue;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    if (error != std::errc() || end != text.data() + text.size() || *number < least || due.segments > kMostSegments)
+      return std::nullopt;
+  }
+  return due;
 }
 
 }  // namespace isobit::archive

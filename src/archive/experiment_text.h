@@ -5,6 +5,8 @@
 // isobit writes it, a key and its value per line. Thread-safe; no state.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +25,12 @@ namespace isobit::archive {
 [[nodiscard]] std::string asked_products(std::string_view experiment);
 // Whether it keeps each evaluation's predictions: `predictions` of [evaluate].
 [[nodiscard]] bool keeps_predictions(std::string_view experiment);
+
+// When checkpoints are due: [checkpoint]'s `every` (0: at the end of each epoch) and `segments` (1 in records of
+// earlier versions). Nothing where the text does not say so in whole numbers.
+struct CheckpointsDue {
+  std::int64_t every = 0, segments = 1;
+};
+[[nodiscard]] std::optional<CheckpointsDue> checkpoints_due(std::string_view experiment);
 
 }  // namespace isobit::archive

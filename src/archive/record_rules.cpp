@@ -133,8 +133,9 @@ class Rules {
     for (std::string line; std::getline(lines, line);) {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
-      constexpr const char* known[] = {"file",       "folder",  "arguments", "commit", "dirty", "fingerprint_every",
-                                       "arithmetic", "products"};
+      constexpr const char* known[] = {
+          "file",       "folder",   "arguments", "commit",       "dirty", "fingerprint_every",
+          "arithmetic", "products", "processes", "patch_applies"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
       if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {
@@ -275,6 +276,27 @@ class Rules {
       if (file->second.size != line.entry.size || file->second.sha256 != line.entry.sha256) {
         damaged(line.entry.file, "it is not the checkpoint that checkpoints.jsonl names");
       }
+    }
+    check_due_checkpoints();
+  }
+
+  // A program saves when it wants to; a run of an experiment at fixed steps (train/schedule.h).
+  void check_due_checkpoints() const {
+    const auto due = p_.script ? std::nullopt : checkpoints_due(p_.contents->at(kExperimentFile));
+    if (!due) return;
+    std::set<std::int64_t> present;
+    for (const CheckpointLine& line : p_.checkpoints) present.insert(line.entry.step);
+    const auto require = [&](std::int64_t step) {
+      if (!present.contains(step))
+        damaged(kCheckpointsLog, fmt::format("it has no line of the checkpoint after step {}", step));
+    };
+    for (std::int64_t step = 1; step <= last_; ++step) {
+      const auto& now = p_.steps[static_cast<std::size_t>(step) - 1];
+      const bool ends_epoch = step == last_ || p_.steps[static_cast<std::size_t>(step)].epoch != now.epoch;
+      if (due->every > 0 ? step % due->every == 0 || step == last_ : ends_epoch) require(step);
+    }
+    for (std::int64_t part = 1; part < std::min(due->segments, last_ + 1); ++part) {
+      if (const std::int64_t end = part * last_ / due->segments; end > 0) require(end);
     }
   }
 

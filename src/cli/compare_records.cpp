@@ -59,6 +59,9 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
     const std::string recomputed = now == b.checkpoint_weights().end() ? "" : now->second;
     if (auto d = difference_at(step, "SHA-256 of the weights at the checkpoint", sha256, recomputed)) return d;
   }
+  for (const auto& [step, sha256] : b.checkpoint_weights()) {
+    if (a.checkpoint_weights().count(step) == 0) return Difference{step, "checkpoint", "nothing", "present"};
+  }
   return {};
 }
 

@@ -137,6 +137,8 @@ RunOutcome run(const RunOptions& options) {
     throw UserError(options.dry_run ? "--dry-run" : "--once", "is for an experiment, not for a run that is resumed",
                     "leave --resume out");
   }
+  if (options.finished && options.once.empty())
+    throw UserError("--finished", "asks for the run of a name", "name it with --once NAME");
   if (options.dry_run) {
     fmt::print("{}", train::to_toml(train::load_experiment(options.file, options.overrides)));
     return {};
@@ -149,6 +151,10 @@ RunOutcome run(const RunOptions& options) {
       const archive::RunSummary summary = archive::summarize(*run);
       if (summary.state == archive::RunState::finished) return finished_before(*run, summary, options.json);
       chosen.resume = run->string();
+    }
+    if (options.finished) {
+      fmt::print(stderr, "{}\n", run ? "run " + run->string() + " is not finished" : "there is no run of this name");
+      return {1, {}, ""};
     }
   }
   const auto task = slurm::allocation();
@@ -172,6 +178,7 @@ Action declare(OptionSet& app) {
       .repeatable();
   app.add("--resume", options->resume, "Resume an interrupted run from its newest checkpoint").type("RUN");
   app.add("--once", options->once, "Name the run: begun where there is none of that name, else resumed").type("NAME");
+  app.flag("--finished", options->finished, "Only say whether the run of --once is finished: exit code 0, else 1");
   app.flag("--dry-run", options->dry_run, "Check the experiment, print it with every key, and train nothing");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("--workers", options->workers, "Train in so many processes on this machine; the bits are those of one")

@@ -13,8 +13,9 @@ namespace isobit::cli {
 
 struct RunOptions {
   std::string file, resume, runs;
-  std::string once;      // the run's name: begun where there is none of it, else resumed
-  bool dry_run = false;  // reads and prints the experiment, and does nothing else
+  std::string once;       // the run's name: begun where there is none of it, else resumed
+  bool finished = false;  // only asks whether the run of that name is finished
+  bool dry_run = false;   // reads and prints the experiment, and does nothing else
   std::vector<std::string> overrides;
   bool json = false;
   std::int64_t workers = 0;  // 0: this process alone

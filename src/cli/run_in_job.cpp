@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,9 +18,9 @@
 #include "archive/runs.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
-#include "cli/run_worker.h"
 #include "cli/run_workers.h"
 #include "cli/slurm_programs.h"
+#include "cli/worker_processes.h"
 #include "kernels/threads.h"
 #include "scale/job_key.h"
 #include "slurm/job_folder.h"
@@ -110,6 +112,45 @@ std::string await_address(const fs::path& file, const slurm::Allocation& task) {
   return address;
 }
 
+// What `isobit run` was called with, for a process of its own that joins the job.
+std::vector<std::string> joining_words(const RunOptions& options) {
+  std::vector<std::string> words = {"isobit", "run", options.file, "--join", options.join};
+  words.insert(words.end(), {"--threads", std::to_string(options.execution.threads)});
+  words.insert(words.end(), {"--silence", std::to_string(options.silence)});
+  if (!options.key_file.empty()) words.insert(words.end(), {"--key-file", options.key_file});
+  for (const std::string& setting : options.overrides) words.insert(words.end(), {"--set", setting});
+  const std::vector<std::string> same = options.execution.words();
+  words.insert(words.end(), same.begin(), same.end());
+  return words;
+}
+
+// This task's worker, started again where a signal ended it: the task's exit code is that of a worker that ended by
+// itself.
+RunOutcome look_after_worker(const RunOptions& options) {
+  constexpr int kMostDeaths = 5;
+  constexpr double kShort = 30;  // seconds; one that lived longer may have met bad luck
+  const StopSignal stop;
+  WorkerProcesses worker(joining_words(options), {});
+  worker.start();
+  bool told = false;
+  for (int deaths = 0;;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (stop.flag() && !told) {
+      told = true;
+      for (const pid_t pid : worker.pids()) ::kill(pid, SIGTERM);
+    }
+    for (const WorkerProcesses::Ended& ended : worker.collect()) {
+      fmt::print(stderr, "{}", ended.said);
+      if (WIFEXITED(ended.status)) return {WEXITSTATUS(ended.status), {}, ""};
+      const int code = 128 + WTERMSIG(ended.status);
+      deaths = ended.seconds < kShort ? deaths + 1 : 0;
+      if (told || deaths == kMostDeaths) return {code, {}, ""};
+      fmt::print(stderr, "isobit: worker {} ended with {}; another one is started\n", ended.pid, how_it_ended(ended));
+      worker.start();
+    }
+  }
+}
+
 }  // namespace
 
 void take_share(RunOptions& options, const slurm::Allocation& task) {
@@ -128,8 +169,7 @@ RunOutcome run_in_job(RunOptions options, const slurm::Allocation& task) {
   const fs::path file = address_file(options, task);
   if (task.task > 0) {
     options.join = await_address(file, task);
-    options.resume.clear();
-    return run_worker(options);
+    return look_after_worker(options);
   }
   const Published published(file);
   options.workers = 1;

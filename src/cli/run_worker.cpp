@@ -50,9 +50,8 @@ class Worker {
                 nullptr}),
         job_(archive::parse_json(steps_.job())),
         trainer_(experiment_, data_, shared(options)),
-        recording_({job_.at("folder").get<std::string>(), run_environment(options, experiment_.arithmetic),
-                    job_.at("job").get<std::string>(), 0, experiment_.checkpoint.keep,
-                    train::contract_of(experiment_.arithmetic)},
+        recording_({job_.at("folder").get<std::string>(), environment(options), job_.at("job").get<std::string>(), 0,
+                    experiment_.checkpoint.keep, train::contract_of(experiment_.arithmetic)},
                    trainer_.timetable(), [this] { return steps_.alive(); }) {
     steps_.set_recording(&recording_);
     steps_.set_grains([this](std::int64_t step) {
@@ -82,6 +81,11 @@ class Worker {
   }
 
  private:
+  // Of this worker, and how many began.
+  [[nodiscard]] std::string environment(RunOptions options) const {
+    options.workers = job_.at("workers").get<std::int64_t>();
+    return run_environment(options, experiment_.arithmetic);
+  }
   train::Execution shared(const RunOptions& options) {
     train::Execution execution = options.execution.execution();
     execution.shared = &steps_;

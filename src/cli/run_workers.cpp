@@ -40,8 +40,13 @@ struct Job {
   std::int64_t done = 0, steps = 0;
 };
 
+std::int64_t expected_workers(const RunOptions& options) {
+  return options.expected > 0 ? options.expected : options.workers;
+}
+
 // The record's folder, new or to be resumed. Its first recorder opens it again.
-Job prepare(const RunOptions& options) {
+Job prepare(RunOptions options) {
+  options.workers = expected_workers(options);  // as the record names them
   if (!options.resume.empty()) {
     const RunSession session = resume_run(options);
     require_grains(session.experiment);
@@ -83,9 +88,12 @@ scale::HostOptions host_options(const RunOptions& options, const Job& job) {
   const bool given = std::getenv(scale::kKeyVariable) != nullptr || !options.key_file.empty();
   host.key = given ? scale::find_key(options.key_file) : scale::make_key();
   host.identity = job_identity(job.experiment, train::describe_data(job.experiment, samples::Digests::cached));
-  host.job =
-      nlohmann::json{{"folder", fs::absolute(job.folder).string()}, {"job", scale::make_key().substr(0, 16)}}.dump();
-  host.expected = options.expected > 0 ? options.expected : options.workers;
+  host.expected = expected_workers(options);
+  host.job = nlohmann::json{{"folder", fs::absolute(job.folder).string()},
+                            {"job", scale::make_key().substr(0, 16)},
+                            {"workers", host.expected}}
+                 .dump();
+  host.folder = job.folder.string();
   host.silence = options.silence;
   return host;
 }
@@ -207,6 +215,7 @@ RunOutcome run_workers(const RunOptions& options) {
   }();
   const RunOutcome outcome =
       report(job, view, options.json, std::chrono::duration<double>(Clock::now() - start).count());
+  if (outcome.code == 0) return outcome;  // whatever somebody met once the record was complete
   const std::string go_on = "isobit run --resume " + job.folder.string();
   if (view.failure && view.failure->kind == scale::Failure::Kind::not_finite) {
     fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or check the data; the step changed nothing)\n",

@@ -69,6 +69,7 @@ struct Plan {
   std::string python, file, folder, beside;
   std::vector<std::string> arguments, readable, hidden, environment;
   std::vector<std::pair<fs::path, std::string>> links;
+  std::int64_t processes = 1;
   bool seeded = true;
 };
 
@@ -80,6 +81,7 @@ Plan parse_plan(const std::string& text) {
   plan.folder = object.at("folder");
   plan.beside = object.at("beside");
   plan.seeded = object.at("seeded");
+  plan.processes = object.at("processes");
   plan.arguments = object.at("arguments").get<std::vector<std::string>>();
   plan.readable = object.at("readable").get<std::vector<std::string>>();
   plan.hidden = object.at("hidden").get<std::vector<std::string>>();
@@ -138,7 +140,7 @@ ChildRequest program_child(const RunRecord& record, const VerifyOptions& options
   const fs::path program = options.trust ? work / "program" : fs::path(kProgramFolder);
   const fs::path runs = options.trust ? work / "runs" : fs::path(kRunsFolder);
   std::vector<std::string> words = python_words(plan.python, "_again");
-  words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", (program / plan.folder).string(),
+  words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes), (program / plan.folder).string(),
                              plan.python, (program / plan.file).string()});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
   const Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};

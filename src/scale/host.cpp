@@ -161,6 +161,16 @@ struct Host::Impl {
       begun = true;
       membership.stop_waiting(replies);
     }
+    if (!membership.unrecorded()) {
+      unrecorded.reset();
+    } else if (!unrecorded) {
+      unrecorded = now;
+    } else if (now - *unrecorded > std::chrono::seconds(options.patience)) {
+      membership.fail(
+          {Failure::Kind::user_error, 0, options.folder, "no worker that is left can write the run's record",
+           "let one of the workers reach that folder and write in it"},
+          replies);
+    }
   }
 
   void deliver() {
@@ -205,6 +215,7 @@ struct Host::Impl {
   const Clock::time_point start = Clock::now();
   Clock::time_point looked = start;
   bool begun = false;
+  std::optional<Clock::time_point> unrecorded;  // since when
   std::atomic<bool> ending = false;
   std::thread thread;
 };

@@ -21,7 +21,8 @@ struct HostOptions {
   std::string key;
   std::string identity, job;  // membership.h
   std::int64_t expected = 1;  // workers of the first group; after `patience` seconds it begins with those who are there
-  int patience = 60;
+  int patience = 60;          // and the job ends where, for so long, nobody is there who can write the record
+  std::string folder;         // of the record, for that error
   int silence = 10;
 };
 

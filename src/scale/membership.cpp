@@ -106,6 +106,14 @@ void Membership::end_generation(Replies& out) {
   }
 }
 
+bool Membership::unrecorded() const {
+  if (open_ || recorded_ || failure_) return false;
+  const auto waits = [](const auto& each) { return each.second.regroup.has_value(); };
+  const auto may_record = [](const auto& each) { return !each.second.ended && each.second.can_record.value_or(true); };
+  return std::any_of(workers_.begin(), workers_.end(), waits) &&
+         std::none_of(workers_.begin(), workers_.end(), may_record);
+}
+
 // A group of all who live, once all of them ask for one.
 void Membership::form(Replies& out) {
   if (failure_ || open_) return;
@@ -121,6 +129,8 @@ void Membership::form(Replies& out) {
     members.emplace_back(id, Formed{});
   }
   if (members.empty() || static_cast<std::int64_t>(members.size()) < expected_) return;
+  if (std::none_of(members.begin(), members.end(), [&](const auto& each) { return *workers_[each.first].can_record; }))
+    return;
   expected_ = 0;
   ++generation_;
   open_ = true;
@@ -160,7 +170,7 @@ void Membership::decide_sums(std::vector<std::pair<WorkerId, Formed>>& members) 
     auto& [id, formed] = members[rank];
     Worker& worker = workers_[id];
     const Regroup& asked = *worker.regroup;
-    if (worker.can_record && (recorder < 0 || id == recorder_))
+    if (*worker.can_record && (recorder < 0 || id == recorder_))
       recorder = id, common.recorder = static_cast<std::int64_t>(rank);
     if (asked.steps_done < common.steps_done) {
       common.behind.push_back(static_cast<std::int64_t>(rank));
@@ -171,7 +181,7 @@ void Membership::decide_sums(std::vector<std::pair<WorkerId, Formed>>& members) 
     }
     worker.steps_done = common.steps_done;
   }
-  if (recorder >= 0 && recorder != recorder_) recorder_ = recorder, ++recordings_;
+  if (recorder != recorder_) recorder_ = recorder, ++recordings_;
   common.recordings = recordings_;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     const bool keep = members[rank].second.keep;

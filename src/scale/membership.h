@@ -3,12 +3,12 @@
 //
 // A generation is a group of workers that compute steps together, by rank in the order in which they were admitted.
 // It ends when one of them is gone, loses an exchange, or when others wait to join and a step begins; then every living
-// worker asks for a new group, telling how many steps it has done and which grains of the next it holds. Grains that
-// nobody holds are handed out again. Steps commit in each worker by itself, so that after a failure some may be one
-// step ahead: the others copy their state, which has the same bits. The host says when a group's workers may exchange
-// their sums (Reduce): when all of them have come to the end of the step and hold, together, each grain once. Nothing
-// here waits: a reply comes when what it waits for has happened. Every call may produce replies to any worker, in
-// `out`. Not thread-safe.
+// worker asks for a new group, telling how many steps it has done and which grains of the next it holds. None is formed
+// without somebody who can write the record: its checkpoints are due. Grains that nobody holds are handed out again.
+// Steps commit in each worker by itself, so that after a failure some may be one step ahead: the others copy their
+// state, which has the same bits. The host says when a group's workers may exchange their sums (Reduce): when all of
+// them have come to the end of the step and hold, together, each grain once. Nothing here waits: a reply comes when
+// what it waits for has happened. Every call may produce replies to any worker, in `out`. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,8 @@ class Membership {
   void stop() { stop_ = true; }
   // Everybody is told this failure.
   void fail(const Failure& failure, Replies& out);
+  // A group is wanted, and nobody who lives can write the record.
+  [[nodiscard]] bool unrecorded() const;
 
   [[nodiscard]] std::vector<WorkerView> workers() const;
   [[nodiscard]] std::int64_t generation() const { return generation_; }
@@ -77,7 +79,8 @@ class Membership {
     std::optional<std::int64_t> evaluated;  // waits for the parts after this step
     bool ending = false;                    // waits for the record
     std::int64_t grains = 0, steps_done = 0;
-    bool can_record = false, ended = false;
+    bool ended = false;
+    std::optional<bool> can_record;  // nothing: has not said so yet
   };
   struct Step {
     std::vector<std::int64_t> free;  // handed out from the end

@@ -115,10 +115,10 @@ struct Refused {
 };
 struct Formed {
   std::int64_t generation = 0, rank = 0, size = 0;
-  std::int64_t recorder = -1, recordings = 0;  // rank; how often the recorder has changed
-  std::int64_t source = 0, steps_done = 0;     // the rank that is farthest, and how far that is
-  std::vector<std::int64_t> behind;            // ranks that are not as far
-  bool keep = true;                            // the sums held
+  std::int64_t recorder = 0, recordings = 0;  // rank; how often the recorder has changed
+  std::int64_t source = 0, steps_done = 0;    // the rank that is farthest, and how far that is
+  std::vector<std::int64_t> behind;           // ranks that are not as far
+  bool keep = true;                           // the sums held
   bool stop = false;
 };
 // Nothing: none is left, or none ahead.

@@ -87,13 +87,18 @@ std::string container_check(const Container& container) {
       quoted(container.image.substr(slash + 1) + " sha256:" + container.sha256));
 }
 
-// srun's own words, and what it starts.
-std::string step(const JobScript& job) {
-  const JobRequest& request = job.request;
+// srun's own words: whoever dies, the others go on.
+std::vector<std::string> srun(const JobRequest& request) {
   std::vector<std::string> words = {"srun", "--export=ALL", "--kill-on-bad-exit=0"};
   const auto groups = request.groups().size();
   if (groups > 1) words.push_back(fmt::format("--het-group=0-{}", groups - 1));
   if (request.cpus > 0) words.push_back(fmt::format("--cpus-per-task={}", request.cpus));
+  return words;
+}
+
+// Behind `words`, what computes the run.
+std::string command(const JobScript& job, std::vector<std::string> words) {
+  const JobRequest& request = job.request;
   if (!job.container.image.empty()) {
     words.insert(words.end(), {job.container.runner, "exec"});
     if (!request.gpus.empty()) words.emplace_back("--nv");
@@ -101,9 +106,7 @@ std::string step(const JobScript& job) {
   }
   words.insert(words.end(), {job.program, "run", job.folder + "/experiment.toml", "--runs", job.runs});
   words.insert(words.end(), job.arguments.begin(), job.arguments.end());
-  std::string text = quoted_all(words) + " --once \"$name\"";
-  if (request.all_workers() > 1) text += " --key-file \"$key\"";
-  return text + " \"$@\"";
+  return quoted_all(words) + " --once \"$name\"";
 }
 
 constexpr const char* kNotice =
@@ -120,7 +123,9 @@ while :; do
   code=$?
   kill -0 "$worker" 2>/dev/null || break  # else the signal ended the wait
 done
-if [ -n "$at_limit" ] && [ "$code" -ge 128 ]; then
+)";
+
+constexpr const char* kRequeue = R"(if [ -n "$at_limit" ] && [ "$code" -ge 128 ]; then
   echo "isobit: the time limit is near: requeued" >&2
   scontrol requeue "$SLURM_JOB_ID" && sleep 600  # Slurm ends this shell
 fi
@@ -149,7 +154,14 @@ std::string write_script(const JobScript& job) {
         fmt::format("key={}/{}\n", quoted(job.folder), job.request.array.empty() ? "key" : "key-$SLURM_ARRAY_TASK_ID");
   }
   text += array_cases(job) + container_check(job.container) + kNotice + "\n";
-  text += step(job) + " &\n" + kWait;
+  text += command(job, srun(job.request)) + (several ? " --key-file \"$key\"" : "") + " \"$@\" &\n" + kWait;
+  if (several) {
+    text +=
+        "# srun tells of a worker that died, too, where the others have finished the run.\n"
+        "[ \"$code\" = 0 ] || ! " +
+        command(job, {}) + " \"$@\" --finished >/dev/null 2>&1 || code=0\n";
+  }
+  text += kRequeue;
   if (several) text += "[ \"$code\" != 0 ] || rm -f \"$key\"  # a run that ended otherwise may be requeued by hand\n";
   return text + "exit \"$code\"\n";
 }

@@ -61,7 +61,13 @@ class Comparer : public Listener {
       compare_predictions(predictions_line(report));
     });
   }
-  void on_checkpoint(const Trainer&) override {}  // on_step compares those that were kept
+  // on_step compares those that were kept; of all that are due there is a line.
+  void on_checkpoint(const Trainer& trainer) override {
+    if (step_ < first_ || !trainer.timetable().checkpoint_after(step_)) return;  // the last one of an interrupted run
+    judge([&] {
+      if (record_.checkpoint_weights().count(step_) == 0) throw Different{{step_, "checkpoint", "none", "present"}};
+    });
+  }
 
   std::int64_t checkpoints = 0;  // compared
 

@@ -106,6 +106,42 @@ fs::path predicting_run(const fs::path& runs, bool stock) {
   return writer.folder();
 }
 
+// A run of 8 steps, four an epoch, with a checkpoint at the end of each epoch and of each of three segments; the newest
+// one is kept.
+fs::path run_of_segments(const fs::path& runs, const std::string& settings) {
+  RunInputs inputs = small_inputs();
+  inputs.experiment += "\n[checkpoint]\n" + settings;
+  RunWriter writer = RunWriter::create(runs, inputs);
+  for (std::int64_t step = 1; step <= 8; ++step) {
+    writer.append_step(small_step(step));
+    const bool due = step == 2 || step == 4 || step == 5 || step == 8;
+    if (due) writer.write_checkpoint(SmallTensors(step).views(), "{}", 1, std::string(64, 'a'));
+  }
+  writer.finish(kWeights);
+  return writer.folder();
+}
+
+TEST(ForgedRecord, OfCheckpointsThatAreDue) {
+  const auto without = [](const char* step) {
+    return [=](std::string text) {
+      const auto at = text.find(step);
+      EXPECT_NE(at, std::string::npos);
+      return text.erase(at, text.find('\n', at) + 1 - at);
+    };
+  };
+  const char* log = "checkpoints.jsonl";
+  expect_damaged([](const fs::path& runs) { return run_of_segments(runs, "every = 0\nsegments = 3\n"); },
+                 {{"of a segment", log, without("{\"step\":2,"), "no line of the checkpoint after step 2"},
+                  {"of an epoch", log, without("{\"step\":4,"), "no line of the checkpoint after step 4"},
+                  {"the last", log, without("{\"step\":8,"), "no line of the checkpoint after step 8"}});
+  expect_damaged([](const fs::path& runs) { return run_of_segments(runs, "every = 4\nsegments = 3\n"); },
+                 {{"every fourth", log, without("{\"step\":4,"), "no line of the checkpoint after step 4"}});
+  const Scratch scratch;
+  for (const char* settings :
+       {"every = 0\nsegments = 3\n", "every = 4\nsegments = 3\n", "every = 4\n", "segments = 3\n"})
+    EXPECT_EQ(error_of([&] { (void)RunRecord::open(run_of_segments(scratch.runs(), settings)); }), "") << settings;
+}
+
 TEST(ForgedRecord, OfPredictions) {
   const std::string line = format_line(PredictionsLine{4, 1, "test", {1, 7, 4}, std::string(64, 'b')});
   const auto replaced = [&](const PredictionsLine& by) { return with(line, format_line(by)); };

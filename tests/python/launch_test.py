@@ -14,9 +14,9 @@ from unittest import mock
 import programs
 from programs import read_record
 from record_test import Folder
-from records import write_images
+from records import seal_anew, write_images
 
-from isobit import _launch, _shared_steps
+from isobit import _job, _launch, _shared_steps
 
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 SOURCE = pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"])
@@ -209,6 +209,26 @@ class Bits(Jobs):
                 self.assert_same(self.workers(3 if elements > 1 else 2, RUNS=f"runs-{elements}"), weights)
             self.assertEqual(self.record(f"runs-{elements}")["steps.jsonl"], alone["steps.jsonl"])
 
+    def test_one_grain_a_worker_travels_as_it_is(self):
+        """4 bytes an element instead of 16, wherever no worker has more than one."""
+        self.write("train.py", SCRIPT.replace("grain=3", "grain=8"))
+        self.write("parts.py", PARTS.replace('if os.environ.get("SLOW") == rank:', 'if "RANK" in os.environ:').replace("0.05", "0.2"))
+        weights, alone = self.alone()
+        exchange = _job.Job.exchange
+
+        def watched(job, received, sent):
+            with (self.folder / f"sent-{job.ranks}").open("a") as file:
+                file.write(f"{sent.dtype} {sent.numel()}\n")
+            exchange(job, received, sent)
+
+        for count in (2, 3):
+            with mock.patch.object(_job.Job, "exchange", watched):
+                self.assert_same(self.workers(count, RUNS=f"runs-{count}"), weights)
+            self.assert_same_record(self.record(f"runs-{count}"), alone)
+            elements = 4 * 9 + 4 + 4 + 4 + 64 * 3 + 3
+            share = -(-elements // count) * count
+            self.assertIn(f"torch.float32 {share}", (self.folder / f"sent-{count}").read_text().splitlines())
+
     def test_lenet5(self):
         write_images(self.folder / "data", train=90, test=10)
         self.write("grains.py", (SOURCE / "examples" / "python" / "grains.py").read_text())
@@ -332,6 +352,47 @@ class Failures(Jobs):
         code, out, told = self.launch("--workers", "2")
         self.assertEqual((code, out), (2, "nothing\n"), told)
         self.assertIn("the script made no record, so that nothing was shared", told)
+
+
+class Distributed(Jobs):
+    SCRIPT = """
+import torch, isobit, isobit.distributed
+from torch.nn.parallel import DistributedDataParallel
+
+torch.distributed.init_process_group("gloo")
+rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+with isobit.record("runs", every=2) as run:
+    isobit.seed(7)
+    net = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    model = isobit.distributed.exact(DistributedDataParallel(net))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(24, 6), torch.arange(24) % 3
+    for step in range(4):
+        mine = torch.arange(step * 6, step * 6 + 6)[rank::ranks]
+        torch.nn.functional.cross_entropy(model(x[mine]), y[mine]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    run.save(net.state_dict())
+print(isobit.fingerprint(net))
+"""
+
+    def test_a_record_is_verified_by_as_many_processes(self):
+        self.write("train.py", self.SCRIPT)
+        (code, out, told), other = self.workers(2)
+        self.assertEqual((code, other[:2]), (0, (0, out)), out + told + other[2])
+        self.assertIn(b"processes = 2\n", self.record()["experiment.toml"])
+        found = self.verify()
+        self.assertEqual((found["verdict"], found["weights"]), ("identical", out.strip()), found)
+
+    def test_what_another_number_of_processes_would_give_is_different(self):
+        """The record of three, which somebody says to be that of two."""
+        self.write("train.py", self.SCRIPT)
+        self.assertEqual([code for code, _, _ in self.workers(3)], [0, 0, 0])
+        folder = next((self.folder / "runs").glob("2*"))
+        experiment = folder / "experiment.toml"
+        experiment.write_text(experiment.read_text().replace("processes = 3", "processes = 2"))
+        seal_anew(folder)
+        self.assertEqual(self.verify(expect=1)["verdict"], "different")
 
 
 class Launches(Jobs):

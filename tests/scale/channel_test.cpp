@@ -284,6 +284,30 @@ TEST(Host, APortInUseIsNamed) {
   }
 }
 
+// Whoever cannot write the record waits for somebody who can, and not for ever.
+TEST(Host, WhereNobodyCanRecordTheJobEndsWithTheFolder) {
+  HostOptions options = host_options();
+  options.patience = 2;
+  options.folder = "/archive/run";
+  Host host(options);
+  Link reader(link_options(host));
+  auto writer = std::make_unique<Link>(link_options(host));
+  std::optional<Reply> waited;
+  std::thread waits([&] { waited = reader.ask(Regroup{2, {}, false}); });
+  wait_until([&] { return host.view().workers[0].state == WorkerView::State::waiting; });
+  EXPECT_EQ(host.view().generation, 0);
+  const auto formed = writer->ask_for<Formed>(Regroup{0, {}, true});
+  waits.join();
+  EXPECT_EQ(formed.rank, 1);
+  EXPECT_EQ(formed.recorder, 1);
+  EXPECT_EQ(std::get<Formed>(*waited).recorder, 1);
+  writer.reset();  // and is gone
+  const auto failed = reader.ask_for<Failed>(Regroup{2, {}, false}).failure;
+  EXPECT_EQ(failed.kind, Failure::Kind::user_error);
+  EXPECT_EQ(failed.place, "/archive/run");
+  EXPECT_FALSE(host.view().recorded);
+}
+
 TEST(Host, WhoseHostIsGoneFindsOut) {
   HostOptions options = host_options();
   options.expected = 2;

@@ -4,8 +4,9 @@
 // Promised in every state: some event that needs no bad luck is possible until the job is over; a step is committed
 // only with each of its grains once, in whatever members its exchange succeeds; an evaluation has each part once, of
 // its own step; no two writers of the record have one number, and no step is forgotten that the record lacks; groups
-// are formed only where something happened; no request gets two replies. ISOBIT_MODEL_STATES=N: the larger jobs too, up
-// to N states each (memory: about 60 bytes a state).
+// are formed only where something happened; no request gets two replies; no grain of the next step is handed out while
+// one is left; whoever wants to join waits for the step under way alone; where nobody is left who can write the record,
+// the job ends. ISOBIT_MODEL_STATES=N: the larger jobs too, up to N states each (memory: about 60 bytes a state).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,6 +32,8 @@ const Scenario kScenarios[] = {
     {.name = "joiner and stop", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .joins = 1, .stops = 1},
     {.name = "crash and stop", .workers = 2, .grains = 2, .steps = 3, .crashes = 1, .stops = 1},
     {.name = "crash, dropped", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .cuts = 1},
+    {.name = "nobody can record", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .readers = 1},
+    {.name = "one comes who can record", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .joins = 1, .readers = 1},
 };
 
 // In further jobs, with more of everything.
@@ -98,7 +101,7 @@ class Enumeration {
     if (world.over()) return world.check_end();
     const std::vector<World::Event> events = world.events();
     bool possible = false;
-    for (const World::Event& event : events) possible = possible || event.kind <= World::Event::Kind::patience;
+    for (const World::Event& event : events) possible = possible || event.kind <= World::Event::Kind::give_up;
     if (!possible) throw Violation("nothing can happen any more");
     for (const World::Event& event : events) {
       path_.push_back(event);

@@ -7,9 +7,21 @@ namespace isobit::scale {
 
 using Kind = World::Event::Kind;
 
+struct MembershipState {  // what the tests see of it beside its replies
+  // All that its replies depend on (granted_ and the like are for people).
+  template <class Text>
+  static void write(const Membership& host, Text& to);
+  // Grains of a step that somebody still has to be given; all of them where nobody has asked.
+  static std::size_t free_grains(const Membership& host, std::int64_t step, int grains) {
+    const auto found = host.steps_.find(step);
+    if (found != host.steps_.end()) return found->second.free.size();
+    return static_cast<std::size_t>(grains) - (step == host.first_ ? host.held_.size() : 0);
+  }
+};
+
 std::string World::Event::text() const {
-  static constexpr const char* kNames[] = {"turn",  "succeed", "fail", "link_lost", "notice", "patience",
-                                           "crash", "lose",    "cut",  "join",      "stop"};
+  static constexpr const char* kNames[] = {"turn",    "succeed", "fail", "link_lost", "notice", "patience",
+                                           "give_up", "crash",   "lose", "cut",       "join",   "stop"};
   return std::string(kNames[static_cast<int>(kind)]) + " " + std::to_string(worker);
 }
 
@@ -22,7 +34,10 @@ World::World(const Scenario& scenario)
       joins_(scenario.joins),
       stops_(scenario.stops) {
   workers_.resize(static_cast<std::size_t>(scenario.workers));
-  for (int w = 0; w < scenario.workers; ++w) admit(w), ask_regroup(w);
+  for (int w = 0; w < scenario.workers; ++w) {
+    workers_[static_cast<std::size_t>(w)].can_record = w < scenario.workers - scenario.readers;
+    admit(w), ask_regroup(w);
+  }
 }
 
 // ---- the host
@@ -49,6 +64,7 @@ void World::ask(int w, const Request& request) {
   if (worker.dropped) return join_again(w);
   Replies replies;
   host_.request(worker.id, request, replies);
+  if (const auto* claim = std::get_if<Claim>(&request)) check_claim(*claim, replies);
   deliver(replies);
 }
 
@@ -62,10 +78,31 @@ void World::deliver(const Replies& replies) {
         group.resize(static_cast<std::size_t>(formed->size));
         group.at(static_cast<std::size_t>(formed->rank)) = static_cast<int>(w);
       }
+      if (std::holds_alternative<Reduce>(reply)) check_joiners(worker.done + 1);
       if (!worker.alive || worker.dropped) continue;
       if (worker.inbox) throw Violation("two replies to one request");
       worker.inbox = reply;
     }
+  }
+}
+
+// What the host owes beside bits: work is handed out in the order of the steps, and nobody waits longer than a step.
+void World::check_claim(const Claim& claim, const Replies& replies) const {
+  for (const auto& [id, reply] : replies) {
+    const auto* granted = std::get_if<Granted>(&reply);
+    if (granted == nullptr || !granted->index) continue;
+    for (std::int64_t step = host_.steps_done() + 1; step < claim.step; ++step) {
+      if (MembershipState::free_grains(host_, step, scenario_.grains) > 0)
+        throw Violation("a grain of the next step was handed out while one is left");
+    }
+  }
+}
+
+void World::check_joiners(std::int64_t steps_done) const {
+  for (const ModelWorker& worker : workers_) {
+    const bool waits = worker.alive && !worker.dropped && worker.phase == Phase::regroup && !worker.inbox;
+    if (waits && worker.waits_since >= 0 && steps_done > worker.waits_since + 1)
+      throw Violation("a joiner waits while steps begin without it");
   }
 }
 
@@ -137,6 +174,7 @@ std::vector<World::Event> World::events() const {
     if (cuts_ > 0 && !worker.dropped) add(Kind::cut, w);
   }
   if (host_.generation() == 0 && somebody_died) add(Kind::patience, 0);
+  if (host_.unrecorded()) add(Kind::give_up, 0);
   if (joins_ > 0 && !host_.recorded()) add(Kind::join, 0);
   if (stops_ > 0) add(Kind::stop, 0);
   return all;
@@ -164,6 +202,10 @@ void World::happen(const Event& event) {
       if (!worker.dropped) host_.drop(worker.id, replies);
       break;
     case Kind::patience: host_.stop_waiting(replies); break;
+    case Kind::give_up:
+      gave_up_ = true;
+      host_.fail({Failure::Kind::user_error, 0, "folder", "nobody can write it", ""}, replies);
+      break;
     case Kind::crash: --crashes_, ++disturbances_, worker.alive = false; break;
     case Kind::cut:
       --cuts_, ++disturbances_;
@@ -174,7 +216,7 @@ void World::happen(const Event& event) {
     case Kind::join: break;
   }
   deliver(replies);
-  if (host_.failure()) throw Violation("the job failed: " + host_.failure()->message);
+  if (host_.failure() && !gave_up_) throw Violation("the job failed: " + host_.failure()->message);
   // Each disturbance ends one group, and its consequences (a record that is ahead, a worker that rejoins) two more.
   if (host_.generation() > 1 + 3 * disturbances_) throw Violation("groups are formed without need");
 }
@@ -189,6 +231,7 @@ void World::check_end() const {
   const bool anybody =
       std::any_of(workers_.begin(), workers_.end(), [](const ModelWorker& worker) { return worker.alive; });
   if (!anybody) return;  // resumed from the record
+  if (gave_up_) return;  // the same
   if (!host_.recorded()) throw Violation("workers left a job that has not ended");
   if (scenario_.stops == 0 && !record_.sealed) throw Violation("the job has ended, its record is not complete");
   if (!record_.sealed && record_.checkpoint != record_.lines)
@@ -240,26 +283,25 @@ void write(const std::optional<Reply>& reply, Text& to) {
 
 }  // namespace
 
-// All of a Membership that its replies depend on (granted_ and the like are for people).
-struct MembershipState {
-  static void write(const Membership& host, Text& to) {
-    for (const auto& [id, worker] : host.workers_) {
-      to.number(id), to.number(worker.ending), to.number(worker.can_record), to.number(worker.ended);
-      to.number(worker.regroup.has_value()), to.number(worker.finish.has_value()), to.optional(worker.evaluated);
-      if (worker.regroup) to.number(worker.regroup->steps_done), to.numbers(worker.regroup->held);
-      if (worker.finish) to.number(worker.finish->step), to.numbers(worker.finish->held);
-    }
-    to.number(host.expected_), to.number(host.generation_), to.number(host.open_), to.numbers(host.group_);
-    to.number(host.steps_.size()), to.optional(host.last_), to.number(host.given_.size());
-    for (const auto& [number, grain] : host.given_) to.number(number), to.number(grain);
-    for (const auto& [number, step] : host.steps_) to.number(number), to.number(step.begun), to.numbers(step.free);
-    to.numbers(host.held_), to.number(host.first_);
-    to.number(host.evaluation_.step), to.numbers(host.evaluation_.free);
-    for (const auto& [index, value] : host.evaluation_.values) to.number(index), to.numbers(value);
-    to.number(host.recorder_), to.number(host.recordings_), to.number(host.steps_done_), to.number(host.stop_);
-    to.number(host.recorded_), to.number(host.failure_.has_value());
+template <class To>
+void MembershipState::write(const Membership& host, To& to) {
+  for (const auto& [id, worker] : host.workers_) {
+    to.number(id), to.number(worker.ending), to.number(worker.can_record ? int{*worker.can_record} : -1),
+        to.number(worker.ended);
+    to.number(worker.regroup.has_value()), to.number(worker.finish.has_value()), to.optional(worker.evaluated);
+    if (worker.regroup) to.number(worker.regroup->steps_done), to.numbers(worker.regroup->held);
+    if (worker.finish) to.number(worker.finish->step), to.numbers(worker.finish->held);
   }
-};
+  to.number(host.expected_), to.number(host.generation_), to.number(host.open_), to.numbers(host.group_);
+  to.number(host.steps_.size()), to.optional(host.last_), to.number(host.given_.size());
+  for (const auto& [number, grain] : host.given_) to.number(number), to.number(grain);
+  for (const auto& [number, step] : host.steps_) to.number(number), to.number(step.begun), to.numbers(step.free);
+  to.numbers(host.held_), to.number(host.first_);
+  to.number(host.evaluation_.step), to.numbers(host.evaluation_.free);
+  for (const auto& [index, value] : host.evaluation_.values) to.number(index), to.numbers(value);
+  to.number(host.recorder_), to.number(host.recordings_), to.number(host.steps_done_), to.number(host.stop_);
+  to.number(host.recorded_), to.number(host.failure_.has_value());
+}
 
 std::string World::digest() const {
   Text to;
@@ -277,6 +319,7 @@ std::string World::digest() const {
     to.number(each.void_claims), to.number(each.taken), to.number(each.forget), to.number(each.recorder);
     to.number(each.writes), to.number(each.recordings), to.number(each.number), to.number(each.base);
     to.number(each.next_base), to.number(each.ends_in_checkpoint), to.number(each.part ? each.part->index : -1);
+    to.number(each.can_record), to.number(each.waits_since);
     if (each.formed) write(*each.formed, to);
     to.number(each.agreed_sums ? each.agreed_sums->stop : -1);
     write(each.inbox, to);

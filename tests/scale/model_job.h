@@ -32,6 +32,7 @@ struct Scenario {
   int checkpoint_after = 1;  // this step, and the last one
   bool evaluates = false;
   int crashes = 0, losses = 0, cuts = 0, joins = 0, stops = 0;
+  int readers = 0;  // of `workers`, the last ones, which cannot write the record; joiners can
 };
 // For GoogleTest, which prints its bytes otherwise.
 inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
@@ -59,8 +60,9 @@ struct ModelWorker {
 
   Phase phase = Phase::regroup;
   Caller caller = Caller::begin;
-  bool alive = true, noticed = false, dropped = false;
+  bool alive = true, noticed = false, dropped = false, can_record = true;
   WorkerId id = 0;
+  std::int64_t waits_since = -1;  // for a group of which it is no member: the steps done by then
   std::int64_t done = 0, before = 0, generation = 0;
   bool known = false, agreed = false;  // the result of step `done`; that the job stops
   std::set<std::int64_t> held;         // grains of step done + 1 in its sums
@@ -81,12 +83,12 @@ class World {
   explicit World(const Scenario& scenario);
 
   struct Event {
-    enum class Kind { turn, succeed, fail, link_lost, notice, patience, crash, lose, cut, join, stop };
+    enum class Kind { turn, succeed, fail, link_lost, notice, patience, give_up, crash, lose, cut, join, stop };
     Kind kind = Kind::turn;
     int worker = -1;
     [[nodiscard]] std::string text() const;
   };
-  // All that can happen; those up to `patience` need no bad luck.
+  // All that can happen; those up to `give_up` need no bad luck.
   [[nodiscard]] std::vector<Event> events() const;
   void happen(const Event& event);
   // Everybody has ended, or is dead.
@@ -110,6 +112,8 @@ class World {
   void admit(int w);
   void ask(int w, const Request& request);
   void deliver(const Replies& replies);
+  void check_claim(const Claim& claim, const Replies& replies) const;
+  void check_joiners(std::int64_t steps_done) const;
   void join_again(int w);
   void turn(int w);
 
@@ -144,6 +148,7 @@ class World {
   Record record_;
   WorkerId next_id_ = 1;
   int crashes_, losses_, cuts_, joins_, stops_, disturbances_ = 0;
+  bool gave_up_ = false;
 };
 
 }  // namespace isobit::scale

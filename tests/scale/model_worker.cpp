@@ -22,7 +22,8 @@ void World::regroup(int w, Caller caller) {
 void World::ask_regroup(int w) {
   ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
   worker.phase = Phase::regroup;
-  Regroup request{worker.done, {}, true};
+  worker.waits_since = host_.together() ? host_.steps_done() : -1;
+  Regroup request{worker.done, {}, worker.can_record};
   if (worker.done == worker.before && worker.caller == Caller::finish)
     request.held.assign(worker.held.begin(), worker.held.end());
   ask(w, request);
@@ -210,6 +211,9 @@ void World::after_step(int w) {
   worker.ends_in_checkpoint = false;
   if (may_write(w)) {
     if (record_.lines + 1 < worker.done) throw Violation("a line was left out");
+    const bool due = worker.done > scenario_.checkpoint_after;
+    if (due && record_.checkpoint < scenario_.checkpoint_after)
+      throw Violation("a checkpoint that is due was left out");
     record_.lines = worker.done;
   }
   if (worker.phase == Phase::gone) return;
@@ -255,6 +259,10 @@ void World::turn(int w) {
     return ask(w, End{worker.generation, worker.recorder});
   }
   const Reply reply = *std::exchange(worker.inbox, std::nullopt);
+  if (std::holds_alternative<Failed>(reply)) {
+    worker.phase = Phase::gone;
+    return;
+  }
   const auto* granted = std::get_if<Granted>(&reply);
   const std::int64_t step = worker.done + 1;
   switch (worker.phase) {
@@ -263,6 +271,7 @@ void World::turn(int w) {
         worker.phase = Phase::gone;
       } else if (const auto* formed = std::get_if<Formed>(&reply)) {
         worker.formed = *formed;
+        worker.waits_since = -1;
         worker.generation = formed->generation;
         worker.void_claims = true;
         enter(w, Phase::meet);

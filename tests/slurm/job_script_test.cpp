@@ -116,15 +116,15 @@ class FakeSlurm {
         "SLURMD_NODENAME=n1 SLURM_ARRAY_JOB_ID=11 SLURM_ARRAY_TASK_ID=1 ISOBIT_JOB_KEY=secret bash job.sh 2>/dev/null; "
         "echo code $?");
   }
-  std::string calls() { return archive::read_file(scratch_.path / "calls"); }
-  fs::path folder() { return scratch_.path; }
-
- private:
   void program(const std::string& name, const std::string& body) {
     const fs::path file = scratch_.path / "bin" / name;
     archive::write_file(file, "#!/bin/bash\n" + body + "\n");
     fs::permissions(file, fs::perms::owner_all);
   }
+  std::string calls() { return archive::read_file(scratch_.path / "calls"); }
+  fs::path folder() { return scratch_.path; }
+
+ private:
   Scratch scratch_;
 };
 
@@ -162,6 +162,19 @@ TEST(JobScript, RequeuesNothingElse) {
     FakeSlurm slurm(std::string("exit ") + code);
     EXPECT_EQ(slurm.run(small_job()), std::string("code ") + code + "\n");
     EXPECT_EQ(slurm.calls(), "");
+  }
+}
+
+// srun tells of a worker that died; what counts is the run.
+TEST(JobScript, EndsWellWhereOthersHaveFinishedTheRun) {
+  for (const bool finished : {true, false}) {
+    FakeSlurm slurm("exit 137");
+    slurm.program("isobit", std::string("echo \"${@: -3}\" >> ../calls; exit ") + (finished ? "0" : "1"));
+    JobScript job = small_job();
+    job.request.workers = 2;
+    job.program = (slurm.folder() / "bin" / "isobit").string();
+    EXPECT_EQ(slurm.run(job), finished ? "code 0\n" : "code 137\n");
+    EXPECT_EQ(slurm.calls(), "--once c/12/0123 --finished\n");
   }
 }
 

@@ -4,12 +4,14 @@
 Usage: slurm_local_test.py ISOBIT PRINT_ALLOCATION SOURCE_DIR [TEST...]. Exit code 77 and a reason where this machine
 can have no such cluster. Results are compared with those of `isobit run` without Slurm: the same bits.
 """
+import contextlib
 import glob
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -231,6 +233,33 @@ class SlurmLocal(unittest.TestCase):
             self.assertEqual(self.weights(), [self.weights_without_slurm()], words)
             self.assertFalse((folder / "key").exists())
             self.assertEqual(glob.glob(f"{self.work}/runs/.jobs/address-*"), [])
+
+    def processes(self, text, rank):
+        """That were called with the text, as part of this test's task of that rank."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                if str(self.work) in words and text in words and f"SLURM_PROCID={rank}".encode() in variables:
+                    found.append(int(entry.name))
+        return found
+
+    def test_killed_workers_do_not_fail_the_job(self):
+        number, _ = self.submit(self.experiment(60), "--nodes", "2", "--mem", "600")
+        self.wait_for(lambda: self.steps() > 60, what="step 60")
+        for pid in self.processes("/experiment.toml --join ", 1):  # its task starts another one
+            os.kill(pid, signal.SIGKILL)
+        self.wait_for(lambda: "another one is started" in self.log_of(number), what="a new worker")
+        before = self.steps()
+        self.wait_for(lambda: self.steps() > before + 30, what="30 more steps")
+        for text in ("/experiment.toml --runs ", "/experiment.toml --join "):  # the task as a whole
+            for pid in self.processes(text, 1):
+                os.kill(pid, signal.SIGKILL)
+        self.wait_ended(number, seconds=300)
+        self.assertEqual(self.weights(), [self.weights_without_slurm()])
+        for environment in self.runs()[0].glob("environment*.json"):
+            self.assertEqual(json.loads(environment.read_text())["run"]["workers"], "2", environment)
 
     def test_a_requeued_job_of_several_nodes_resumes_its_run(self):
         number, _ = self.submit(self.experiment(40), "--nodes", "2", "--mem", "600")

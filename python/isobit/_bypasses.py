@@ -21,6 +21,7 @@ def install() -> None:
     _refuse_graphs()
     _refuse_several_devices()
     _refuse_sharding()
+    _refuse_muon()
 
 
 _UNCOMPILED = "run the model uncompiled while isobit is on, or disable isobit"
@@ -154,3 +155,14 @@ def _refuse_sharding() -> None:
         whole.__init__ = refusing(whole.__init__, "torch.distributed.fsdp.FullyShardedDataParallel", remedy)
     if not hasattr(sharding.fully_shard, "_isobit"):
         sharding.fully_shard = refusing(sharding.fully_shard, "torch.distributed.fsdp.fully_shard", remedy)
+
+
+# ---- Muon: what it makes of a gradient it makes in bfloat16
+
+
+def _refuse_muon() -> None:
+    muon: Any = getattr(torch.optim, "Muon", None)  # not in every PyTorch
+    if muon is not None and not hasattr(muon.step, "_isobit"):
+        muon.step = refusing(muon.step, "torch.optim.Muon",
+                             "use another optimizer (torch.optim.AdamW, SGD): it computes in bfloat16, for which there are no "
+                             "formulas; or take its steps outside isobit (with isobit.disabled():), which a record says")

@@ -117,6 +117,16 @@ def defined_under_the_switch() -> Any:
         library._destroy()
 
 
+def replaced_before() -> Any:
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        with isobit.disabled():
+            library.impl("mm", lambda a, _b: torch.zeros_like(a), "AutogradCPU")
+        return numbers(3, 3) @ numbers(3, 3)
+    finally:
+        library._destroy()
+
+
 WAYS = [
     Way("functions and methods of tensors", "covered", "or refused, operator by operator ([coverage](coverage.md))",
         lambda: numbers(33).exp().softmax(0)),
@@ -142,6 +152,8 @@ WAYS = [
     Way("functorch: forward mode", "covered", "", lambda: torch.func.jvp(torch.tanh, (numbers(3),), (numbers(3),))),
     Way("an operator that a library defines under the switch", "refused", "before any kernel of it is there",
         defined_under_the_switch),
+    Way("an operator that a library replaced before the switch went on", "refused", "before autograd and behind it",
+        replaced_before),
     Way("16-bit floats", "refused", "[types](#types)", lambda: numbers(5).half() + 1),
     Way("complex numbers", "refused", "copied only", lambda: torch.complex(numbers(5), numbers(5)) * 2),
     Way("`torch.fft`", "refused", "", lambda: torch.fft.fft(numbers(8))),

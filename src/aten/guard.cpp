@@ -17,6 +17,7 @@
 #include "aten/device_composites.h"
 #include "aten/dispatcher_entry.h"
 #include "aten/exact_operators.h"
+#include "aten/foreign_kernels.h"
 #include "aten/graph_check.h"
 #include "aten/guarded_kernels.h"
 #include "aten/library_operators.h"
@@ -228,9 +229,9 @@ void note_refusals(const OperatorHandle& op, std::vector<c10::RegistrationHandle
 
 // An allowed operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
 struct Watched {
-  static constexpr DispatchKey kKeys[] = {DispatchKey::AutogradCPU,   DispatchKey::AutogradCUDA,
-                                          DispatchKey::BackendSelect, DispatchKey::CPU,
-                                          DispatchKey::CUDA,          DispatchKey::SparseCPU};
+  static constexpr DispatchKey kKeys[] = {
+      DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA, DispatchKey::BackendSelect,  DispatchKey::CPU,
+      DispatchKey::CUDA,        DispatchKey::SparseCPU,    DispatchKey::ADInplaceOrView};
   static constexpr std::size_t kCount = std::size(kKeys);
 
   explicit Watched(const OperatorHandle& handle) : op(handle) {
@@ -276,6 +277,8 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
     const auto op = dispatcher.findOp(name);
     if (!op) continue;
     Plan planned = plan(*op, true);
+    for (ForeignKernel& foreign : foreign_kernels(*op))
+      planned.registrations.push_back({foreign.key, refusing_foreign_kernel(std::move(foreign.place))});
     for (Registration& registration : planned.registrations) {
       installed_->kernels.push_back(dispatcher.registerImpl(name, registration.key, std::move(registration.kernel),
                                                             std::nullopt, nullptr, kGuardsKernel));

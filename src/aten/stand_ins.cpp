@@ -21,30 +21,15 @@ using c10::OperatorHandle;
 using c10::Stack;
 using c10::impl::AnnotatedKernel;
 
-namespace detail {
-// An explicit instantiation may name a private member (dispatcher_entry.h).
-template <auto member>
-struct Reveal {
-  friend auto kernels_of_entry() { return member; }
-};
-auto kernels_of_entry();
-template struct Reveal<&c10::impl::OperatorEntry::kernels_>;
-}  // namespace detail
-
-constexpr const char* kSwitchs = "operator_switch.cpp";  // in the text of what torch::Library registered for the switch
-
 // The newest first.
 const std::list<AnnotatedKernel>& registered(const OperatorHandle& op, DispatchKey key) {
   static const std::list<AnnotatedKernel> none;
-  const auto& kernels = entry_of(op).*detail::kernels_of_entry();
+  const auto& kernels = kernels_of(op);
   const auto found = kernels.find(key);
   return found == kernels.end() ? none : found->second;
 }
 
-bool is_ours(const AnnotatedKernel& kernel) {
-  const std::string_view made(kernel.debug);
-  return made.find(kSwitchs) != made.npos || made == kGuardsKernel;
-}
+bool is_ours(const AnnotatedKernel& kernel) { return is_switchs(kernel) || kernel.debug == kGuardsKernel; }
 bool is_noting(const AnnotatedKernel& kernel) { return kernel.debug == kNotingKernel; }
 
 const KernelFunction* first_of_stock(const OperatorHandle& op, DispatchKey key) {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "archive/files.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
 #include "cli/child_process.h"
+#include "cli/ssh_signature.h"
 
 namespace isobit::cli {
 namespace {
@@ -19,8 +19,6 @@ using archive::UserError;
 
 constexpr const char* kNamespace = "export@isobit";
 constexpr const char* kSuffix = ".sig";
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Its words begin with a dash nowhere but in options of ours: paths are made absolute.
 std::string absolute(const std::string& path) { return fs::absolute(path).string(); }
@@ -66,23 +64,23 @@ std::string signer_of(const std::string& file, const std::string& signers) {
   require_file(signature, "no such file: the exported record is not signed",
                "get it from where the record was exported, or leave out --signers");
   require_ssh_keygen();
+  const SshSignature form = parse_ssh_signature(archive::read_file(signature, kLongestSignature), signature);
+  if (form.purpose != kNamespace)
+    throw UserError(signature, fmt::format("is a signature for '{}', not of an exported record", form.purpose),
+                    "get it from where the record was exported");
   const std::vector<std::string> find = {"-Y", "find-principals", "-s", absolute(signature), "-f", absolute(signers)};
   const ChildResult found = ssh_keygen(find, "/dev/null");
-  const std::string name = first_line(found.output);
+  const std::string name = first_principal(found.output);
   if (found.code != 0 || name.empty())
     throw UserError(signature, fmt::format("is by nobody in {}", signers),
                     "ask the one who exported it for his public key");
   const std::vector<std::string> verify = {"-Y", "verify",   "-f", absolute(signers),  "-I", name,
                                            "-n", kNamespace, "-s", absolute(signature)};
   const ChildResult result = ssh_keygen(verify, file);
-  // "Good "export@isobit" signature for NAME with ED25519 key SHA256:..."
-  const std::string said = first_line(result.output);
-  const std::string begin = fmt::format("Good \"{}\" signature for {} with ", kNamespace, name);
-  if (result.code != 0 || !said.starts_with(begin))
+  const std::string key = result.code == 0 ? parse_good_signature(result.output, kNamespace, name) : "";
+  if (key.empty())
     throw UserError(signature, fmt::format("is not {}'s signature of this file", name),
                     "get both files again from where the record was exported");
-  std::string key = said.substr(begin.size());
-  if (const auto word = key.find(" key "); word != std::string::npos) key.replace(word, 5, " ");
   return fmt::format("{} ({})", name, key);
 }
 

@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "archive/json_text.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
@@ -19,6 +18,7 @@
 #include "cli/recorded_settings.h"
 #include "cli/sandbox.h"
 #include "cli/script_failure.h"
+#include "cli/script_plan.h"
 #include "cli/second_record.h"
 #include "train/arithmetic.h"
 
@@ -64,37 +64,9 @@ std::string last_line(std::string text) {
   return text.substr(text.find_last_of('\n') + 1);
 }
 
-// What isobit._verify says about running the program again.
-struct Plan {
-  std::string python, file, folder, beside;
-  std::vector<std::string> arguments, readable, hidden, environment;
-  std::vector<std::pair<fs::path, std::string>> links;
-  std::int64_t processes = 1;
-  bool seeded = true;
-};
-
-Plan parse_plan(const std::string& text) {
-  const Json object = archive::parse_json(text);
-  Plan plan;
-  plan.python = object.at("python");
-  plan.file = object.at("file");
-  plan.folder = object.at("folder");
-  plan.beside = object.at("beside");
-  plan.seeded = object.at("seeded");
-  plan.processes = object.at("processes");
-  plan.arguments = object.at("arguments").get<std::vector<std::string>>();
-  plan.readable = object.at("readable").get<std::vector<std::string>>();
-  plan.hidden = object.at("hidden").get<std::vector<std::string>>();
-  for (const auto& link : object.at("links"))
-    plan.links.emplace_back(link.at(0).get<std::string>(), link.at(1).get<std::string>());
-  for (const auto& [name, value] : object.at("environment").items())
-    plan.environment.push_back(name + "=" + value.get<std::string>());
-  return plan;
-}
-
 // Nothing: interrupted.
-std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& options, const fs::path& work,
-                               const StopSignal& stop) {
+std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOptions& options, const fs::path& work,
+                                     const StopSignal& stop) {
   const char* named = std::getenv("ISOBIT_PYTHON");
   const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
   constexpr const char* kRemedy = "set ISOBIT_PYTHON to a Python that has this isobit";
@@ -135,13 +107,13 @@ std::optional<Plan> plan_again(const RunRecord& record, const VerifyOptions& opt
 std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {words.begin(), words.end()}; }
 
 // The child that runs the program, reporting on descriptor 3.
-ChildRequest program_child(const RunRecord& record, const VerifyOptions& options, const Plan& plan,
+ChildRequest program_child(const RunRecord& record, const VerifyOptions& options, const ScriptPlan& plan,
                            const Settings& settings, const SandboxLimits& limits, const fs::path& work) {
   const fs::path program = options.trust ? work / "program" : fs::path(kProgramFolder);
   const fs::path runs = options.trust ? work / "runs" : fs::path(kRunsFolder);
   std::vector<std::string> words = python_words(plan.python, "_again");
-  words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes), (program / plan.folder).string(),
-                             plan.python, (program / plan.file).string()});
+  words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes),
+                             (program / plan.folder).string(), plan.python, (program / plan.file).string()});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
   const Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
   const std::string variable = "ISOBIT_RERUN=" + rerun.dump();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "aten/batch_statistics.h"
+#include "grains/counts.h"
 #include "grains/gradient_accumulator.h"
 #include "kernels/fingerprint.h"
 #include "trace/tensor_fingerprint.h"
@@ -30,14 +31,6 @@ class NotFinite : public std::runtime_error {
 
  private:
   std::int64_t grain_;
-};
-
-// What a task counts besides the loss; binary64 sums are added in grain order.
-struct Counts {
-  std::int64_t correct = 0, targets = 0;
-  double error = 0;
-
-  void add(const Counts& other) { correct += other.correct, targets += other.targets, error += other.error; }
 };
 
 struct GrainResult {

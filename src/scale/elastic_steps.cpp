@@ -187,8 +187,11 @@ void ElasticSteps::share_state(const Caller& caller, const Formed& formed, Regro
   const bool source = formed.rank == formed.source;
   const bool behind = std::find(formed.behind.begin(), formed.behind.end(), formed.rank) != formed.behind.end();
   train::TrainingState state = caller.state();
-  Bytes text =
-      source ? encode_state(state, last_.get(), settings_.recording ? settings_.recording->notes() : "") : Bytes();
+  Bytes text;
+  if (source) {
+    const std::string notes = settings_.recording ? settings_.recording->notes() : "";
+    text = encode_state(state.steps_done, state.sums, last_.get(), notes);
+  }
   std::int64_t length = static_cast<std::int64_t>(text.size());
   wait(exchange_->broadcast({reinterpret_cast<std::uint8_t*>(&length), sizeof length}, formed.source));
   if (length < 0 || static_cast<std::size_t>(length) > kLongestFrame)

@@ -6,6 +6,20 @@
 
 namespace isobit::scale {
 
+namespace {
+
+constexpr std::int64_t kMostGrains = 1 << 17, kMostSteps = std::int64_t{1} << 62;  // of a step, of a run
+
+// Of whoever has the key and is of another mind.
+void require_step(std::int64_t step) {
+  if (step < 0 || step > kMostSteps) throw WireError("a step that no run has");
+}
+void require_grains(std::int64_t grains) {
+  if (grains < 1 || grains > kMostGrains) throw WireError("a step of impossibly many grains");
+}
+
+}  // namespace
+
 void Membership::join(WorkerId id, const Join& join, Replies& out) {
   if (identity_.empty()) identity_ = join.identity;
   if (join.identity != identity_) {
@@ -60,6 +74,7 @@ void Membership::handle(WorkerId id, Worker& worker, const Regroup& request, Rep
     out.emplace_back(id, Done{});
     return;
   }
+  require_step(request.steps_done);
   worker.regroup = request;
   worker.can_record = request.can_record;
   worker.steps_done = request.steps_done;
@@ -204,7 +219,7 @@ Membership::Step& Membership::step(std::int64_t number, std::int64_t grains) {
 }
 
 void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Replies& out) {
-  if (request.grains < 1 || request.grains > (1 << 17)) throw WireError("a step of impossibly many grains");
+  require_grains(request.grains);
   if (!in_group(id, request.generation)) {
     out.emplace_back(id, request.ahead ? Reply(Granted{}) : Reply(Again{}));
     return;
@@ -254,6 +269,8 @@ void Membership::handle(WorkerId id, Worker&, const GiveBack& request, Replies& 
 }
 
 void Membership::handle(WorkerId id, Worker& worker, const Finish& request, Replies& out) {
+  require_step(request.step);
+  require_grains(request.grains);
   if (!in_group(id, request.generation)) {
     out.emplace_back(id, Again{});
     return;

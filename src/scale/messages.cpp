@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "scale/strict_cbor.h"
+
 namespace isobit::scale {
 namespace {
 
@@ -150,41 +152,11 @@ Variant decode_as(std::size_t which, const Json& array) {
   }
 }
 
-// What a message may look like at all: the library would go into arrays as deep as the stack, and would make them as
-// long as their heads say.
-class Shape final : public nlohmann::json_sax<Json> {
- public:
-  explicit Shape(std::size_t bytes) : bytes_(bytes) {}
-  bool null() override { return false; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return false; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return false; }
-  bool key(string_t&) override { return false; }
-  bool end_object() override { return false; }
-  bool start_array(std::size_t count) override { return ++depth_ <= kDeepest && count <= bytes_; }
-  bool end_array() override {
-    --depth_;
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  static constexpr int kDeepest = 8;
-  std::size_t bytes_;
-  int depth_ = 0;
-};
-
 template <class Variant>
 Variant decode_any(const Bytes& bytes) {
-  Shape shape(bytes.size());
-  expect(Json::sax_parse(bytes, &shape, Json::input_format_t::cbor));
-  const Json array = Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
-  expect(array.is_array() && !array.empty() && array[0].is_number_unsigned());
-  return decode_as<Variant>(array[0].template get<std::size_t>(), array);
+  const auto array = parse_cbor(bytes, /*nulls=*/false);
+  expect(array && array->is_array() && !array->empty() && array->at(0).is_number_unsigned());
+  return decode_as<Variant>(array->at(0).template get<std::size_t>(), *array);
 }
 
 }  // namespace

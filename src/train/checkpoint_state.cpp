@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "archive/json_text.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "contract/platform.h"
+#include "train/checkpoint_text.h"
 
 namespace isobit::train {
 namespace {
@@ -76,44 +74,14 @@ std::string describe(const archive::TensorView& tensor) {
 
 std::string checkpoint_text(const TrainingState& state, const Timetable& timetable) {
   const StepPlace next = timetable.place(state.steps_done + 1);
-  nlohmann::ordered_json json;
-  json["steps_done"] = state.steps_done;
-  json["epoch"] = next.epoch;
-  json["position"] = next.first;
-  json["epoch_loss_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.loss));
-  json["epoch_correct"] = state.sums.counts.correct;
-  json["epoch_samples"] = state.sums.samples;
-  if (!state.sums.derivable) {
-    json["epoch_weight_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.weight));
-    json["epoch_targets"] = state.sums.counts.targets;
-    json["epoch_error_bits"] = fmt::format("{:016x}", std::bit_cast<std::uint64_t>(state.sums.counts.error));
-  }
-  return json.dump();
+  return format_checkpoint_text({state.steps_done, next.epoch, next.first, state.sums});
 }
 
 TrainingState read_checkpoint(const archive::Checkpoint& checkpoint) {
+  const CheckpointText text = parse_checkpoint_text(checkpoint.state());
   TrainingState state;
-  try {
-    const auto json = archive::parse_json(checkpoint.state());
-    state.steps_done = archive::integer<std::int64_t>(json.at("steps_done"));
-    const auto binary64 = [&](const char* key) {
-      const auto digits = json.at(key).template get<std::string>();
-      if (!archive::is_hex(digits, 16)) throw std::invalid_argument(std::string(key) + " is not 16 hexadecimal digits");
-      return std::bit_cast<double>(static_cast<std::uint64_t>(std::stoull(digits, nullptr, 16)));
-    };
-    state.sums.loss = binary64("epoch_loss_bits");
-    state.sums.counts.correct = archive::integer<std::int64_t>(json.at("epoch_correct"));
-    state.sums.samples = archive::integer<std::int64_t>(json.at("epoch_samples"));
-    state.sums.derivable = !json.contains("epoch_targets");
-    if (!state.sums.derivable) {
-      state.sums.weight = binary64("epoch_weight_bits");
-      state.sums.counts.targets = archive::integer<std::int64_t>(json.at("epoch_targets"));
-      state.sums.counts.error = binary64("epoch_error_bits");
-    }
-  } catch (const std::exception& error) {
-    throw archive::UserError("checkpoint", fmt::format("its state cannot be read: {}", error.what()),
-                             "resume from another checkpoint");
-  }
+  state.steps_done = text.steps_done;
+  state.sums = text.sums;
   for (const archive::TensorView& view : checkpoint.contents().tensors()) {
     const std::string_view name = view.name;
     if (name.substr(0, kWeights.size()) == kWeights)

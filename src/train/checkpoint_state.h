@@ -1,8 +1,7 @@
 // A training state as a checkpoint's tensors and text, and back.
 //
-// Tensors: "weights.<name>" (parameters and buffers), "optimizer.<name>". Text: JSON with steps_done, epoch and
-// position (of the next sample in the order plan), and the sums of the epoch under way. The generator has no state
-// of its own: it is seeded anew at every grain from the run's seed (contract, section 5).
+// Tensors: "weights.<name>" (parameters and buffers), "optimizer.<name>". Text: checkpoint_text.h. The generator has no
+// state of its own: it is seeded anew at every grain from the run's seed (contract, section 5).
 // Errors in the text are archive::UserError. No state; thread-safe.
 #pragma once
 

@@ -26,6 +26,7 @@
 #include "grains/grain_sums.h"
 #include "kernels/fingerprint.h"
 #include "train/dataset.h"
+#include "train/epoch_sums.h"
 #include "train/evaluator.h"
 #include "train/execution_settings.h"
 #include "train/experiment.h"
@@ -40,23 +41,6 @@ namespace isobit::train {
 
 // Weights, buffers and optimizer are as before the step.
 using grains::NotFinite;
-
-struct StepResult {
-  StepPlace place;
-  double lr = 0;
-  float loss = 0;
-  std::int64_t correct = 0;           // targets predicted during training, before the update
-  kernels::Fingerprint batch_digest;  // of the list (fields, samples) as the network saw it
-};
-
-// Sums over the steps of the current epoch, in binary64 in step order.
-struct EpochSums {
-  double loss = 0;    // of loss * weight
-  double weight = 0;  // of samples; where they differ in weight, of D
-  std::int64_t samples = 0;
-  Counts counts;
-  bool derivable = true;  // weight and targets follow from samples; checkpoints leave them out
-};
 
 // Everything a later step depends on, on the host; on the CPU tensors share memory with the trainer.
 struct TrainingState {

@@ -175,6 +175,46 @@ TEST(Guard, NoticesReplacedKernels) {
   begin_step(-1);
 }
 
+at::Tensor other_product(const at::Tensor& a, const at::Tensor&) { return a.clone(); }
+
+// Before autograd or behind it, of certified, exact, composite and refused operators: what a library put there before
+// the guard was made does not compute under it.
+TEST(Guard, RefusesOperatorsThatAnotherLibraryComputes) {
+  const at::Tensor x = at::ones({3, 3});
+  const at::Tensor learnt = at::ones({3, 3}).requires_grad_();
+  const auto refusal_with = [&](c10::DispatchKey key, const char* name, const auto& kernel, const auto& call) {
+    torch::Library library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+    library.impl(name, kernel);
+    const Guard guard;
+    EXPECT_EQ(refusal_of([&] { at::add(x, learnt); }), "") << name;  // others are as they were
+    return refusal_of(call);
+  };
+  const auto product = [&] { at::mm(x, learnt); };
+  const std::string ours = "guard_test.cpp";
+  using enum c10::DispatchKey;
+  EXPECT_NE(refusal_with(AutogradCPU, "mm", TORCH_FN(other_product), product).find(ours), std::string::npos);
+  EXPECT_NE(refusal_with(ADInplaceOrView, "mm", TORCH_FN(other_product), product).find(ours), std::string::npos);
+  EXPECT_NE(refusal_with(CPU, "trunc", TORCH_FN(twice), [&] { at::trunc(x); }).find(ours), std::string::npos);
+  EXPECT_NE(refusal_with(AutogradCPU, "trunc", TORCH_FN(twice), [&] { at::trunc(learnt); }).find(ours),
+            std::string::npos);
+  EXPECT_NE(
+      refusal_with(CompositeImplicitAutograd, "matmul", TORCH_FN(other_product), [&] { at::matmul(x, x); }).find(ours),
+      std::string::npos);
+  EXPECT_NE(refusal_with(AutogradCPU, "special_bessel_j0", TORCH_FN(twice), [&] { at::special_bessel_j0(learnt); }),
+            "");
+  EXPECT_EQ(refusal_with(AutocastCPU, "mm", TORCH_FN(other_product), product), "");
+  const Guard guard;
+  EXPECT_EQ(refusal_of(product), "");
+}
+
+TEST(Guard, NoticesKernelsThatReplaceViewsBookkeeping) {
+  const Guard guard;
+  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
+  library.impl("mm", TORCH_FN(other_product));
+  EXPECT_NE(refusal_of([] { begin_step(1); }).find("aten::mm"), std::string::npos);
+  begin_step(-1);
+}
+
 TEST(Guard, RefusesOtherLayouts) {
   const at::Tensor dense = at::ones({3, 4}), sparse = dense.to_sparse();
   const std::map<std::string, at::Tensor> layouts = {

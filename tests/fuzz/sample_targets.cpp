@@ -173,4 +173,39 @@ std::vector<std::string> image_seeds() {
           jpeg_of(9, 7, values, {.subsampled = false})};
 }
 
+// ---- A text in windows; the first byte says how wide they are
+
+void run_text(std::string_view input) {
+  if (input.empty()) return;
+  Source source;
+  source.format = "text";
+  source.folder = scratch();
+  source.file = "text.txt";
+  source.window = static_cast<signed char>(input[0]);
+  const std::string_view content = input.substr(1);
+  put(scratch() / "text.txt", content);
+  accepts([&] {
+    const auto samples = open_source(source);
+    const auto tokens = all_of(*samples, 0), next = all_of(*samples, 1);
+    const std::size_t count = tokens.size() / sizeof(std::int64_t);
+    require(count == static_cast<std::size_t>(samples->count() * source.window) && count < content.size(),
+            "windows, and the byte behind them");
+    for (std::size_t i = 0; i < count; ++i) {
+      std::int64_t token = 0, following = 0;
+      std::memcpy(&token, tokens.data() + i * sizeof token, sizeof token);
+      std::memcpy(&following, next.data() + i * sizeof following, sizeof following);
+      require(
+          token == static_cast<unsigned char>(content[i]) && following == static_cast<unsigned char>(content[i + 1]),
+          "each byte and the one behind it");
+    }
+  });
+}
+
+std::vector<std::string> text_seeds() {
+  return {"\x04to be or not to be", "\x01ab", std::string("\0abc", 4),
+          "\xff"
+          "abc",
+          "\x7f" + std::string(300, '\xfe')};
+}
+
 }  // namespace isobit::fuzz

@@ -29,6 +29,9 @@ std::vector<std::string> secrets_seeds();
 // experiment_target.cpp
 void run_experiment(std::string_view input);
 std::vector<std::string> experiment_seeds();
+// checkpoint_target.cpp
+void run_checkpoint(std::string_view input);
+std::vector<std::string> checkpoint_seeds();
 
 // file_targets.cpp: what reads a file.
 void run_tuning(std::string_view input);
@@ -53,6 +56,8 @@ void run_csv(std::string_view input);
 std::vector<std::string> csv_seeds();
 void run_image(std::string_view input);
 std::vector<std::string> image_seeds();
+void run_text(std::string_view input);
+std::vector<std::string> text_seeds();
 // The check sums that the headers of a tar file then have.
 void make_sums(std::string& tar);
 
@@ -69,6 +74,16 @@ std::vector<std::string> reports_seeds();
 // page_target.cpp: results of other commands that a report shows.
 void run_page(std::string_view input);
 std::vector<std::string> page_seeds();
+
+// plan_target.cpp: what other programs say while a record is verified.
+void run_plan(std::string_view input);
+std::vector<std::string> plan_seeds();
+void run_signature(std::string_view input);
+std::vector<std::string> signature_seeds();
+
+// scale_target.cpp: what processes of a job hear.
+void run_messages(std::string_view input);
+std::vector<std::string> messages_seeds();
 
 // slurm_target.cpp
 void run_slurm(std::string_view input);

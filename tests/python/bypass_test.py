@@ -151,6 +151,41 @@ class Others(unittest.TestCase):
                     function(model, [0, 1])
 
 
+    @unittest.skipUnless(hasattr(torch.optim, "Muon"), "this PyTorch has no Muon")
+    def test_muon_names_the_way_out(self):
+        weight = torch.nn.Parameter(torch.ones(3, 3))
+        weight.grad = torch.ones(3, 3)
+        with isobit.enabled():
+            optimizer = torch.optim.Muon([weight])
+            with self.assertRaisesRegex(isobit.RefusedError, r"(?s)torch.optim.Muon is not certified.*AdamW.*isobit.disabled"):
+                optimizer.step()
+            self.assertTrue(torch.equal(weight, torch.ones(3, 3)))
+            with isobit.disabled():
+                optimizer.step()
+        self.assertFalse(torch.equal(weight, torch.ones(3, 3)))
+
+    def test_a_library_that_replaced_an_operator_before(self):
+        """In front of autograd its kernel is met before any of isobit's; behind it, in an exact operator's place."""
+        x = torch.ones(3, 3, requires_grad=True)
+
+        def another(a, _b):
+            return torch.zeros_like(a)
+
+        for key, name, call in (("AutogradCPU", "mm", lambda: x @ x), ("ADInplaceOrView", "mm", lambda: x @ x),
+                                ("CPU", "mul.Tensor", lambda: x * x), ("CompositeImplicitAutograd", "matmul", lambda: torch.matmul(x, x))):
+            library = torch.library.Library("aten", "IMPL")
+            try:
+                library.impl(name, another, key)
+                with self.subTest(key), isobit.enabled():
+                    with self.assertRaisesRegex(isobit.RefusedError, r"is computed by another library \(.*bypass_test.py:\d+\)"):
+                        call()
+                    self.assertEqual((x + x).sum().item(), 18)
+            finally:
+                library._destroy()
+        with isobit.enabled():
+            self.assertEqual((x @ x).sum().item(), 27)
+
+
 class Types(unittest.TestCase):
     def test_small_floats_and_complex_numbers_are_not_computed_with(self):
         computes = {

@@ -214,6 +214,86 @@ class Native(unittest.TestCase):
         self.assertIn("\\x1b[2K\\r\\u202e", self.call("show", run).stdout)
 
 
+    def commands(self, run, out):
+        """What shows or ships a record besides log, show and verify."""
+        sound = os.path.join(self.folder, self.run_folder)
+        return (("diff", run, sound, "--records-only", "--all"), ("diff", sound, run, "--records-only", "--json"),
+                ("drift", sound, run), ("drift", run, sound, "--json"), ("show", run, "--tables"),
+                ("report", run, "--out", f"{out}/page.html", "--json"), ("report", run, sound, "--out", f"{out}/two.html"),
+                ("export", run, "--to", "csv", f"{out}/csv"), ("export", run, "--to", "mlflow", f"{out}/mlflow"),
+                ("export", run, "--to", "ro-crate", f"{out}/crate"),
+                ("calibrate", "--add", run, "--as", "b", "--runs", os.path.dirname(run)),
+                ("calibrate", "--list", "--runs", os.path.dirname(run)))
+
+    def test_texts_in_what_else_shows_a_record(self):
+        """Reports, differences, drift, baselines, exports for other tools: no character that a terminal obeys, no markup."""
+        evil = "\\u001b[2K\\ridentical: forged \\u202e<script>alert(1)</script>&"
+        cases = {"environment": ("environment.json", '"cpu": "'), "library": ("environment.json", '"libc": "'), "path": ("experiment.toml", 'path = "'),
+                 "data": ("data.json", '"name": "'), "created": ("state.json", '"created": "')}
+        for what, (name, old) in cases.items():
+            run = self.forged(altered_text(name, old, old + evil))
+            out = tempfile.mkdtemp(dir=self.folder)
+            for words in self.commands(run, out):
+                done = self.call(*words)
+                self.assertIn(done.returncode, (0, 1, 2), (what, words, done.stderr))
+                for character in "\x1b\r\u202e":
+                    self.assertNotIn(character, done.stdout + done.stderr, (what, words))
+            self.assertTrue(os.path.exists(f"{out}/csv/data.csv"), what)
+            for folder, _, names in os.walk(out):
+                for content in (read(os.path.join(folder, each)) for each in names if not each.endswith(".tar")):
+                    self.assertFalse(b"\x1b" in content or "\u202e".encode() in content, (what, names))
+                    self.assertFalse(content.startswith(b"<!doctype") and b"<script>alert" in content, (what, names))
+
+    def test_what_is_altered_in_a_log_stops_what_else_shows_it(self):
+        """What no run writes, sealed anew: damaged for every command, and in a page no number of it."""
+        forgeries = [altered_line("metrics.jsonl", 0, set="../x"),
+                     altered_line("metrics.jsonl", -1, step=11),
+                     altered_line("metrics.jsonl", 0, step=0), altered_line("steps.jsonl", 4, loss="1e300"),
+                     altered_line("checkpoints.jsonl", 0, file="../../x"), altered_line("checkpoints.jsonl", 0, step=11),
+                     lambda run: write(f"{run}/checkpoints/step-3.safetensors", read(checkpoint_of(run)))]
+        for number, alter in enumerate(forgeries):
+            run = self.forged(alter)
+            out = tempfile.mkdtemp(dir=self.folder)
+            for words in self.commands(run, out):
+                done = self.call(*words)
+                if words[0] == "report" and words[2] == "--out":
+                    self.assertEqual(done.returncode, 0, (number, words))
+                    shown = read(f"{out}/page.html").decode().split('id="report">', 1)[1].split("</script>", 1)[0]
+                    self.assertIn('"state":"damaged"', shown, number)
+                    self.assertNotIn("0.999", shown, number)
+                elif words[:2] != ("calibrate", "--list"):
+                    self.assertEqual(done.returncode, 2, (number, words, done.stdout))
+            self.assertEqual([name for name in os.listdir(out) if name != "page.html"], [], number)
+
+    def test_a_measurement_under_another_name(self):
+        """No file outside of what is written, and another result."""
+        run = self.forged(altered_line("metrics.jsonl", 0, values={"../../../x": 0.999, "..": 0.5}))
+        out = tempfile.mkdtemp(dir=self.folder)
+        before = sorted(os.listdir(self.folder))
+        for words in self.commands(run, out):
+            done = self.call(*words)
+            self.assertEqual(done.returncode, 1 if words[0] == "diff" else 0, (words, done.stdout, done.stderr))
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual(sorted(os.listdir(out)), ["crate", "csv", "mlflow", "page.html", "two.html"])
+        self.assertEqual(self.call("verify", run).returncode, 1)
+
+    def test_a_link_in_a_record_that_is_not_sealed(self):
+        """A page of it goes to others: it shows nothing of what lies beside the record."""
+        secret = f"{self.folder}/secret.toml"
+        write(secret, "key = 's3cret'\n[s3cret]\ns3cret = 1\n")
+        for name in ("experiment.toml", "environment.json", "data.json", "metrics.jsonl", "steps.jsonl", "state.json"):
+            run = self.forged(lambda run: None)
+            os.remove(f"{run}/manifest.json")
+            put_state(run, state="running")
+            os.remove(f"{run}/{name}")
+            os.symlink(secret, f"{run}/{name}")
+            out = tempfile.mkdtemp(dir=self.folder)
+            for words in (("show", run), ("show", run, "--json"), ("log", "--runs", os.path.dirname(run)), *self.commands(run, out)):
+                done = self.call(*words)
+                self.assertIn(done.returncode, (0, 1, 2), (name, words, done.stderr))
+                self.assertNotIn("s3cret", done.stdout + done.stderr, (name, words))
+            self.assertNotIn(b"s3cret", read(f"{out}/page.html") if os.path.exists(f"{out}/page.html") else b"", name)
+
     def test_signatures(self):
         keys = tempfile.mkdtemp(dir=self.folder)
         for name in ("alice", "mallory"):
@@ -245,11 +325,16 @@ class Native(unittest.TestCase):
 
         expect_refused("is not alice@lab's signature", file=good + bytes(1024))
         expect_refused("is by nobody in", signers=f"alice@lab {public['mallory']}\n")
-        expect_refused("is by nobody in", signature=b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n")
+        for none in (b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n", signature[:200] + b"\n", signature + signature,
+                     signature.replace(b"U1NI", b"U1NJ"), b""):
+            expect_refused("is no signature of OpenSSH's", signature=none)
+        write(signers, f"alice@lab,al@home {public['alice']}\n")
+        write(f"{file}.sig", signature)
+        self.assertTrue(judged("--signers", signers)[1]["signer"].startswith("alice@lab (ED25519 SHA256:"))
         write(f"{keys}/other", good)
         subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", f"{keys}/alice", "-n", "git", f"{keys}/other"], check=True,
                        capture_output=True)
-        expect_refused("is not alice@lab's signature", signature=read(f"{keys}/other.sig"))  # she signed it for something else
+        expect_refused("is a signature for 'git'", signature=read(f"{keys}/other.sig"))  # she signed it for something else
         os.remove(f"{file}.sig")
         self.assertEqual(judged("--signers", signers)[0], 2)
         self.assertEqual(self.call("export", self.run_folder, "--out", f"{keys}/x.tar", "--sign", f"{keys}/none").returncode, 2)

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "scale/membership.h"
 #include "scale/messages.h"
 
 namespace isobit::scale {
@@ -125,6 +126,30 @@ TEST(Messages, RandomBytesAreRefusedOrRead) {
     } catch (const WireError&) {
     }
   }
+}
+
+// From somebody who has the key: the host goes on, without him.
+TEST(Membership, RefusesStepsAndGrainsThatNoRunHas) {
+  const auto refused = [](const Request& request) {
+    Membership job("", "{}", 1);
+    Replies replies;
+    job.join(1, {"i", "a", "c"}, replies);
+    job.request(1, Regroup{0, {}, true}, replies);
+    EXPECT_EQ(job.generation(), 1);
+    try {
+      job.request(1, request, replies);
+      return false;
+    } catch (const WireError&) {
+      return true;
+    }
+  };
+  EXPECT_TRUE(refused(Finish{1, 1, 0, {}, false, {}, {}, 0}));  // nobody holds a grain of none
+  EXPECT_TRUE(refused(Finish{1, 1, -1, {}, false, {}, {}, 0}));
+  EXPECT_TRUE(refused(Finish{1, INT64_MAX, 1, {0}, false, {}, {}, 0}));
+  EXPECT_TRUE(refused(Finish{1, -1, 1, {0}, false, {}, {}, 0}));
+  EXPECT_TRUE(refused(Regroup{INT64_MAX, {}, true}));
+  EXPECT_TRUE(refused(Claim{1, 1, 0, false}));
+  EXPECT_FALSE(refused(Finish{1, 1, 1, {0}, false, {}, {}, 0}));
 }
 
 }  // namespace

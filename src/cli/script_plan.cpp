@@ -57,8 +57,7 @@ ScriptPlan parse_plan(std::string_view text) {
   plan.beside = object.at("beside") == "" ? "" : absolute(object.at("beside"));
   expect(object.at("seeded").is_boolean(), "no truth value");
   plan.seeded = object.at("seeded").get<bool>();
-  expect(object.at("processes").is_number_integer(), "no count of processes");
-  plan.processes = object.at("processes").get<std::int64_t>();
+  plan.processes = archive::integer<std::int64_t>(object.at("processes"));
   expect(plan.processes >= 1 && plan.processes <= kMostProcesses, "a count of processes that is none");
   plan.arguments = all(object.at("arguments"), word);
   plan.readable = all(object.at("readable"), absolute);

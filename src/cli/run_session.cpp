@@ -25,6 +25,7 @@ using archive::UserError;
 
 std::string run_environment(const RunOptions& options, const train::ArithmeticSettings& arithmetic) {
   const ExecutionOptions& execution = options.execution;
+  if (arithmetic.products != "ordered") kernels::prefer_exact_products();  // so that the record names what computes
   std::map<std::string, std::string> extra = {{"threads", std::to_string(kernels::thread_count())},
                                               {"isa", std::string(kernels::name(kernels::active_isa()))},
                                               {"device", execution.device_description()},

@@ -278,7 +278,7 @@ class Records(unittest.TestCase):
         (killed,) = glob.glob(f"{self.folder}/killed/2*")
         self.assertEqual(state_of(killed)["contract"], EXACT)
         self.assertFalse(os.path.exists(f"{killed}/manifest.json"))
-        done = self.call("run", "--resume", os.path.basename(killed), "--runs", "killed", "--isa", "reference")
+        done = self.call("run", "--resume", os.path.basename(killed), "--runs", "killed", "--threads", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("resumes after step", done.stderr)
         self.assertEqual(state_of(killed)["weights"], state_of(whole)["weights"])

@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "archive/record_file.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
@@ -140,9 +141,14 @@ std::ptrdiff_t read_some(int descriptor, std::span<std::byte> buffer) {
   return ::read(descriptor, buffer.data(), buffer.size());
 }
 
-std::string read_file(const fs::path& path, std::uint64_t limit) {
+namespace {
+
+std::string read_whole(const fs::path& path, std::uint64_t limit, int flags) {
   // O_NONBLOCK: a pipe put in the place of a file must not make us wait.
-  const Descriptor file(failed_at(FileAction::read) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  const Descriptor file(failed_at(FileAction::read) ? -1 : ::open(path.c_str(), flags));
+  if (file.get() < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+    throw UserError(path.string(), "is a link: a record's files are its own", "restore the run's folder from a copy");
   if (file.get() < 0) throw_file_error(path, "cannot be read", errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw_file_error(path, "cannot be read", errno);
@@ -163,6 +169,12 @@ std::string read_file(const fs::path& path, std::uint64_t limit) {
   content.resize(done);  // shortened by somebody meanwhile
   return content;
 }
+
+}  // namespace
+
+std::string read_file(const fs::path& path, std::uint64_t limit) { return read_whole(path, limit, 0); }
+
+std::string read_record_file(const fs::path& path, std::uint64_t limit) { return read_whole(path, limit, O_NOFOLLOW); }
 
 void write_file(const fs::path& path, std::string_view content) {
   const std::span<const std::byte> piece = std::as_bytes(std::span(content.data(), content.size()));

@@ -10,6 +10,7 @@
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/manifest.h"
+#include "archive/record_file.h"
 #include "archive/run_index.h"
 #include "archive/run_lock.h"
 #include "archive/run_record.h"
@@ -38,7 +39,7 @@ std::string stamp_of(const fs::path& run) {
 }
 
 std::int64_t last_step(const fs::path& run) {
-  const std::string log = read_file(run / kStepsLog);
+  const std::string log = read_record_file(run / kStepsLog);
   const auto end = log.rfind('\n');
   if (end == std::string::npos) return 0;
   const auto begin = end == 0 ? std::string::npos : log.rfind('\n', end - 1);
@@ -52,11 +53,11 @@ RunSummary read_summary(const fs::path& run) {
   RunSummary summary;
   summary.id = summary.name = run.filename().string();
   try {
-    const std::string text = read_file(run / kStateFile, largest_file(kStateFile));
+    const std::string text = read_record_file(run / kStateFile, largest_file(kStateFile));
     const StateFile state = parse_state(text, kStateFile);
     summary = {summary.id, state.name, RunState::interrupted, state.contract, state.created, state.steps, "", "",
                {},         ""};
-    const std::string metrics = read_file(run / kMetricsLog);
+    const std::string metrics = read_record_file(run / kMetricsLog);
     summary.metrics = last_of_each_set(parse_unfinished_log<MetricsLine>(metrics));
     if (fs::exists(run / kManifest)) {
       const std::string id = summary.id;

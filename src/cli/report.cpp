@@ -19,6 +19,7 @@
 #include "cli/summary_text.h"
 #include "report/document.h"
 #include "report/page.h"
+#include "report/study_check.h"
 #include "study/compared_run.h"
 #include "study/diff.h"
 #include "study/drift.h"
@@ -81,6 +82,7 @@ report::ReportParts gather(const Options& options) {
       fmt::print(stderr, "\rreading run {}/{} ", done, folders.size());
   });
   if (person) fmt::print(stderr, "\n");
+  if (parts.study) report::check_study(*parts.study, parts.runs, options.what[0]);
   if (!options.diff.empty()) parts.diff = report::read_diff(options.diff);
   if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
   if (!parts.study && folders.size() == 2) compare_two(folders, options, parts);

@@ -9,6 +9,7 @@
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
+#include "archive/record_file.h"
 #include "archive/run_record.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
@@ -28,7 +29,7 @@ struct Options {
 // A file's text; "" where it is missing, as in a damaged record.
 std::string text_of(const std::filesystem::path& path) {
   std::error_code ignored;
-  return std::filesystem::exists(path, ignored) ? archive::read_file(path) : "";
+  return std::filesystem::exists(path, ignored) ? archive::read_record_file(path) : "";
 }
 
 Json parsed(const std::string& text) {
@@ -94,7 +95,7 @@ int print_tables(const std::filesystem::path& folder) {
   for (const char* file :
        {archive::kStepsLog, archive::kMetricsLog, archive::kTimingsLog, archive::kCheckpointsLog,
         archive::kEvaluationsLog, archive::kOutsideLog, archive::kExperimentFile, archive::kDataFile}) {
-    if (archive::is_there(folder / file)) texts[file] = archive::read_file(folder / file);
+    if (archive::is_there(folder / file)) texts[file] = archive::read_record_file(folder / file);
   }
   const Json object{{"format", "isobit-tables-1"},
                     {"run", record.summary().id},

@@ -26,20 +26,24 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_PPC64LE;
 constexpr std::uint32_t kRefused = SECCOMP_RET_ERRNO | ENOSYS;
 
 // Numbers from 424 on are the same on every architecture; headers may be older than the kernel.
-constexpr int kRefusedCalls[] = {SYS_memfd_create,
-                                 447 /* memfd_secret */,
-                                 SYS_shmget,
-                                 SYS_shmat,
-                                 SYS_userfaultfd,
-                                 SYS_bpf,
-                                 SYS_add_key,
-                                 SYS_request_key,
-                                 SYS_keyctl,
-                                 425 /* io_uring_setup */,
-                                 426 /* io_uring_enter */,
-                                 427 /* io_uring_register */,
-                                 SYS_perf_event_open,
-                                 SYS_open_by_handle_at};
+constexpr int kRefusedCalls[] = {
+    SYS_memfd_create,
+    447 /* memfd_secret */,
+    SYS_shmget,
+    SYS_shmat,
+    SYS_userfaultfd,
+    SYS_bpf,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    425 /* io_uring_setup */,
+    426 /* io_uring_enter */,
+    427 /* io_uring_register */,
+    SYS_perf_event_open,
+    SYS_open_by_handle_at,
+    SYS_ptrace,  // the sandbox's first process, stopped so, would be waited for until time is up
+    SYS_process_vm_readv,
+    SYS_process_vm_writev};
 constexpr int kDomains[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
 class Program {

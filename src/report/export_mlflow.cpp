@@ -147,7 +147,8 @@ void write_mlflow(const archive::ExportPlan& plan, const archive::RunRecord& rec
       {"isobit.contract", record.contract()},
       {"isobit.weights", record.weights()},
       {"isobit.weights_sha256", record.weights_sha256()},
-      {"isobit.seal", record.seal()}};
+      {"isobit.seal", record.seal()},
+      {"isobit.claimed", "run id, start_time, end_time, environment.json: nobody can recompute them"}};
   for (const auto& [key, value] : tags) out.write("tags/" + key, value);
   for (const char* file : {archive::kExperimentFile, archive::kEnvironmentFile, archive::kDataFile})
     out.write(fmt::format("artifacts/{}", file), plan.texts.at(file));

@@ -90,15 +90,17 @@ void write_ro_crate(const archive::ExportPlan& plan, const archive::RunRecord& r
                    {"hasPart", parts},
                    {"mentions", reference("#run")}});
   graph.push_back({{"@id", kProfile}, {"@type", "CreativeWork"}, {"name", "Process Run Crate"}, {"version", "0.5"}});
-  graph.push_back({{"@id", "#run"},
-                   {"@type", "CreateAction"},
-                   {"name", summary.name},
-                   {"startTime", summary.created},
-                   {"actionStatus", reference("http://schema.org/CompletedActionStatus")},
-                   {"instrument", reference("#isobit")},
-                   {"object", objects},
-                   {"result", reference(kTar)},
-                   {"description", fmt::format("weights {}; sha256 {}", summary.weights, summary.weights_sha256)}});
+  graph.push_back(
+      {{"@id", "#run"},
+       {"@type", "CreateAction"},
+       {"name", summary.name},
+       {"startTime", summary.created},
+       {"actionStatus", reference("http://schema.org/CompletedActionStatus")},
+       {"instrument", reference("#isobit")},
+       {"object", objects},
+       {"result", reference(kTar)},
+       {"description", fmt::format("weights {}; sha256 {}; claimed by the recorder: startTime, and the run's id",
+                                   summary.weights, summary.weights_sha256)}});
   graph.push_back({{"@id", "#isobit"},
                    {"@type", "SoftwareApplication"},
                    {"name", "isobit"},

@@ -15,6 +15,7 @@
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/manifest.h"
+#include "archive/record_file.h"
 #include "archive/run_record.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
@@ -43,7 +44,7 @@ void add_times(RunEntry& entry, const std::vector<archive::TimingLine>& timings)
 }
 
 std::string text_of(const fs::path& path) {
-  return archive::is_there(path) ? archive::read_file(path, std::uint64_t{1} << 28) : "";
+  return archive::is_there(path) ? archive::read_record_file(path, std::uint64_t{1} << 28) : "";
 }
 
 void add_predictions(RunEntry& entry, const fs::path& folder, bool unfinished) {

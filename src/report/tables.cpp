@@ -5,6 +5,7 @@
 
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
+#include "archive/printable.h"
 #include "archive/run_state.h"
 #include "archive/user_error.h"
 #include "report/run_entry.h"
@@ -93,7 +94,7 @@ Json run_tables(const std::map<std::string, std::string>& texts) {
 std::string csv_text(const Json& table) {
   const auto cell = [](const Json& value) {
     if (value.is_null()) return std::string();
-    const std::string plain = value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string plain = value.is_string() ? archive::printable(value.get<std::string>()) : value.dump();
     if (plain.find_first_of("\",\r\n") == std::string::npos) return plain;
     std::string quoted = "\"";
     for (const char c : plain) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

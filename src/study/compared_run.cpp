@@ -5,6 +5,7 @@
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
+#include "archive/record_file.h"
 #include "archive/run_export.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
@@ -16,13 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 using archive::UserError;
 
-std::string text_of(const fs::path& path) { return archive::is_there(path) ? archive::read_file(path) : ""; }
+std::string text_of(const fs::path& path) { return archive::is_there(path) ? archive::read_record_file(path) : ""; }
 
 std::map<std::string, std::string> sources_of(const fs::path& folder) {
   const fs::path path = folder / archive::kSourcesFile;
   if (!archive::is_there(path)) return {};
   try {
-    return archive::parse_json(archive::read_file(path)).at("files").get<std::map<std::string, std::string>>();
+    return archive::parse_json(archive::read_record_file(path)).at("files").get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception&) {
     throw UserError(path.string(), "is damaged", "restore the run's folder from a copy");
   }

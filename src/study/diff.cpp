@@ -61,14 +61,22 @@ std::optional<std::string> compare_metrics(const ComparedRun& a, const ComparedR
   std::optional<std::string> first;
   for (const archive::MetricsLine& line : a.metrics) {
     const auto found = lines.find({line.step, line.set});
-    if (found == lines.end()) continue;
+    if (found == lines.end()) continue;  // evaluated at other steps, which is a setting
+    const auto differs = [&](const std::string& name, const std::string& in_a, const std::string& in_b) {
+      if (!first) first = fmt::format("{} {} after step {}: {} | {}", line.set, name, line.step, in_a, in_b);
+    };
+    const auto& others = found->second->values;
     for (const auto& [name, value] : line.values) {
-      const auto other = found->second->values.find(name);
-      if (other == found->second->values.end()) continue;
+      const auto other = others.find(name);
       ++diff.compared.metrics;
-      if (!first && !same_value(value, other->second)) {
-        first = fmt::format("{} {} after step {}: {} | {}", line.set, name, line.step, value, other->second);
+      if (other == others.end()) {
+        differs(name, fmt::format("{}", value), "none");
+      } else if (!same_value(value, other->second)) {
+        differs(name, fmt::format("{}", value), fmt::format("{}", other->second));
       }
+    }
+    for (const auto& [name, value] : others) {
+      if (line.values.find(name) == line.values.end()) differs(name, "none", fmt::format("{}", value));
     }
   }
   return first;

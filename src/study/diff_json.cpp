@@ -66,7 +66,8 @@ std::string to_json(const Diff& diff) {
               {"first_step", nullptr},
               {"operator", nullptr},
               {"not_looked_into", diff.not_looked_into},
-              {"notes", diff.notes}};
+              {"notes", diff.notes},
+              {"claimed", {"a.id", "b.id", "differences of part environment and hardware"}}};
   if (const auto& step = diff.first_step) {
     object["first_step"] = {
         {"step", step->step}, {"epoch", step->epoch}, {"field", step->field}, {"a", step->a}, {"b", step->b}};

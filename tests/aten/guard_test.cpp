@@ -209,9 +209,11 @@ TEST(Guard, RefusesOperatorsThatAnotherLibraryComputes) {
 
 TEST(Guard, NoticesKernelsThatReplaceViewsBookkeeping) {
   const Guard guard;
-  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
-  library.impl("mm", TORCH_FN(other_product));
-  EXPECT_NE(refusal_of([] { begin_step(1); }).find("aten::mm"), std::string::npos);
+  {
+    torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
+    library.impl("mm", TORCH_FN(other_product));
+    EXPECT_NE(refusal_of([] { begin_step(1); }).find("aten::mm"), std::string::npos);
+  }
   begin_step(-1);
 }
 

@@ -267,7 +267,7 @@ class Native(unittest.TestCase):
 
     def test_a_measurement_under_another_name(self):
         """No file outside of what is written, and another result."""
-        run = self.forged(altered_line("metrics.jsonl", 0, values={"../../../x": 0.999, "..": 0.5}))
+        run = self.forged(altered_line("metrics.jsonl", 0, values={"..": 0.5, "../../../x": 0.999}))
         out = tempfile.mkdtemp(dir=self.folder)
         before = sorted(os.listdir(self.folder))
         for words in self.commands(run, out):

@@ -115,6 +115,79 @@ class Reach(Sandbox):
         self.assertIn(found["core"], ("OSError 30", "PermissionError 13"))
         self.assertFalse((self.folder / "written").exists())
 
+    def test_ways_of_the_kernel(self):
+        """What a process may ask of the kernel: other processes, keys, terminals, namespaces, what its parent left open."""
+        name = "\0isobit-test-" + os.urandom(8).hex()
+        cache = pathlib.Path(self.environment()["XDG_CACHE_HOME"])
+        terminal, inside = os.openpty()
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(os.close, inside)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(name)
+            listener.listen()
+            self.write("train.py", hostile(f"""
+                import ctypes, fcntl, socket, stat
+                libc = ctypes.CDLL(None, use_errno=True)
+                def call(*arguments):
+                    ctypes.set_errno(0)
+                    result = libc.syscall(*arguments)
+                    return "done" if result != -1 else os.strerror(ctypes.get_errno())
+                def connect():
+                    with socket.socket(socket.AF_UNIX) as other:
+                        return other.connect({name!r})
+                def elsewhere():
+                    found = [os.readlink(f"/proc/self/fd/{{name}}") if os.path.lexists(f"/proc/self/fd/{{name}}") else "" for name in
+                             os.listdir("/proc/self/fd") if int(name) > 2]
+                    return [path for path in found if path and not path.startswith(("/verify/runs/", "pipe:", "/proc/"))]
+                word = ctypes.create_string_buffer(b"user"), ctypes.create_string_buffer(b"isobit"), ctypes.create_string_buffer(b"x")
+                parent = os.getppid()
+                actions = dict(
+                    abstract=connect,
+                    descriptors=elsewhere,
+                    add_key=lambda: call(248, *word, 1, -3),
+                    keyctl=lambda: call(250, 0, -3, 0),
+                    ptrace=lambda: call(101, 16, parent, 0, 0),
+                    other_memory=lambda: call(310, parent, 0, 0, 0, 0, 0),
+                    memory_of_1=lambda: open("/proc/1/mem", "rb").read(1),
+                    environment_of_1=lambda: "SECRET_OF_MINE" in open("/proc/1/environ").read(),
+                    io_uring=lambda: call(425, 1, 0),
+                    bpf=lambda: call(321, 0, 0, 0),
+                    perf=lambda: call(298, 0, 0, -1, -1, 0),
+                    userfaultfd=lambda: call(323, 0),
+                    mount=lambda: call(165, b"none", b"/tmp", b"tmpfs", 0, 0),
+                    pivot=lambda: call(155, b"/", b"/"),
+                    handle=lambda: call(304, -100, 0, 0),
+                    clone_user=lambda: call(56, 0x10000000 | 17, 0, 0, 0, 0),
+                    setns=lambda: [call(308, os.open(f"/proc/{{parent}}/ns/{{kind}}", os.O_RDONLY), 0) for kind in ("net", "mnt", "user")],
+                    chroot=lambda: os.chroot("/tmp"),
+                    root=lambda: os.setuid(0),
+                    device=lambda: os.mknod("/tmp/disk", 0o600 | stat.S_IFBLK, os.makedev(8, 0)),
+                    tiocsti=lambda: [fcntl.ioctl(number, 0x5412, b"x") for number in (0, 1, 2)],
+                    tty=lambda: os.open("/dev/tty", os.O_RDWR),
+                    pts=lambda: os.open({os.ttyname(inside)!r}, os.O_RDWR),
+                    cache=lambda: open({str(cache / "isobit" / "runs.sqlite")!r}, "r+b"),
+                    priority=lambda: os.nice(-5),
+                    clock=lambda: time.clock_settime(time.CLOCK_REALTIME, 1),
+                    hostname=lambda: socket.sethostname("x"),
+                    oom=lambda: open("/proc/1/oom_score_adj", "w").write("-1000"),
+                    sysrq=lambda: open("/proc/sysrq-trigger", "w").write("b"),
+                    modules=lambda: call(313, 0, b"", 0),
+                )
+                print("found " + json.dumps({{name: tried(action) for name, action in actions.items()}}))
+            """))
+            self.train()
+            verdict, _ = self.judge("--limit", "time=5m", SECRET_OF_MINE="s3cret")
+            listener.settimeout(0)
+            with self.assertRaises(BlockingIOError):
+                listener.accept()
+        self.assertEqual(verdict["verdict"], "identical", verdict)
+        found = json.loads(verdict["script_output"].partition("found ")[2].partition("\n")[0])
+        self.assertEqual(found.pop("descriptors"), "[]", found)
+        self.assertEqual(found.pop("environment_of_1", "False"), "False")
+        for action, result in found.items():
+            self.assertRegex(result, "Error|not permitted|not implemented|No space|Invalid", (action, found))
+            self.assertNotIn("'done'", result, (action, found))
+
     def test_the_users_files_stay_as_they_are(self):
         for name in ("data.txt", "deep/data.txt"):
             (self.folder / name).parent.mkdir(exist_ok=True)

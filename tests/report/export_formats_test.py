@@ -128,6 +128,21 @@ class Reports(Case):
         self.assertIn("is no run's id", self.isobit("report", study, expect=2))
         self.assertEqual(list(self.folder.glob("*.html")), [])
 
+    def test_a_studys_list_is_held_against_its_records(self):
+        run = self.make_run("cell", "finished", "study/runs")
+        study = made_up.study(self.folder / "study", [run])
+        self.isobit("report", study, "--out", "page.html")
+        cells = self.document("page.html")["study"]["cells"]["cells"]
+        self.assertEqual([cell["standing"] for cell in cells], ["record"] + ["claimed"] * 39)
+        sound = json.loads((study / "cells.json").read_text())
+        for forge, words in ((lambda cell: cell.update(value=0.999), "test.accuracy is 0.58 in it, 0.999 here"),
+                             (lambda cell: cell["factors"].update(seed=4711), "seed is ")):
+            forged = json.loads(json.dumps(sound))
+            forge(forged["cells"][0])
+            made_up.write(study / "cells.json", forged)
+            self.assertIn(words, self.isobit("report", study, "--out", "forged.html", expect=2))
+        self.assertFalse((self.folder / "forged.html").exists())
+
     def test_only_a_report_is_replaced(self):
         run = self.make_run()
         page = self.folder / "page.html"

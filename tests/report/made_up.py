@@ -1,8 +1,11 @@
 """Results of `isobit diff`, `isobit drift` and `isobit study` as a report reads them, made up: numbers are functions of their place."""
 
+import functools
 import json
 import math
 import pathlib
+
+import tomllib
 
 
 def write(path: pathlib.Path, value: object) -> pathlib.Path:
@@ -44,6 +47,15 @@ def drift(reference: str, others: list[str], layers: int = 12, steps: int = 40) 
             "cells": cells, "per_step": per_step}
 
 
+def say_what_is_recorded(cell: dict, run: pathlib.Path) -> None:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    cell["value"] = [line for line in lines if line["set"] == "test"][-1]["values"]["accuracy"]
+    recorded = tomllib.loads((run / "experiment.toml").read_text())
+    for key in cell["factors"]:
+        value = functools.reduce(lambda table, part: table.get(part) if isinstance(table, dict) else None, key.split("."), recorded)
+        cell["factors"][key] = cell["factors"][key] if value is None else value
+
+
 def study(folder: pathlib.Path, runs: list[str], name: str = "lr and arithmetic") -> pathlib.Path:
     """Two learning rates by two kinds of arithmetic by ten seeds, in `folder`; `runs` are ids in folder/runs, given to the first cells."""
     levels = [("0.05", "isobit", 0.842, 0.0031), ("0.05", "stock", 0.8415, 0.0036), ("0.1", "isobit", 0.851, 0.0028), ("0.1", "stock", 0.8502, 0.0041)]
@@ -61,10 +73,13 @@ def study(folder: pathlib.Path, runs: list[str], name: str = "lr and arithmetic"
                           "value": value, "note": ""})
     cells[-1].update(state="failed", value=None, note="the loss of step 6 is not finite")
     folder.mkdir(parents=True, exist_ok=True)
+    for cell in cells:
+        if (folder / "runs" / (cell["run"] or "-") / "manifest.json").exists():
+            say_what_is_recorded(cell, folder / "runs" / cell["run"])
     (folder / "study.toml").write_text(f'name = "{name}"\n')
-    write(folder / "cells.json", {"format": "isobit-study-cells-1", "name": name, "metric": "test accuracy", "cells": cells})
+    write(folder / "cells.json", {"format": "isobit-study-cells-1", "name": name, "metric": "test.accuracy", "cells": cells})
     write(folder / "results.json", {
-        "format": "isobit-study-1", "name": name, "metric": "test accuracy", "summary": summary,
+        "format": "isobit-study-1", "name": name, "metric": "test.accuracy", "summary": summary,
         "components": [{"factor": "seed", "variance": 9.1e-6, "share": 0.31, "low": 0.18, "high": 0.49},
                        {"factor": "optimizer.lr", "variance": 1.9e-5, "share": 0.64, "low": 0.41, "high": 0.78},
                        {"factor": "arithmetic.kind", "variance": 1e-7, "share": 0.004, "low": 0, "high": 0.06},

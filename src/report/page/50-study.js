@@ -59,7 +59,7 @@ const spreadFigure = (cells, results) => {
     rows.map(row => [factorText(row.factors) || "all runs", formatWhole(row.n), formatNumber(row.mean), formatNumber(row.sd), row.low === null ? "–" : `${formatNumber(row.low)} to ${formatNumber(row.high)}`])),
   table("Each cell of the study", [{title: "run"}, ...[...keys].map(title => ({title})), {title: "state"}, {title: cells.metric, number: true}],
     cells.cells.map(cell => [runLink(indexOfRun(cell.run), cell.run || `cell ${cell.index}`), ...[...keys].map(key => cell.factors[key] === undefined ? "–" : String(cell.factors[key])),
-      cell.state, runLink(indexOfRun(cell.run), formatNumber(cell.value))]))];
+      cell.state, runLink(indexOfRun(cell.run), formatNumber(cell.value) + (cell.standing === "claimed" && cell.value !== null ? " (claimed)" : ""))]))];
   const named = Object.keys(rows[0].factors).join(" · ");
   const caption = [named ? `Each line: ${named}.` : null, "A dot is a run, the tick the mean, the bar its interval.", lost.length ? `${plural(lost.length, "run")} without a finite value ${lost.length === 1 ? "is" : "are"} left out.` : null];
   return figure({id: "spread-figure", title: `${cells.metric[0]?.toUpperCase() ?? ""}${cells.metric.slice(1)} by factor`, draw, table: makeTable, wide: true, caption: caption.filter(Boolean).join(" ")});
@@ -102,8 +102,11 @@ const study = () => {
   const notes = warnings.length === 0 ? null : h("div", {class: "callout", role: "note"}, h("strong", {}, warnings.length === 1 ? "Warning" : "Warnings"), h("ul", {}, warnings.map(text => h("li", {}, text))));
   const waiting = cells.cells.filter(cell => cell.state === "waiting" || cell.state === "running").length;
   const failed = cells.cells.filter(cell => cell.state === "failed");
+  const claimed = cells.cells.filter(cell => cell.standing === "claimed" && cell.value !== null).length;
+  const standing = [claimed > 0 ? `${plural(claimed, "value")} without a sound record here: claimed.` : null,
+    results ? "Means, intervals and verdicts are those of results.json (claimed); isobit study FILE --gather computes them from the records." : null].filter(Boolean).join(" ");
   return [
-    section("comparisons", "Comparisons", null, notes, results ? comparisonsFigure(results) : null),
+    section("comparisons", "Comparisons", standing || null, notes, results ? comparisonsFigure(results) : null),
     section("spread", "Spread", waiting > 0 ? `${plural(waiting, "cell")} not finished yet: these are the values so far.` : null,
       figures(spreadFigure(cells, results), results ? componentsFigure(results) : null),
       failed.length === 0 ? null : table("Failed cells", [{title: "run"}, {title: "factors"}, {title: "why"}], failed.map(cell => [runLink(indexOfRun(cell.run), cell.run || `cell ${cell.index}`), factorText(cell.factors), cell.note ?? ""]))),

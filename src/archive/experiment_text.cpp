@@ -37,7 +37,8 @@ bool asks_for_stock(std::string_view experiment) {
 }
 
 bool keeps_predictions(std::string_view experiment) {
-  return value_of(experiment, "evaluate", "predictions") == "true";
+  return value_of(experiment, "evaluate", "predictions") == "true" ||
+         value_of(experiment, "script", "predictions") == "true";
 }
 
 }  // namespace isobit::archive

@@ -19,7 +19,7 @@ namespace isobit::archive {
 [[nodiscard]] bool is_script(const std::string& experiment);
 // Whether it asks for stock PyTorch: `kind` of [arithmetic], or `arithmetic` of [script].
 [[nodiscard]] bool asks_for_stock(std::string_view experiment);
-// Whether it keeps each evaluation's predictions: `predictions` of [evaluate].
+// Whether it keeps predictions: `predictions` of [evaluate], or of [script].
 [[nodiscard]] bool keeps_predictions(std::string_view experiment);
 
 }  // namespace isobit::archive

@@ -74,10 +74,13 @@ def _files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _pack(record: pathlib.Path, out: BinaryIO) -> None:
+    """With what `isobit trace` asked for (_trace.of_record), which isobit takes out again."""
+    traced = record.parent / ".trace"
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-        for path in _files(record):
+        for folder, path in [*((record, path) for path in _files(record)),
+                             *((traced, path) for path in (_files(traced) if traced.is_dir() else ()))]:
             with _open(path) as file:
-                member = tarfile.TarInfo(f"{record.name}/{path.relative_to(record)}")
+                member = tarfile.TarInfo(f"{record.name}/{path.relative_to(folder)}")
                 member.size = os.fstat(file.fileno()).st_size
                 tar.addfile(member, file)
 

@@ -19,11 +19,20 @@ from isobit import _check_mode, _generators
 from isobit._errors import RecordError, RefusedError
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify, which runs a program in one process
+STUDY = "ISOBIT_STUDY"  # and by isobit study
+
 LAUNCH = "ISOBIT_LAUNCH"  # set by isobit launch: the file in which a record tells how far it is
 NO_GRAIN = 1 << 62  # a failure between grains, which counts behind those of grains
 _LONGEST_TRACE = 6000
 
 _own_group = False  # the library made the process group
+
+
+def called_for() -> dict[str, Any] | None:
+    """What another program wants of this one's record: "runs" (the archive), "threads", of a study "ending" (of its id), of a
+    trace "trace"."""
+    told = os.environ.get(RERUN) or os.environ.get(STUDY)
+    return None if told is None else dict(json.loads(told))
 
 
 class Failure(NamedTuple):

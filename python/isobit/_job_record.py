@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -68,6 +68,18 @@ def _sha256(file: pathlib.Path) -> str:
     return digest.hexdigest()
 
 
+def end_together(job: Job, steps: int, state: str, weights: Callable[[], str]) -> BaseException | None:
+    """What another worker of the job fails with, or that they have come apart."""
+    try:
+        data = {"steps": steps, "state": state, "weights": weights()}
+        reports = job.agree("the end of the block", data)
+        for name, what in (("steps", "the steps done"), ("state", "weights or optimizers"), ("weights", "the final weights")):
+            job.require_equal(reports, name, what, "let nothing that the script computes depend on the process")
+    except BaseException as error:
+        return error
+    return None
+
+
 class OpenedElsewhere(RunFolder):
     """The record that rank 0 writes. Its checkpoint is read from the same file."""
 
@@ -98,6 +110,9 @@ class OpenedElsewhere(RunFolder):
 
     def evaluation(self, step: int, epoch: int, tensors: int, batches: str) -> None:
         self._lines["evaluations.jsonl"] += 1
+
+    def predictions(self, step: int, epoch: int, part: str, classes: Sequence[int], targets: Sequence[int]) -> None:
+        self._lines["predictions.jsonl"] += 1
 
     def outside(self, after: int, until: int, place: str, call: str) -> None:
         pass

@@ -1,7 +1,7 @@
 """What isobit.record makes of what it observes: fingerprints of whatever tensors came, and which call is the outermost."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -39,3 +39,19 @@ def fingerprint_of(named: Iterable[tuple[str, torch.Tensor]]) -> str:
 
 def fingerprint_of_text(text: str) -> str:
     return fingerprint_of([("", torch.tensor(list(text.encode()), dtype=torch.uint8))])
+
+
+def named_weights(tracked: Mapping[str, torch.nn.Module], called: Sequence[torch.nn.Module]) -> list[tuple[str, torch.Tensor]]:
+    """Of the one model by its own names; of several with their names, or numbers, before them."""
+    models = list(tracked.values()) or list(called)
+    if len(models) == 1 and not any(tracked):
+        return list(models[0].state_dict().items())
+    names = list(tracked) or [str(number) for number in range(len(models))]
+    return [(f"{part}.{name}", tensor) for part, model in zip(names, models, strict=True)
+            for name, tensor in model.state_dict().items()]
+
+
+def optimizer_state(optimizers: Sequence[torch.optim.Optimizer]) -> list[tuple[str, torch.Tensor]]:
+    return [(f"{number}.{parameter}.{name}", torch.as_tensor(value)) for number, optimizer in enumerate(optimizers)
+            for parameter, state in optimizer.state_dict()["state"].items()
+            for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))]

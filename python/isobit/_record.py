@@ -2,7 +2,6 @@
 
 import functools
 import io
-import json
 import os
 import pathlib
 import re
@@ -30,14 +29,15 @@ from isobit import (
     _resume,
     _stock,
     _switch,
+    _trace,
 )
 from isobit._batches import Batches, Progress
 from isobit._checkpoint import PARTS, canonical, shape_of
 from isobit._errors import RecordError
 from isobit._grains import Step
-from isobit._job import RERUN, Lost
-from isobit._job_record import OpenedElsewhere, open_together, require_job
-from isobit._observed import Depth, fingerprint_of, fingerprint_of_text
+from isobit._job import Lost
+from isobit._job_record import OpenedElsewhere, end_together, open_together, require_job
+from isobit._observed import Depth, fingerprint_of, fingerprint_of_text, named_weights, optimizer_state
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
 from isobit._steps import StepCount
 
@@ -64,6 +64,8 @@ class record:
 
     arithmetic: "stock" records what PyTorch computes as it comes: the switch stays off, nothing is certified, and verifying
     the record says how a repeat compares, never that it holds.
+
+    predictions: whether the record keeps what run.predictions is given.
 
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
@@ -100,16 +102,18 @@ class record:
     _final: str | None  # the fingerprint of the weights that the record ended with
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
-                 resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit") -> None:
+                 resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit", predictions: bool = False) -> None:
         _record_files.require()
         _stock.check(arithmetic)
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
-        self._again = json.loads(os.environ[RERUN]) if RERUN in os.environ else None
+        self._again = _job.called_for()
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
+        self._keeps_predictions = predictions
+        self._ending = (self._again or {}).get("ending", "")
         self._contract = _stock.CONTRACT  # else what is in force where the block begins
-        self._resume = None if self._again else resume  # verified is the whole, from its first step
+        self._resume = None if _job.RERUN in os.environ else resume  # verified is the whole, from its first step
         self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
         self.id = self.path = None  # type: ignore[assignment]
@@ -134,6 +138,7 @@ class record:
             except BaseException:
                 _switch.disable()
                 raise
+        self._tracing = _trace.of_record(self.path, self._again)
         self._state = "running"
         self._depth_before, self._off = len(_switch._places), None
         _switch.watchers.append(self._switched)
@@ -146,6 +151,7 @@ class record:
         if self._process != os.getpid():
             return
         _current = None
+        _trace.end(self._tracing, error)
         self._unhook()
         _switch.watchers.remove(self._switched)
         try:
@@ -156,7 +162,8 @@ class record:
             if self._job is None:
                 ended = over
             else:
-                ended = self._end_together() if over is None else self._job.leave(over)
+                ended = self._job.leave(over) if over is not None else \
+                    end_together(self._job, self.steps, self._state_agreed, self._weights)
             if ended is None:
                 self._finish()
             else:
@@ -187,6 +194,25 @@ class record:
             return
         self._write_evaluation()
         self._folder.metrics(self.steps, int(self.epoch), part, plain)
+
+    def predictions(self, part: str, classes: torch.Tensor | Sequence[int], targets: torch.Tensor | Sequence[int]) -> None:
+        """Keeps what the model said of each sample, after the last step: run.predictions("test", scores.argmax(1), labels).
+
+        Of a record that was begun with predictions=True. classes, targets: a whole number per sample, 0 or more, in the same
+        order each time; of the targets a digest is kept, by which two runs' predictions are known to be of the same samples.
+        `isobit verify` compares them; `isobit drift` and `isobit report` read them. ValueError for what are no classes, or not
+        as many of both; RecordError outside of the block, and where the record keeps none.
+        """
+        self._require_open("predictions")
+        _record_texts.check_name(part)
+        if not self._keeps_predictions:
+            raise RecordError("isobit.record: run.predictions in a record that keeps none\n"
+                              "  do     begin it with isobit.record(..., predictions=True)")
+        said, own = _record_texts.plain_predictions(classes, targets)
+        if self._process != os.getpid() or self._progress.pending is not None:
+            return
+        self._write_evaluation()
+        self._folder.predictions(self.steps, int(self.epoch), part, said, own)
 
     def track(self, model: torch.nn.Module | None = None, **models: torch.nn.Module) -> None:
         """Says whose weights the record's fingerprint covers: run.track(model), or run.track(generator=g, critic=c).
@@ -332,6 +358,7 @@ class record:
     def _trace(self) -> dict[str, int]:
         """What a save would leave out if it changed after it."""
         return {"optimizer steps": self.steps, "a run.log": self._folder.size("metrics.jsonl"),
+                "run.predictions": self._folder.size("predictions.jsonl") if self._keeps_predictions else 0,
                 "evaluated batches": self._folder.size("evaluations.jsonl") + len(self._evaluated),
                 "batches": len(self._batch)}
 
@@ -348,6 +375,8 @@ class record:
             script["products"] = _library.products()
         if (processes := _job.processes()) > 1:
             script["processes"] = processes
+        if self._keeps_predictions:
+            script["predictions"] = True
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
@@ -372,7 +401,8 @@ class record:
             if before is not None:
                 return self._resume_run(before)
             self._sources_written = files["sources.json"]
-            return _record_files.NoFolder() if _check_mode.on else RunFolder(self._runs, name, files, self._contract)
+            return _record_files.NoFolder() if _check_mode.on else \
+                RunFolder(self._runs, name, files, self._contract, self._ending)
 
         self._sources_written = files["sources.json"]
         if self._job is None:
@@ -391,7 +421,7 @@ class record:
     def _interrupted(self, script: dict[str, Any], name: str) -> pathlib.Path | None:
         """The folder of the run to resume, or None."""
         sources = _provenance.local_sources(self._root) if self._root else {}
-        program = _resume.Program(script, name, sources, self._every)
+        program = _resume.Program(script, name, sources, self._every, self._ending)
         if self._resume is True or self._resume == "strict":
             return _resume.choose(self._runs, program, strict=self._resume == "strict")
         folder = find_run(self._runs, str(self._resume))
@@ -415,18 +445,6 @@ class record:
         sources = dict(sorted({**self._recorded_sources, **sources}.items()))
         text = json_text({"format": "isobit-sources-1", "files": sources})
         return text.encode()
-
-    def _end_together(self) -> BaseException | None:
-        """What another worker of the job fails with, or that they have come apart."""
-        assert self._job is not None
-        try:
-            data = {"steps": self.steps, "state": self._state_agreed, "weights": self._weights()}
-            reports = self._job.agree("the end of the block", data)
-            for name, what in (("steps", "the steps done"), ("state", "weights or optimizers"), ("weights", "the final weights")):
-                self._job.require_equal(reports, name, what, "let nothing that the script computes depend on the process")
-        except BaseException as error:
-            return error
-        return None
 
     def _finish(self) -> None:
         if self._job is None:
@@ -565,7 +583,7 @@ class record:
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)
             batch = fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
-            state = (self._weights(), self._optimizer_state()) if self.steps % self._every == 0 else ()
+            state = (self._weights(), fingerprint_of(optimizer_state(self._optimizers))) if self.steps % self._every == 0 else ()
             self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state)
             self._state_agreed = " ".join(state) or self._state_agreed
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
@@ -575,20 +593,12 @@ class record:
         if not self._models and self._resumed_weights is not None:  # no step since
             return self._resumed_weights
         self._require_all_parts()
-        return fingerprint_of(self._named_weights())
+        return fingerprint_of(named_weights(self._tracked, self._models))
 
     def _sha256(self) -> str:
         if not self._models and self._resumed_weights is not None:
             return self._resumed_sha256
-        return weights_sha256(self._named_weights())
-
-    def _named_weights(self) -> list[tuple[str, torch.Tensor]]:
-        models = list(self._tracked.values()) or self._models
-        if len(models) == 1 and not any(self._tracked):
-            return list(models[0].state_dict().items())
-        names = list(self._tracked) or [str(number_) for number_ in range(len(models))]
-        return [(f"{part}.{name}", tensor) for part, model in zip(names, models, strict=True)
-                for name, tensor in model.state_dict().items()]
+        return weights_sha256(named_weights(self._tracked, self._models))
 
     def _require_all_parts(self) -> None:
         """Fingerprints name models and optimizers by the order in which the program came to them."""
@@ -602,9 +612,3 @@ class record:
                               "  do     save between epochs, or choose `every` so that all are called before the next "
                               "fingerprint")
         self._expected = None
-
-    def _optimizer_state(self) -> str:
-        return fingerprint_of([(f"{number_}.{parameter}.{name}", torch.as_tensor(value))
-                             for number_, optimizer in enumerate(self._optimizers)
-                             for parameter, state in optimizer.state_dict()["state"].items()
-                             for name, value in state.items() if isinstance(value, (torch.Tensor, int, float))])

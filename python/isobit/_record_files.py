@@ -30,7 +30,7 @@ def _declare(name: str, *arguments: Any, result: Any = _TEXT, brief: bool = Fals
 
 if AVAILABLE:
     _problem = _declare("problem", _TEXTS, result=ctypes.c_int, brief=True)
-    _create = _declare("create", _TEXT, _TEXT, _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), _COUNT, _TEXT,
+    _create = _declare("create", _TEXT, _TEXT, _TEXTS, _TEXTS, ctypes.POINTER(_COUNT), _COUNT, _TEXT, _TEXT,
                       ctypes.POINTER(_POINTER))
     _resume = _declare("resume", _TEXT, _TEXT, _TEXT, ctypes.POINTER(_POINTER))
     _id = _declare("id", _POINTER, brief=True)
@@ -40,6 +40,8 @@ if AVAILABLE:
     _step = _declare("step", _POINTER, _COUNT, _COUNT, ctypes.c_uint32, _TEXT, _TEXT, _TEXT, brief=True)
     _metrics = _declare("metrics", _POINTER, _COUNT, _COUNT, _TEXT, _TEXTS, ctypes.POINTER(ctypes.c_double), _COUNT, brief=True)
     _evaluation = _declare("evaluation", _POINTER, _COUNT, _COUNT, _COUNT, _TEXT, brief=True)
+    _predictions = _declare("predictions", _POINTER, _COUNT, _COUNT, _TEXT, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
+                            _COUNT)
     _save = _declare("save", _POINTER, _TEXT, _COUNT, _TEXT)
     _replace = _declare("replace", _POINTER, _TEXT, _TEXT, _COUNT)
     _outside = _declare("outside", _POINTER, _COUNT, _COUNT, _TEXT, _TEXT, brief=True)
@@ -131,11 +133,12 @@ class RunFolder:
     _record: ctypes.c_void_p | None  # None once it has ended
 
     def __init__(self, runs: str | os.PathLike[str], name: str, files: Mapping[str, bytes],
-                 contract: str = _library.contract_version) -> None:
-        """files: experiment.toml, environment.json and data.json among them. contract: what computes, or "stock-<version>"."""
+                 contract: str = _library.contract_version, ending: str = "") -> None:
+        """files: experiment.toml, environment.json and data.json among them. contract: what computes, or "stock-<version>".
+        ending: in the place of the id's random digits."""
         texts = _TEXT * len(files)
         self._open(_create, os.fsencode(runs), name.encode(), texts(*map(str.encode, files)), texts(*files.values()),
-                   (_COUNT * len(files))(*map(len, files.values())), len(files), contract.encode())
+                   (_COUNT * len(files))(*map(len, files.values())), len(files), contract.encode(), ending.encode())
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str], environment: bytes,
@@ -174,6 +177,11 @@ class RunFolder:
 
     def evaluation(self, step: int, epoch: int, tensors: int, batches: str) -> None:
         _raise(_evaluation(self._record, step, epoch, tensors, batches.encode()))
+
+    def predictions(self, step: int, epoch: int, part: str, classes: Sequence[int], targets: Sequence[int]) -> None:
+        """Of a record whose experiment.toml says that it keeps them."""
+        numbers = _COUNT * len(classes)
+        _raise(_predictions(self._record, step, epoch, part.encode(), numbers(*classes), numbers(*targets), len(classes)))
 
     def outside(self, after: int, until: int, place: str, call: str) -> None:
         """A stretch in which the switch was off: it began after step `after` and ended when `until` were done."""
@@ -222,6 +230,9 @@ class NoFolder(RunFolder):
         pass
 
     def evaluation(self, step: int, epoch: int, tensors: int, batches: str) -> None:
+        pass
+
+    def predictions(self, step: int, epoch: int, part: str, classes: Sequence[int], targets: Sequence[int]) -> None:
         pass
 
     def outside(self, after: int, until: int, place: str, call: str) -> None:

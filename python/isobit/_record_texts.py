@@ -32,6 +32,30 @@ def plain_values(values: Mapping[str, Any]) -> dict[str, float]:
     return plain
 
 
+MOST_PREDICTIONS = 1_000_000  # of a line: kMostPredictions in src/archive/log_lines.h
+
+
+def plain_predictions(classes: Any, targets: Any) -> tuple[list[int], list[int]]:
+    said, own = _plain_classes("classes", classes), _plain_classes("targets", targets)
+    if len(said) != len(own):
+        raise ValueError(f"run.predictions: {len(said)} classes for {len(own)} targets")
+    return said, own
+
+
+def _plain_classes(what: str, classes: Any) -> list[int]:
+    """A tensor, array or sequence of class indices as whole numbers; ValueError for anything else."""
+    if not isinstance(classes, torch.Tensor):
+        classes = torch.as_tensor(classes)
+    if classes.dim() != 1 or classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
+        raise ValueError(f"run.predictions: {what} has shape {list(classes.shape)} and type {classes.dtype}\n"
+                         "  do     give one class per sample, a whole number: scores.argmax(1)")
+    plain: list[int] = classes.tolist()
+    if not 1 <= len(plain) <= MOST_PREDICTIONS or min(plain) < 0:
+        raise ValueError(f"run.predictions: {what} has {len(plain)} classes, of which the lowest is {min(plain, default=None)}\n"
+                         f"  do     give 1 to {MOST_PREDICTIONS}, each 0 or more")
+    return plain
+
+
 def facts(run: Any) -> dict[str, str]:
     """Of a record: what its repr shows, in words."""
     shown = {"run": run.id or "none yet", "state": run._state, "steps": str(run.steps), "epoch": str(run.epoch)}

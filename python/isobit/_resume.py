@@ -18,12 +18,14 @@ STACK = 6  # from here to the program's `with`, where it is alone
 
 
 class Program(NamedTuple):
-    """What runs now: [script] of experiment.toml, the run's name, the sources by path, the interval of fingerprints."""
+    """What runs now: [script] of experiment.toml, the run's name, the sources by path, the interval of fingerprints, and of a
+    study's run how its id ends."""
 
     script: Mapping[str, Any]
     name: str
     sources: Mapping[str, str]
     every: int
+    ending: str = ""
 
 
 def _content(file: pathlib.Path, largest: int) -> bytes:
@@ -47,7 +49,7 @@ def _unfinished(runs: pathlib.Path, program: Program) -> list[pathlib.Path]:
     """The runs of this script and name that were not finished, the newest first."""
     found: list[tuple[Any, pathlib.Path]] = []
     for folder in runs.iterdir() if runs.is_dir() else ():
-        if folder.name.startswith("."):
+        if folder.name.startswith(".") or not folder.name.endswith(program.ending):
             continue
         recorded = _recorded(folder)
         if recorded is None or any(recorded.get(key) != program.script.get(key) for key in ("file", "folder", "arguments")):
@@ -91,6 +93,10 @@ def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
     if products != now:
         return Change(f"{folder.name} has products=\"{products}\", not \"{now}\"",
                       f"resume with isobit.enable(products=\"{products}\"), or begin a new run (without resume)")
+    keeps, now = bool(recorded.get("predictions")), bool(program.script.get("predictions"))
+    if keeps != now:
+        return Change(f"{folder.name} has predictions={keeps}, not {now}",
+                      f"resume with predictions={keeps}, or begin a new run (without resume)")
     every = recorded.get("fingerprint_every")
     if every == program.every:
         return None

@@ -1,6 +1,7 @@
 """Recorded runs in a notebook, and their numbers as columns. Reads records through the package's program; needs no torch."""
 
 import html
+import importlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ from isobit._errors import RecordError
 
 _NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _REAL_COLUMNS = ("loss", "value", "seconds")
+_WHOLE_COLUMNS = ("step", "epoch", "size", "samples", "tensors", "after", "until")
 
 
 class Page:
@@ -81,16 +83,61 @@ def show(*run: object, runs: "str | os.PathLike[str] | None" = None, diff: "str 
     return Page(_call(["report", *words, *_archive(runs), *(["--redact"] if redact else []), "--out", "-"]), height)
 
 
-def tables(run: object = "last", *, runs: "str | os.PathLike[str] | None" = None) -> dict[str, dict[str, list[Any]]]:
+class Table(dict[str, list[Any]]):
+    """Columns of one length, by name."""
+
+    name = ""
+
+    def to_parquet(self, path: "str | os.PathLike[str]") -> pathlib.Path:
+        """Writes the table as a Parquet file, whole or not at all. RecordError without pyarrow, OSError from the file system."""
+        arrow, parquet = _pyarrow()
+        types = {**dict.fromkeys(_REAL_COLUMNS, arrow.float64()), **dict.fromkeys(_WHOLE_COLUMNS, arrow.int64())}
+        if self.name == "settings":
+            types = {}  # values as TOML spells them
+        schema = arrow.schema([(column, types.get(column, arrow.string())) for column in self],
+                              metadata={"isobit.table": self.name})
+        file = pathlib.Path(path)
+        part = file.with_name(f".{file.name}.{os.getpid()}.part")
+        try:
+            parquet.write_table(arrow.table(dict(self), schema=schema), part)
+            part.replace(file)
+        except arrow.ArrowException as error:  # data.json is its author's claim
+            raise RecordError(f"isobit: the table '{self.name}' cannot be written as Parquet: {error}") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return file
+
+
+class Tables(dict[str, Table]):
+    """A run's tables, by name."""
+
+    def to_parquet(self, folder: "str | os.PathLike[str]") -> list[pathlib.Path]:
+        """Writes each table to FOLDER/NAME.parquet; the folder is made where it is missing."""
+        _pyarrow()
+        into = pathlib.Path(folder)
+        into.mkdir(parents=True, exist_ok=True)
+        return [table.to_parquet(into / f"{name}.parquet") for name, table in self.items()]
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise RecordError(f"isobit: to_parquet needs pyarrow, which does not load: {error}\n"
+                          "  do     pip install pyarrow, or write CSV: isobit export RUN --to csv DIR") from None
+
+
+def tables(run: object = "last", *, runs: "str | os.PathLike[str] | None" = None) -> Tables:
     """A finished run's logs as columns: tables(run)["steps"]["loss"] is a list with an element per step.
 
-    pandas.DataFrame(isobit.tables(run)["steps"]).to_parquet("steps.parquet") writes one as Parquet. docs/formats/tables.md
-    lists tables and columns.
+    tables(run)["steps"].to_parquet("steps.parquet") writes one as Parquet, with pyarrow. docs/formats/tables.md lists tables
+    and columns.
     """
     answer = json.loads(_call(["show", _word(run), "--tables", *_archive(runs)]))
-    found: dict[str, dict[str, list[Any]]] = answer["tables"]
-    for columns in found.values():
+    found = Tables({name: Table(columns) for name, columns in answer["tables"].items()})
+    for table, columns in found.items():
+        columns.name = table
         for name in _REAL_COLUMNS:
-            if name in columns:
+            if name in columns and table != "settings":
                 columns[name] = [_NUMBERS.get(value, value) if isinstance(value, str) else value for value in columns[name]]
     return found

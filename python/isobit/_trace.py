@@ -4,7 +4,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -148,3 +148,19 @@ class trace:
         print(f"isobit: step {self.first}: {operators.value} operators, {size.value / 1e6:.2f} MB, "
               f"{time.perf_counter() - self._began:.2f} s; by this step, all {self.count} take about "
               f"{size.value * self.count / 1e6:.2f} MB", file=sys.stderr)
+
+
+def of_record(folder: os.PathLike[str], told: Mapping[str, Any] | None) -> trace | None:
+    """What `isobit trace` asks of a program that it executes again: a trace beside the record, where no list of runs sees it."""
+    if told is None or "trace" not in told:
+        return None
+    asked, beside = told["trace"], os.path.join(os.path.dirname(folder), ".trace")
+    os.makedirs(beside, exist_ok=True)
+    tracing = trace(os.path.join(beside, "trace"), (asked["first"], asked["count"]), asked["samples"], asked["statistics"],
+                    asked["values"])
+    return tracing.__enter__()
+
+
+def end(tracing: trace | None, error: BaseException | None) -> None:
+    if tracing is not None:
+        tracing.__exit__(None if error is None else type(error), error, None)

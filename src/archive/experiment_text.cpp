@@ -48,7 +48,8 @@ std::string asked_products(std::string_view experiment) {
 }
 
 bool keeps_predictions(std::string_view experiment) {
-  return value_of(experiment, "evaluate", "predictions") == "true";
+  return value_of(experiment, "evaluate", "predictions") == "true" ||
+         value_of(experiment, "script", "predictions") == "true";
 }
 
 std::optional<CheckpointsDue> checkpoints_due(std::string_view experiment) {

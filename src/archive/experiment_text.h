@@ -23,7 +23,7 @@ namespace isobit::archive {
 [[nodiscard]] bool asks_for_stock(std::string_view experiment);
 // The tier of products that it asks for (contract/product_tier.h): `products` of [arithmetic] or of [script].
 [[nodiscard]] std::string asked_products(std::string_view experiment);
-// Whether it keeps each evaluation's predictions: `predictions` of [evaluate].
+// Whether it keeps each evaluation's predictions: `predictions` of [evaluate] or of [script].
 [[nodiscard]] bool keeps_predictions(std::string_view experiment);
 
 // When checkpoints are due: [checkpoint]'s `every` (0: at the end of each epoch) and `segments` (1 in records of

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "archive/experiment_text.h"
 #include "archive/json_text.h"
@@ -19,6 +21,15 @@ namespace isobit::archive {
 namespace {
 
 constexpr const char* kRestore = "restore the run's folder from a copy";
+
+// What run.log takes (python/isobit/_record_texts.py).
+bool is_name_of_set(const std::string& name) {
+  constexpr std::string_view kMarks = "_./:@%+=()[]#-";
+  const bool fine = std::all_of(name.begin(), name.end(), [&](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) != 0 || c == ' ' || kMarks.find(static_cast<char>(c)) != kMarks.npos);
+  });
+  return fine && !name.empty() && name.size() <= 100 && name.front() != ' ' && name.back() != ' ';
+}
 
 class Rules {
  public:
@@ -134,8 +145,8 @@ class Rules {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
       constexpr const char* known[] = {
-          "file",       "folder",   "arguments", "commit",       "dirty", "fingerprint_every",
-          "arithmetic", "products", "processes", "patch_applies"};
+          "file",       "folder",   "arguments", "commit",        "dirty",      "fingerprint_every",
+          "arithmetic", "products", "processes", "patch_applies", "predictions"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
       if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {
@@ -183,7 +194,8 @@ class Rules {
     for (std::size_t i = 0; i < p_.metrics.size(); ++i) {
       const MetricsLine& line = p_.metrics[i];
       require_step(kMetricsLog, i, line.step, p_.script ? 0 : 1);
-      if (line.set != "train" && line.set != "test") damaged(kMetricsLog, i, "no run measures such a set");
+      const bool known = p_.script ? is_name_of_set(line.set) : line.set == "train" || line.set == "test";
+      if (!known) damaged(kMetricsLog, i, "no run measures such a set");
       if (i == 0) continue;
       const MetricsLine& before = p_.metrics[i - 1];
       const bool again = before.step == line.step && (before.set == line.set || before.set == "test");
@@ -193,13 +205,21 @@ class Rules {
     }
   }
 
-  // One line for each measurement of the test set, with one class per sample, always of the same samples.
+  // Of an experiment one line for each measurement of the test set, with one class per sample, always of the same
+  // samples; of a program those that it asked for.
   void check_predictions() const {
     if (p_.predictions.has_value() != keeps_predictions(p_.contents->at(kExperimentFile))) {
       damaged(p_.predictions ? kPredictionsLog : kExperimentFile,
               p_.predictions ? "the experiment keeps no predictions" : "it keeps predictions, and there are none");
     }
     if (!p_.predictions) return;
+    if (p_.script) {
+      require_ascending(kPredictionsLog, *p_.predictions);
+      for (std::size_t i = 0; i < p_.predictions->size(); ++i) {
+        if (!is_name_of_set((*p_.predictions)[i].set)) damaged(kPredictionsLog, i, "its set has no name");
+      }
+      return;
+    }
     std::size_t next = 0;
     for (const MetricsLine& line : p_.metrics) {
       if (line.set != "test") continue;

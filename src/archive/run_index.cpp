@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -101,10 +102,17 @@ struct RunIndex::Impl {
   struct Row {
     std::string id, stamp, summary;
   };
+  struct Known {
+    std::string stamp, summary;
+    std::int64_t check_sum = 0;
+  };
   void write();
+  void read();
 
   Database database;
   std::string archive;
+  std::unordered_map<std::string, Known> known;  // by id: all rows of the archive, read at once
+  bool read_already = false;
   std::vector<Row> fresh;  // written at the end, in one short transaction
 };
 
@@ -151,6 +159,18 @@ void RunIndex::Impl::write() {
   sqlite3_exec(raw, "COMMIT", nullptr, nullptr, nullptr);
 }
 
+// One statement for ten thousand runs, and not ten thousand.
+void RunIndex::Impl::read() {
+  read_already = true;
+  const Statement select = prepare(database.get(), "SELECT id, stamp, summary, check_sum FROM runs WHERE archive = ?");
+  if (!select) return;
+  bind_text(select.get(), 1, archive);
+  while (sqlite3_step(select.get()) == SQLITE_ROW) {
+    known[column(select.get(), 0)] = {column(select.get(), 1), column(select.get(), 2),
+                                      sqlite3_column_int64(select.get(), 3)};
+  }
+}
+
 RunIndex::~RunIndex() {
   try {
     if (usable() && !impl_->fresh.empty()) impl_->write();
@@ -163,15 +183,11 @@ bool RunIndex::usable() const noexcept { return impl_ && impl_->database; }
 std::optional<RunSummary> RunIndex::find(const std::string& id, const std::string& stamp) noexcept {
   if (!usable()) return std::nullopt;
   try {
-    const Statement select = prepare(impl_->database.get(),
-                                     "SELECT summary, check_sum FROM runs WHERE archive = ? AND id = ? AND stamp = ?");
-    if (!select) return std::nullopt;
-    bind_text(select.get(), 1, impl_->archive);
-    bind_text(select.get(), 2, id);
-    bind_text(select.get(), 3, stamp);
-    if (sqlite3_step(select.get()) != SQLITE_ROW) return std::nullopt;
-    const std::string text = column(select.get(), 0);
-    if (sqlite3_column_int64(select.get(), 1) != check_sum(id, stamp, text)) return std::nullopt;
+    if (!impl_->read_already) impl_->read();
+    const auto row = impl_->known.find(id);
+    if (row == impl_->known.end() || row->second.stamp != stamp) return std::nullopt;
+    const std::string& text = row->second.summary;
+    if (row->second.check_sum != check_sum(id, stamp, text)) return std::nullopt;
     return from_json(text);
   } catch (const std::exception&) {  // a row we cannot read is a row we do not have
     return std::nullopt;

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
+#include <tuple>
 
 #include "archive/files.h"
 #include "archive/log_lines.h"
@@ -24,18 +27,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How the files that a summary is made of look; "-" for one that is missing.
-std::string stamp_of(const fs::path& run) {
-  std::string stamp;
+// How the files that a summary is made of look; "-" for one that is missing. "" for a folder with nothing that a run
+// leaves. `path` is the run's folder with a slash at its end, and comes back so.
+std::string stamp_of(std::string& path) {
+  fmt::memory_buffer stamp;
+  const std::size_t length = path.size();
+  bool run = false;  // one of the first three files makes it one: is_run
+  int number = 0;
   for (const char* file : {kStateFile, kManifest, kStepsLog, kMetricsLog, kCheckpointFolder}) {
     struct stat status {};
-    if (::stat((run / file).c_str(), &status) != 0) {
-      stamp += "-;";
+    ++number;
+    path += file;
+    const bool there = ::stat(path.c_str(), &status) == 0;
+    path.resize(length);
+    if (!there) {
+      stamp.append(std::string_view("-;"));
       continue;
     }
-    stamp += fmt::format("{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
+    run = run || number <= 3;
+    fmt::format_to(std::back_inserter(stamp), "{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec,
+                   status.st_mtim.tv_nsec, status.st_ino);
   }
-  return stamp;
+  return run ? fmt::to_string(stamp) : "";
 }
 
 std::int64_t last_step(const fs::path& run) {
@@ -100,15 +113,21 @@ bool is_run(const fs::path& folder) {
          fs::exists(folder / kStepsLog, ignored);
 }
 
-std::vector<std::string> run_ids(const fs::path& runs) {
-  std::vector<std::string> ids;
+// Of everything in the archive whose name could be a run's.
+std::vector<std::string> names_of_runs(const fs::path& runs) {
+  std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with('.')) continue;
-    if (is_run(it->path())) ids.push_back(name);
+    std::string name = it->path().filename().string();
+    if (!name.starts_with('.')) names.push_back(std::move(name));
   }
   if (error && error.value() != ENOENT) throw_file_error(runs, "cannot be read", error.value());
+  return names;
+}
+
+std::vector<std::string> run_ids(const fs::path& runs) {
+  std::vector<std::string> ids = names_of_runs(runs);
+  std::erase_if(ids, [&](const std::string& name) { return !is_run(runs / name); });
   return ids;
 }
 
@@ -148,9 +167,12 @@ std::optional<fs::path> find_ending(const fs::path& runs, const std::string& end
 std::vector<RunSummary> list_runs(const fs::path& runs) {
   RunIndex index(index_path(), runs);
   std::vector<RunSummary> list;
-  for (const std::string& id : run_ids(runs)) {
+  std::string path;
+  for (const std::string& id : names_of_runs(runs)) {
+    path.assign(runs.native()).append("/").append(id).append("/");
     // Before reading: a file that changes meanwhile gives a stamp that will not fit next time.
-    const std::string stamp = stamp_of(runs / id);
+    const std::string stamp = stamp_of(path);
+    if (stamp.empty()) continue;
     auto summary = index.find(id, stamp);
     if (!summary) {
       summary = read_summary(runs / id);
@@ -160,7 +182,7 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
     list.push_back(std::move(*summary));
   }
   std::sort(list.begin(), list.end(), [](const RunSummary& a, const RunSummary& b) {
-    return std::pair(a.created, a.id) > std::pair(b.created, b.id);
+    return std::tie(a.created, a.id) > std::tie(b.created, b.id);
   });
   return list;
 }

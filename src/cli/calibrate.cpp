@@ -12,6 +12,7 @@
 #include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "cli/capability.h"
 #include "cli/child_process.h"
 #include "cli/command.h"
 #include "cli/stop_signal.h"
@@ -124,8 +125,7 @@ void as_recorded(ChildRequest& request, const RunRecord& record) {
     const std::string level = value((std::string("run.") + option).c_str());
     if (!level.empty()) request.words.insert(request.words.end(), {std::string("--") + option, level});
   }
-  const std::string capability = value("variables.ATEN_CPU_CAPABILITY");
-  if (!capability.empty()) request.environment.push_back("ATEN_CPU_CAPABILITY=" + capability);
+  request.environment = recorded_variables(record.environment());
 }
 
 // The record of the run, made anew; nothing with `problem` said, or where the user stopped it.

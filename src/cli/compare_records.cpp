@@ -89,7 +89,19 @@ std::optional<Difference> different_predictions(const RunRecord& a, const RunRec
   const std::vector<archive::PredictionsLine> before = a.predictions().value_or(decltype(before){}),
                                               now = b.predictions().value_or(decltype(before){});
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
-    if (before[i] != now[i]) return Difference{before[i].step, "predictions", "some classes", "others"};
+    const auto &x = before[i], &y = now[i];
+    if (auto d = difference_at(x.step, "set of the predictions", x.set, y.set)) return d;
+    if (auto d = difference_at(x.step, "targets of the predictions", x.targets, y.targets)) return d;
+    const auto [old, other] =
+        std::mismatch(x.predictions.begin(), x.predictions.end(), y.predictions.begin(), y.predictions.end());
+    if (old != x.predictions.end() && other != y.predictions.end()) {
+      return Difference{x.step, fmt::format("prediction of {} sample {}", x.set, old - x.predictions.begin()),
+                        std::to_string(*old), std::to_string(*other)};
+    }
+    const auto shape = [](const archive::PredictionsLine& line) {
+      return fmt::format("{} after step {} in epoch {}", line.predictions.size(), line.step, line.epoch);
+    };
+    if (auto d = difference_at(x.step, "predictions", shape(x), shape(y))) return d;
   }
   return different_count(last, "evaluations with predictions", before.size(), now.size());
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <regex>
 
@@ -11,6 +12,7 @@
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "aten/device_work.h"
+#include "cli/capability.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -86,9 +88,21 @@ void ExecutionOptions::declare(OptionSet& app) {
           "Order in which grains are executed: ascending or shuffled; the bits do not depend on it")
       .type("ORDER")
       .group("Advanced");
+  app.add("--capability", capability,
+          "Instruction set of stock PyTorch, MKL and oneDNN (arithmetic.kind): default, avx2, avx512 (default: the "
+          "CPU's)")
+      .type("LEVEL")
+      .group("Advanced");
 }
 
 void ExecutionOptions::apply() const {
+  if (!capability.empty()) {
+    expect_capability(capability, "--capability " + capability);
+    require_variables(capability_variables(capability));
+  } else if (const char* level = std::getenv("ATEN_CPU_CAPABILITY")) {
+    // PyTorch passes over a word that it does not know, and believes the others.
+    if (!capability_variables(level).empty()) expect_capability(level, fmt::format("ATEN_CPU_CAPABILITY={}", level));
+  }
   const auto chosen = kernels::parse_isa(isa);
   if (!chosen) throw UserError("--isa " + isa, "unknown instruction set", "this machine has " + available());
   if (!kernels::isa_available(*chosen)) {
@@ -104,11 +118,16 @@ void ExecutionOptions::apply() const {
 void ExecutionOptions::expect_stock() const {
   if (isa != "auto") {
     throw UserError("--isa " + isa, "does not reach stock PyTorch's kernels (arithmetic.kind)",
-                    "leave it out, or set ATEN_CPU_CAPABILITY, ONEDNN_MAX_CPU_ISA and MKL_ENABLE_INSTRUCTIONS");
+                    "leave it out, or use --capability (it sets ATEN_CPU_CAPABILITY and what MKL and oneDNN read)");
   }
   if (device != "cpu")
     throw UserError("--device " + device, "stock PyTorch (arithmetic.kind) computes on the CPU here",
                     "use --device cpu");
+}
+
+void ExecutionOptions::repeat_stock(const std::string& environment) const {
+  if (capability.empty() && std::getenv("ATEN_CPU_CAPABILITY") == nullptr)
+    require_variables(recorded_variables(environment));
 }
 
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }

@@ -1,5 +1,5 @@
-// Options of the commands that compute: --device, --threads, --isa, --grain-order. None of them changes a bit of any
-// result.
+// Options of the commands that compute: --device, --threads, --isa, --grain-order, --capability. None of them changes a
+// bit of any result of isobit's; stock PyTorch's follow from --threads and --capability.
 #pragma once
 
 #include <string>
@@ -16,13 +16,17 @@ struct ExecutionOptions {
   std::string isa = "auto";
   std::string device = "cpu";
   std::string grain_order = "ascending";
+  std::string capability;  // of stock PyTorch's kernels; "": the CPU's, or $ATEN_CPU_CAPABILITY's
 
   void declare(OptionSet& options);
   // Sets the kernels' pool and instruction set, and keeps torch to one thread of its own (ours do the work).
-  // UserError for a thread count, instruction set or device that this machine or build cannot give.
+  // UserError for a thread count, instruction set or device that this machine or build cannot give. BeginAnew where
+  // the capability needs a process of its own (capability.h).
   void apply() const;
   // For experiments of stock arithmetic, whose kernels are PyTorch's: UserError for an instruction set or a device.
   void expect_stock() const;
+  // Of a stock record that is executed again: as it was recorded, where nothing else is asked for. May throw BeginAnew.
+  void repeat_stock(const std::string& environment) const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;
   // The options but --threads, as words for another process of this program.

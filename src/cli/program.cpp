@@ -16,6 +16,7 @@
 
 #include "archive/printable.h"
 #include "archive/user_error.h"
+#include "cli/capability.h"
 #include "cli/command.h"
 #include "cli/usage.h"
 #include "cli/version.h"
@@ -83,6 +84,8 @@ int run(int argc, char** argv) {
 int isobit::cli::program(int argc, char** argv) try {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
   return run(argc, argv);
+} catch (const isobit::cli::BeginAnew& request) {
+  return isobit::cli::begin_anew(request);
 } catch (const isobit::archive::UserError& error) {
   fmt::print(stderr, "isobit: {}\n", isobit::archive::printable(error.what()));
   return 2;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "archive/files.h"
 #include "archive/output_file.h"
@@ -23,6 +24,7 @@
 #include "study/compared_run.h"
 #include "study/diff.h"
 #include "study/drift.h"
+#include "study/test_set.h"
 
 namespace isobit::cli {
 namespace {
@@ -60,6 +62,19 @@ void compare_two(const std::vector<fs::path>& folders, const Options& options, r
   }
 }
 
+// The true classes of evaluations, from the data files that the runs name, where they are here and still the same.
+report::TargetsByDigest targets_in_data(const report::ReportParts& parts) {
+  report::TargetsByDigest found;
+  std::set<std::string> looked_for;
+  for (const report::RunEntry& run : parts.runs) {
+    for (const archive::PredictionsLine& line : run.predictions) {
+      if (run.script || !looked_for.insert(line.targets).second) continue;
+      if (auto targets = study::targets_of(run.experiment, line.targets)) found[line.targets] = std::move(*targets);
+    }
+  }
+  return found;
+}
+
 // What the words mean: a study's folder, or runs.
 report::ReportParts gather(const Options& options) {
   report::ReportParts parts;
@@ -87,6 +102,7 @@ report::ReportParts gather(const Options& options) {
   if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
   if (!parts.study && folders.size() == 2) compare_two(folders, options, parts);
   if (!options.targets.empty()) parts.targets = report::read_targets(options.targets);
+  if (options.targets.empty()) parts.found_targets = targets_in_data(parts);
   return parts;
 }
 
@@ -196,7 +212,9 @@ Action declare(OptionSet& app) {
       .type("FILE");
   app.add("--drift", options->drift, "What `isobit drift RUN RUN --json` printed (of two runs, else measured)")
       .type("FILE");
-  app.add("--targets", options->targets, "True classes, one per line, for confusion matrices").type("FILE");
+  app.add("--targets", options->targets,
+          "True classes, one per line, for confusion matrices (default: from the runs' data, where it is here)")
+      .type("FILE");
   app.add("--title", options->title, "The page's title").type("TEXT");
   app.flag("--redact", options->redact, "Write '(left out)' where something looks like a secret");
   app.add("--allow", options->allow, "Accept lines that contain TEXT: they hold no secret (repeatable)")

@@ -75,7 +75,10 @@ RunSession resume_run(const RunOptions& options) {
                     "resume it by running the program again with isobit.record(resume=True)");
   }
   const train::ArithmeticSettings arithmetic = train::asked_arithmetic(text);
+  const auto environment = folder / "environment.json";
   if (arithmetic.is_stock()) options.execution.expect_stock();
+  if (arithmetic.is_stock() && archive::is_there(environment))
+    options.execution.repeat_stock(archive::read_file(environment));
   session.writer = std::make_unique<archive::RunWriter>(
       archive::RunWriter::resume(folder, run_environment(options, arithmetic), train::contract_of(arithmetic)));
   session.experiment = train::recorded_experiment(session.writer->experiment(), experiment.string());

@@ -38,6 +38,13 @@ archive::RunRecord opened(const fs::path& folder) try {
                   "");
 }
 
+// The files of a trace; whether they are one is found out by their reader.
+void take_trace(const fs::path& from, const fs::path& to) {
+  for (const char* name : {kTraceFile, kTraceValues}) {
+    if (archive::is_there(from / name)) fs::rename(from / name, to / name);
+  }
+}
+
 std::string ending(std::int64_t code) {
   return code < 0 ? fmt::format("was stopped by signal {}", -code) : fmt::format("ended with exit code {}", code);
 }
@@ -87,7 +94,7 @@ bool Reports::keep(std::string_view bytes) {
   return true;
 }
 
-archive::RunRecord Reports::record() const {
+archive::RunRecord Reports::record(bool traced) const {
   if (records_ != 1 || !tar_) throw UserError("", fmt::format("it left {} records instead of one", records_), "");
   const fs::path folder = folder_ / "second";
   archive::make_folders(folder);
@@ -97,6 +104,7 @@ archive::RunRecord Reports::record() const {
   } catch (const UserError& error) {
     throw UserError("", "it left a record that cannot be read: " + error.problem(), "");
   }
+  if (traced) take_trace(folder / id, folder_);
   return opened(folder / id);
 }
 
@@ -130,7 +138,9 @@ std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest chi
     }
     if (!reports.ended()) throw script_failure(again.place, "it " + result.how_it_ended(), result.output);
     try {
-      return again.place.sandboxed ? reports.record() : only_record(again.work / "runs");
+      if (again.place.sandboxed) return reports.record(again.traced);
+      if (again.traced) take_trace(again.work / "runs" / ".trace", again.work);
+      return only_record(again.work / "runs");
     } catch (const UserError& error) {
       throw script_failure(again.place, fmt::format("{}; {}", ending(*reports.ended()), error.problem()),
                            result.output);

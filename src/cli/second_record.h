@@ -33,8 +33,8 @@ class Reports {
   [[nodiscard]] std::int64_t records() const { return records_; }
   [[nodiscard]] bool too_large() const { return too_large_; }
 
-  // UserError where there is none, or it cannot be read.
-  [[nodiscard]] archive::RunRecord record() const;
+  // UserError where there is none, or it cannot be read. `traced`: with a trace, which is taken out of it.
+  [[nodiscard]] archive::RunRecord record(bool traced) const;
 
  private:
   bool hear_line(std::string_view line);
@@ -75,7 +75,12 @@ struct Again {
   SandboxLimits limits;
   std::filesystem::path work;
   const std::atomic<bool>& stop;
+  bool traced = false;  // it was asked for a trace, too: run_again leaves it in `work`/trace
 };
+
+inline constexpr const char* kTraceFile =
+    "trace";  // beside it, where values were asked for, kTraceFile.values.safetensors
+inline constexpr const char* kTraceValues = "trace.values.safetensors";
 
 // Runs it and shows progress. The record that it left; nothing where it was interrupted. `printed` becomes the last of
 // what it printed, escaped; where this throws, that was shown. UserError where it failed, or left no record that can be

@@ -11,10 +11,13 @@
 #include "archive/files.h"
 #include "archive/printable.h"
 #include "archive/run_record.h"
+#include "archive/run_state.h"
 #include "archive/user_error.h"
+#include "cli/capability.h"
 #include "cli/command.h"
 #include "cli/stop_signal.h"
 #include "cli/study_runs.h"
+#include "cli/study_script.h"
 #include "cli/study_submit.h"
 #include "cli/submitted_experiment.h"
 #include "kernels/threads.h"
@@ -23,6 +26,7 @@
 #include "study/predictions.h"
 #include "study/results_text.h"
 #include "study/study_file.h"
+#include "study/test_set.h"
 
 namespace isobit::cli {
 namespace {
@@ -62,6 +66,13 @@ class FolderLock {
  private:
   int descriptor_;
 };
+
+// The nodes of a cluster have CPUs of their own, which their jobs check.
+void check_capabilities(const Study& study, const std::string& file) {
+  const study::StudyFactor* factor = study.find("capability");
+  if (factor == nullptr) return;
+  for (const study::Level& level : factor->levels) expect_capability(level.text, file + ": capability");
+}
 
 // Each level of each factor once, the others at their first: what is wrong is said before the first run, and not in the
 // hundredth.
@@ -141,12 +152,36 @@ void prepare_folder(const Options& options, const Study& study, const std::strin
       !archive::is_there(folder / "study.toml"))
     throw UserError(folder.string(), "holds no study to resume", "leave --resume out, or name its folder with --out");
   if (there) study::take_states(cells, folder / "cells.json");
-  archive::write_file(folder / "experiment.toml", experiment);
-  archive::write_file(folder / "study.toml", study::to_toml(study, "experiment.toml"));
+  const char* given = study.script ? "script.py" : "experiment.toml";
+  archive::write_file(folder / given, experiment);
+  // A script lies beside modules and data of its own: that one is run, and its text kept.
+  const std::string path = study.script ? fs::absolute(study.experiment).lexically_normal().string() : given;
+  archive::write_file(folder / "study.toml", study::to_toml(study, path));
 }
 
-study::Results write_results(const Study& study, const std::vector<Cell>& cells, const fs::path& folder,
+// The groups that each finished run held out, read from the data once per split.
+void fill_groups(const Study& study, std::vector<Cell>& cells, const fs::path& runs) {
+  if (study.folds.kind == study::Folds::none || study.split_group.empty()) return;
+  std::map<std::string, std::vector<std::string>> known;
+  for (Cell& cell : cells) {
+    if (cell.state != CellState::finished || !cell.groups.empty()) continue;
+    std::string split = std::to_string(*cell.fold);
+    for (const auto& [key, level] : cell.factors) {
+      const bool decides = key == "seed" || study::StudyFactor{key, {}}.role() == study::Role::setting;
+      if (decides) split += "\n" + key + "=" + level.toml;
+    }
+    const auto [found, added] = known.try_emplace(split);
+    const fs::path experiment = runs / cell.run / archive::kExperimentFile;
+    if (added && archive::is_there(experiment))
+      found->second = study::groups_of_test_set(archive::read_file(experiment, kLargestExperiment));
+    cell.groups = found->second;
+  }
+}
+
+study::Results write_results(const Study& study, std::vector<Cell>& cells, const fs::path& folder,
                              const fs::path& runs) {
+  fill_groups(study, cells, runs);
+  archive::write_file(folder / "cells.json", study::format_cells(study, cells));
   Hits hits(runs);
   study::Results results = study::analyse(study, cells, [&](const Cell& cell) { return hits(cell); });
   if (!results.comparisons.empty() && !results.comparisons[0].p_mcnemar && study.metric_value() == "accuracy")
@@ -170,7 +205,6 @@ int work_in(const fs::path& folder, const Options& options, const Study& study, 
   runs.find_finished();
   if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
   if (options.gather) {
-    archive::write_file(folder / "cells.json", study::format_cells(study, cells));
     print_results(options, study, write_results(study, cells, folder, runs.runs()));
     return 0;
   }
@@ -190,10 +224,15 @@ int work_in(const fs::path& folder, const Options& options, const Study& study, 
 int run(const Options& given) {
   Options options = given;
   if (options.program.empty()) options.program = fs::read_symlink("/proc/self/exe").string();
-  const Study study = study::read_study(options.file);
+  Study study = study::read_study(options.file);
   const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
+  study::take_split(study, experiment);
   std::vector<Cell> cells = study::make_cells(study, experiment);
-  if (!options.gather) check_levels(options, study, cells, study.experiment.string());
+  if (!options.gather && !options.submit) check_capabilities(study, options.file);
+  if (study.script && options.submit)
+    throw UserError("--submit", "a script's runs are made on this machine", "leave --submit out");
+  if (study.script && !options.gather) check_script(study);
+  if (!study.script && !options.gather) check_levels(options, study, cells, study.experiment.string());
   const fs::path folder = options.out.empty() ? fs::path("studies") / study.name : fs::path(options.out);
   if (options.dry_run && options.submit) {
     options.submission.dry_run = true;

@@ -15,9 +15,11 @@
 #include "archive/json_text.h"
 #include "archive/record_types.h"
 #include "archive/runs.h"
+#include "cli/capability.h"
 #include "cli/child_process.h"
 #include "cli/free_memory.h"
 #include "cli/study_progress.h"
+#include "cli/study_script.h"
 #include "kernels/threads.h"
 
 namespace isobit::cli {
@@ -93,7 +95,10 @@ std::int64_t StudyRuns::cores_of(const Cell& cell) const {
 void StudyRuns::find_finished() {
   std::unordered_map<std::string, archive::RunSummary> by_ending;
   for (archive::RunSummary& summary : archive::list_runs(runs())) {
-    if (summary.id.size() > 9) by_ending[summary.id.substr(summary.id.size() - 8)] = std::move(summary);
+    if (summary.id.size() <= 9) continue;
+    archive::RunSummary& known = by_ending[summary.id.substr(summary.id.size() - 8)];
+    // A script that was interrupted begins a new record.
+    if (known.state != archive::RunState::finished || known.id.empty()) known = std::move(summary);
   }
   for (Cell& cell : cells_) {
     if (cell.state == CellState::failed && !cell.note.starts_with(kDiverged)) cell.state = CellState::waiting;
@@ -207,11 +212,28 @@ std::vector<std::string> StudyRuns::words_of(const Cell& cell) const {
   return words;
 }
 
+void StudyRuns::run_script(Cell& cell, const std::atomic<bool>& stop) {
+  ChildRequest request =
+      script_request(study_, cell, runs(), number_or(study::option_of(cell, "threads"), study_.threads));
+  request.stop = &stop;
+  request.patience = kPatience;
+  const ChildResult result = run_child(request);
+  cell.state = CellState::waiting;
+  if (result.interrupted) return;
+  const auto summary = script_record(study_, cell, runs());
+  if (summary && take_result(cell, *summary)) return;  // the record decides
+  cell.state = CellState::failed;
+  const std::string words = last_words(result.err);
+  cell.note = result.code != 0 ? (words.empty() ? result.how_it_ended() : words)
+              : summary        ? "the program ended without a finished record"
+                               : "the program made no record: it has no isobit.record, or one of isobit check";
+}
+
 void StudyRuns::run_cell(Cell& cell, const std::atomic<bool>& stop) {
+  if (study_.script) return run_script(cell, stop);
   ChildRequest request;
   request.words = words_of(cell);
-  const std::string capability = study::option_of(cell, "capability");
-  if (!capability.empty()) request.environment = {"ATEN_CPU_CAPABILITY=" + capability};
+  request.environment = capability_variables(study::option_of(cell, "capability"));
   request.stop = &stop;
   request.patience = kPatience;
   const ChildResult result = run_child(request);

@@ -43,6 +43,7 @@ class StudyRuns {
   void work(const std::atomic<bool>& stop);
   study::Cell* next_cell();
   void run_cell(study::Cell& cell, const std::atomic<bool>& stop);
+  void run_script(study::Cell& cell, const std::atomic<bool>& stop);
   [[nodiscard]] std::vector<std::string> words_of(const study::Cell& cell) const;
   // What the record says; false where it is not finished.
   bool take_result(study::Cell& cell, const archive::RunSummary& summary) const;

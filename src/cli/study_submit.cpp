@@ -20,11 +20,6 @@ using study::Cell;
 using study::CellState;
 
 void require_submittable(const study::Study& study) {
-  for (const char* factor : {"capability", "workers"}) {
-    if (study.find(factor) != nullptr)
-      throw UserError("--submit", fmt::format("the factor '{}' is for runs on this machine", factor),
-                      "leave --submit out, or remove the factor");
-  }
   if (study.name[0] == '-')
     throw UserError("--submit", "Slurm takes no name that begins with a dash", "rename the study");
 }
@@ -44,11 +39,14 @@ slurm::JobScript job_of(const study::Study& study, const std::vector<const Cell*
   job.request.at_once = submission.at_once;
   for (const Cell* cell : waiting) {
     const std::string threads = threads_of(study, *cell);
-    job.request.cpus = std::max<std::int64_t>(job.request.cpus, std::strtoll(threads.c_str(), nullptr, 10));
+    const std::string workers = study::option_of(*cell, "workers");
+    const std::int64_t cpus =
+        std::strtoll(threads.c_str(), nullptr, 10) * (workers.empty() ? 1 : std::strtoll(workers.c_str(), nullptr, 10));
+    job.request.cpus = std::max(job.request.cpus, cpus);
     job.request.array.push_back(study::overrides_of(study, *cell));
     job.array_names.push_back(study::once_name(study, *cell));
     job.array_words.push_back({"--threads", threads});
-    for (const char* option : {"isa", "device"}) {
+    for (const char* option : {"isa", "device", "workers", "capability"}) {
       const std::string level = study::option_of(*cell, option);
       if (!level.empty())
         job.array_words.back().insert(job.array_words.back().end(), {std::string("--") + option, level});

@@ -2,17 +2,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "archive/files.h"
 #include "archive/printable.h"
 #include "archive/run_record.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/execution_options.h"
 #include "cli/named_run.h"
+#include "cli/verify_script.h"
 #include "trace/trace_environment.h"
+#include "trace/trace_file.h"
 #include "train/arithmetic.h"
 #include "train/experiment.h"
 #include "train/tracing.h"
@@ -25,9 +29,10 @@ using archive::UserError;
 constexpr std::int64_t kMostSamples = 4096;
 
 struct Options {
-  std::string run, runs, steps, out, data, values;
+  std::string run, runs, steps, out, data, values, repository;
+  std::vector<std::string> read, limits;
   std::int64_t samples = 0;
-  bool statistics = false, json = false, quiet = false;
+  bool statistics = false, json = false, quiet = false, trust = false;
   ExecutionOptions execution;
 };
 
@@ -38,10 +43,6 @@ trace::Window window_of(const std::string& text) {
 
 // What the run asks for; its arithmetic is one that this program has.
 train::Experiment experiment_of(const archive::RunRecord& record, const std::string& name) {
-  if (record.is_script()) {
-    throw UserError(name, "is a Python program's record, which isobit trace does not execute",
-                    "put `with isobit.trace(FILE, steps=(FIRST, COUNT)):` around its loop");
-  }
   train::Experiment experiment =
       train::recorded_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
   const std::string here = train::contract_of(experiment.arithmetic);
@@ -94,11 +95,71 @@ class Progress {
   double untraced_ = 0;
 };
 
+// The result, whoever executed the steps.
+void print_result(const Options& options, const std::string& run, trace::Window window, std::int64_t operators,
+                  std::uint64_t bytes, std::int64_t start, std::optional<std::int64_t> differs_at,
+                  const std::string& name) {
+  const std::string differs = differs_at ? fmt::format("step {} is not as it was recorded", *differs_at) : "";
+  if (options.json) {
+    nlohmann::ordered_json object{
+        {"file", options.out},    {"run", run},     {"first", window.first}, {"count", window.count},
+        {"operators", operators}, {"bytes", bytes}, {"start", start},        {"differs_at", nullptr}};
+    if (differs_at) object["differs_at"] = *differs_at;
+    fmt::print("{}\n", object.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}: {} operators of steps {}..{}, {}; the repeat {} the record\n", archive::printable(options.out),
+               operators, window.first, window.last(), size_text(bytes),
+               differs.empty() ? "agrees with" : "differs from");
+  }
+  if (!differs.empty()) fmt::print(stderr, "isobit: {}: {}\n", archive::printable(name), differs);
+}
+
+// A Python program is executed as isobit verify does it: as a whole, in a sandbox.
+int run_script(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
+  if (!options.data.empty())
+    throw UserError(named.name(), "is a Python program's record, which finds its data itself",
+                    "leave --data out, and call isobit where the data lie, or with --repository");
+  const auto steps = static_cast<std::int64_t>(record.steps().size());
+  if (window.last() > steps)
+    throw UserError("--steps " + options.steps, fmt::format("the run has {} steps", steps), "choose steps that it has");
+  if (archive::is_there(options.out))
+    throw UserError(options.out, "is there already", "name another file, or remove it");
+  VerifyOptions again;
+  again.run = options.run;
+  again.runs = options.runs;
+  again.repository = options.repository;
+  again.trust = options.trust;
+  again.read = options.read;
+  again.limits = options.limits;
+  again.execution = options.execution;
+  trace::TraceHeader asked;
+  asked.window = window;
+  asked.samples = options.samples;
+  asked.statistics = options.statistics;
+  asked.values = options.values;
+  const ScriptVerdict result = trace_script(record, again, named.name(), asked, options.out);
+  if (result.verdict.interrupted) {
+    fmt::print(stderr, "isobit: interrupted; no trace was written\n");
+    return kInterruptedExit;
+  }
+  const trace::Trace trace = trace::read_trace(options.out);
+  std::optional<std::int64_t> differs_at;
+  if (result.verdict.difference) differs_at = result.verdict.difference->step;
+  print_result(options, record.summary().id, window, static_cast<std::int64_t>(trace.operators.size()),
+               std::filesystem::file_size(options.out), 0, differs_at, named.name());
+  return 0;
+}
+
 int run(const Options& options) {
   const trace::Window window = window_of(options.steps);
   options.execution.apply();
   const NamedRun named(options.run, options.runs);
   const auto record = archive::RunRecord::open(named.folder());
+  if (record.is_stock()) options.execution.repeat_stock(record.environment());
+  if (record.is_script()) return run_script(options, record, named, window);
+  if (options.trust || !options.repository.empty() || !options.read.empty() || !options.limits.empty())
+    throw UserError(named.name(), "is a record of isobit run, which runs without a sandbox",
+                    "leave out --trust, --repository, --read and --limit");
   const train::ArithmeticScope arithmetic(experiment_of(record, named.name()));
 
   trace::TraceHeader header = trace::header_of_this_process();
@@ -120,25 +181,8 @@ int run(const Options& options) {
     return kInterruptedExit;
   }
   writer.finish();
-  const std::string differs =
-      outcome.differs_at ? fmt::format("step {} is not as it was recorded", *outcome.differs_at) : "";
-  if (options.json) {
-    nlohmann::ordered_json object{{"file", options.out},
-                                  {"run", header.run},
-                                  {"first", window.first},
-                                  {"count", window.count},
-                                  {"operators", writer.operators()},
-                                  {"bytes", writer.bytes()},
-                                  {"start", outcome.start},
-                                  {"differs_at", nullptr}};
-    if (outcome.differs_at) object["differs_at"] = *outcome.differs_at;
-    fmt::print("{}\n", object.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
-  } else {
-    fmt::print("{}: {} operators of steps {}..{}, {}; the repeat {} the record\n", archive::printable(options.out),
-               writer.operators(), window.first, window.last(), size_text(writer.bytes()),
-               differs.empty() ? "agrees with" : "differs from");
-  }
-  if (!differs.empty()) fmt::print(stderr, "isobit: {}: {}\n", archive::printable(named.name()), differs);
+  print_result(options, header.run, window, writer.operators(), writer.bytes(), outcome.start, outcome.differs_at,
+               named.name());
   return 0;
 }
 
@@ -167,6 +211,16 @@ Action declare(OptionSet& app) {
       .type("KEY");
   app.flag("--json", options->json, "One JSON object on stdout");
   app.flag("--quiet", options->quiet, "No progress on stderr");
+  app.add("--repository", options->repository,
+          "For a Python program: the folder of its repository and data (default: here)")
+      .type("DIR");
+  app.flag("--trust", options->trust, "Run a Python program without a sandbox, with all your rights");
+  app.add("--read", options->read, "A file or folder that a Python program may read (repeatable)")
+      .type("PATH")
+      .repeatable();
+  app.add("--limit", options->limits, "Of a Python program: memory=8G, disk=20G, time=2h or processes=500 (repeatable)")
+      .type("NAME=N")
+      .repeatable();
   options->execution.declare(app);
   return [options] { return run(*options); };
 }

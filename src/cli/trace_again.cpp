@@ -15,6 +15,7 @@
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
+#include "cli/capability.h"
 #include "cli/child_process.h"
 #include "study/operator_difference.h"
 #include "trace/trace_file.h"
@@ -40,26 +41,17 @@ std::string first_line(const std::string& text) {
 // What a run says of itself before a child is started.
 std::string why_not(const ComparedRun& run, const char* side) {
   if (!run.finished) return fmt::format("{} is not finished: only a finished record is executed again", side);
-  if (run.is_script) {
-    return fmt::format(
-        "{} is a Python program's record: put `with isobit.trace(FILE, steps=(FIRST, COUNT)):` around its "
-        "loop on both machines, and compare the traces",
-        side);
-  }
   return "";
 }
 
 // Threads and variables that a stock run was made with decide its bits; of isobit nothing does.
 void as_recorded(const ComparedRun& run, ChildRequest& request) {
   if (!archive::is_stock(run.summary.contract)) return;
+  request.environment = recorded_variables(run.environment);
   try {
     const auto environment = archive::parse_json(run.environment);
     if (environment.contains("run") && environment["run"].contains("threads")) {
       request.words.insert(request.words.end(), {"--threads", environment["run"]["threads"].get<std::string>()});
-    }
-    for (const auto& [name, value] : environment["variables"].items()) {
-      const auto text = value.get<std::string>();
-      if (text != "(a path)") request.environment.push_back(name + "=" + text);
     }
   } catch (const std::exception&) {  // another spelling: it is executed as this machine does
   }

@@ -86,6 +86,7 @@ void tell_one_process(const VerifyOptions& options, const std::string& folder, c
 // machine. Its checkpoints prove nothing to the segment that starts from one.
 void prepare_stock(const archive::RunRecord& record, const VerifyOptions& options, Judgement& so_far) {
   options.execution.expect_stock();
+  options.execution.repeat_stock(record.environment());
   if (options.workers > 1) {
     throw archive::UserError("--workers", "a run of stock PyTorch is repeated by one process", "leave --workers out");
   }

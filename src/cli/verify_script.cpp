@@ -5,10 +5,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "archive/files.h"
+#include "archive/json_text.h"
+#include "archive/output_file.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
@@ -20,6 +25,8 @@
 #include "cli/script_failure.h"
 #include "cli/script_plan.h"
 #include "cli/second_record.h"
+#include "kernels/threads.h"
+#include "trace/trace_file.h"
 #include "train/arithmetic.h"
 
 namespace isobit::cli {
@@ -108,14 +115,22 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {
 
 // The child that runs the program, reporting on descriptor 3.
 ChildRequest program_child(const RunRecord& record, const VerifyOptions& options, const ScriptPlan& plan,
-                           const Settings& settings, const SandboxLimits& limits, const fs::path& work) {
+                           const Settings& settings, const SandboxLimits& limits, const fs::path& work,
+                           const trace::TraceHeader* traced) {
   const fs::path program = options.trust ? work / "program" : fs::path(kProgramFolder);
   const fs::path runs = options.trust ? work / "runs" : fs::path(kRunsFolder);
   std::vector<std::string> words = python_words(plan.python, "_again");
   words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes),
                              (program / plan.folder).string(), plan.python, (program / plan.file).string()});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
-  const Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
+  Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
+  if (traced != nullptr) {
+    rerun["trace"] = {{"first", traced->window.first},
+                      {"count", traced->window.count},
+                      {"samples", traced->samples},
+                      {"statistics", traced->statistics},
+                      {"values", traced->values}};
+  }
   const std::string variable = "ISOBIT_RERUN=" + rerun.dump();
   if (options.trust) {
     ChildRequest child;
@@ -181,27 +196,69 @@ std::vector<fs::path> kept_from_program(const RunRecord& record, const VerifyOpt
   return kept;
 }
 
-ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+namespace {
+
+// In `work`, which is empty.
+ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+                            const Settings& settings, const trace::TraceHeader* traced, const fs::path& work,
                             std::string& printed) {
   expect_possible(record, options, named);
   const SandboxLimits limits = sandbox_limits(options.limits);
   if (!options.trust) require_sandbox();
-  const Settings settings =
-      record.is_stock() ? Settings{kernels::thread_count(), ""} : other_settings(record, options.execution);
   ScriptVerdict result;
   result.verdict.interrupted = true;
   result.settings = settings.text();
-  const archive::TemporaryFolder work;
   const StopSignal stop;
-  const auto plan = plan_again(record, options, work.path(), stop);
+  const auto plan = plan_again(record, options, work, stop);
   if (!plan) return result;
   const ScriptPlace place{printable(plan->file), plan->beside, !options.trust};
-  const Again again{static_cast<std::int64_t>(record.steps().size()), place, limits, work.path(), stop.flag()};
-  const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work.path()), printed);
+  const Again again{
+      static_cast<std::int64_t>(record.steps().size()), place, limits, work, stop.flag(), traced != nullptr};
+  const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work, traced), printed);
   if (!second) return result;
   result.verdict = verdict_of(record, *second);
   if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
+  return result;
+}
+
+// Whole or not at all, and no file is replaced.
+void place_file(const fs::path& from, const fs::path& to) {
+  archive::OutputFile file(to);
+  std::ifstream in(from, std::ios::binary);
+  std::vector<char> piece(1 << 20);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    file.write(std::as_bytes(std::span(piece.data(), static_cast<std::size_t>(in.gcount()))));
+  file.commit();
+}
+
+}  // namespace
+
+ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+                            std::string& printed) {
+  const Settings settings =
+      record.is_stock() ? Settings{kernels::thread_count(), ""} : other_settings(record, options.execution);
+  const archive::TemporaryFolder work;
+  return execute_again(record, options, named, settings, nullptr, work.path(), printed);
+}
+
+ScriptVerdict trace_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+                           const trace::TraceHeader& asked, const fs::path& out) {
+  const Settings settings{kernels::thread_count(), record.is_stock() ? "" : options.execution.isa};
+  const archive::TemporaryFolder work;
+  std::string printed;
+  ScriptVerdict result = execute_again(record, options, named, settings, &asked, work.path(), printed);
+  if (result.verdict.interrupted) return result;
+  const fs::path made = work.path() / kTraceFile;
+  if (!archive::is_there(made))
+    throw UserError(named, "left no trace: it made no step of the window, or its isobit.record is not this isobit's",
+                    "choose steps that it makes");
+  const trace::Trace trace = trace::read_trace(made);
+  if (!asked.values.empty()) {
+    static_cast<void>(trace::read_values(trace));
+    place_file(work.path() / kTraceValues, out.string() + trace::kValuesEnding);
+  }
+  place_file(made, out);
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "archive/run_record.h"
 #include "cli/verify.h"
+#include "trace/trace_lines.h"
 #include "train/verdict.h"
 
 namespace isobit::cli {
@@ -25,6 +26,13 @@ struct ScriptVerdict {
 // that fails, or is no isobit, never looks like a verdict.
 [[nodiscard]] ScriptVerdict verify_script(const archive::RunRecord& record, const VerifyOptions& options,
                                           const std::string& named, std::string& printed);
+
+// The same program with `isobit.trace` around its record's block, on as many threads as were recorded. The verdict says
+// whether the repeat is the recorded run; `out` is the trace (trace_file.h), with its values beside it where they were
+// asked for. What came out of the sandbox is read before it gets that name.
+[[nodiscard]] ScriptVerdict trace_script(const archive::RunRecord& record, const VerifyOptions& options,
+                                         const std::string& named, const trace::TraceHeader& asked,
+                                         const std::filesystem::path& out);
 
 // The same for a run of this program whose network is a TorchScript file: `isobit run` in a sandbox. Threads,
 // instruction set and device are those asked for.

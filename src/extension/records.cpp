@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -10,11 +11,14 @@
 #include <vector>
 
 #include "aten/check_mode.h"
+#include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/run_folder.h"
+#include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/secret_scan.h"
+#include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
 
@@ -62,6 +66,13 @@ const char* reported(Function&& function) {
 
 std::string text_of(const char* content, std::int64_t size) { return {content, static_cast<std::size_t>(size)}; }
 
+// A program that keeps predictions has a log more.
+archive::RunKind kind_of(const std::string& experiment) {
+  archive::RunKind kind = archive::kScriptRun;
+  if (archive::keeps_predictions(experiment)) kind.logs.push_back(archive::kPredictionsLog);
+  return kind;
+}
+
 void open(RunFolder run, isobit_record** record) {
   std::string folder = run.path().string();
   *record = new isobit_record{std::move(run), std::move(folder)};
@@ -76,17 +87,24 @@ int isobit_record_problem(const char** about) {
 
 const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
                                  const char* const* contents, const std::int64_t* sizes, std::int64_t count,
-                                 const char* contract, isobit_record** record) {
+                                 const char* contract, const char* ending, isobit_record** record) {
   return reported([=] {
     std::map<std::string, std::string> inputs;
     for (std::int64_t i = 0; i < count; ++i) inputs[names[i]] = text_of(contents[i], sizes[i]);
-    open(RunFolder::create(runs, name, std::move(inputs), archive::kScriptRun, "", contract), record);
+    const archive::RunKind kind = kind_of(inputs[archive::kExperimentFile]);
+    open(RunFolder::create(runs, name, std::move(inputs), kind, ending, contract), record);
   });
 }
 
 const char* isobit_record_resume(const char* folder, const char* environment, const char* contract,
                                  isobit_record** record) {
-  return reported([=] { open(RunFolder::resume(folder, environment, archive::kScriptRun, contract), record); });
+  return reported([=] {
+    const std::filesystem::path experiment = std::filesystem::path(folder) / archive::kExperimentFile;
+    const bool there = archive::is_there(experiment);
+    const auto kind = there ? kind_of(archive::read_file(experiment, archive::largest_file(archive::kExperimentFile)))
+                            : archive::kScriptRun;
+    open(RunFolder::resume(folder, environment, kind, contract), record);
+  });
 }
 
 const char* isobit_record_id(const isobit_record* record) { return record->run.id().c_str(); }
@@ -126,6 +144,19 @@ const char* isobit_record_outside(isobit_record* record, std::int64_t after, std
                                   const char* call) {
   return reported([=] {
     record->run.append(archive::kOutsideLog, format_line(archive::OutsideLine{after, until, where, call}));
+  });
+}
+
+const char* isobit_record_predictions(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
+                                      const std::int64_t* classes, const std::int64_t* targets, std::int64_t count) {
+  return reported([=] {
+    std::string bytes;
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (int byte = 0; byte < 8; ++byte)
+        bytes += static_cast<char>(static_cast<std::uint64_t>(targets[i]) >> (8 * byte));
+    }
+    const archive::PredictionsLine line{step, epoch, set, {classes, classes + count}, archive::sha256(bytes)};
+    record->run.append(archive::kPredictionsLog, format_line(line));
   });
 }
 

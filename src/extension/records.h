@@ -17,10 +17,11 @@ struct isobit_record;
 int isobit_record_problem(const char** place);
 
 // A new record in the archive `runs`, with these inputs: `count` names, contents and sizes. `contract`: what computes,
-// the contract's name or that of stock PyTorch (archive/experiment_text.h).
+// the contract's name or that of stock PyTorch (archive/experiment_text.h). `ending` takes the place of the id's random
+// digits, where it is not empty.
 const char* isobit_record_create(const char* runs, const char* name, const char* const* names,
                                  const char* const* contents, const std::int64_t* sizes, std::int64_t count,
-                                 const char* contract, isobit_record** record);
+                                 const char* contract, const char* ending, isobit_record** record);
 // An unfinished one of this contract, cut back to its newest sound checkpoint; what is cut off stays aside until the
 // next is saved.
 const char* isobit_record_resume(const char* folder, const char* environment, const char* contract,
@@ -40,6 +41,10 @@ const char* isobit_record_step(isobit_record* record, std::int64_t step, std::in
                                const char* batch, const char* weights, const char* optimizer);
 const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
                                   const char* const* names, const double* values, std::int64_t count);
+// The class of each of `count` samples as the program says it, and the samples' own, of which a digest is kept. Where
+// the record's experiment.toml says that it keeps predictions (archive/experiment_text.h).
+const char* isobit_record_predictions(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
+                                      const std::int64_t* classes, const std::int64_t* targets, std::int64_t count);
 // A stretch in which the switch was off (archive::OutsideLine).
 const char* isobit_record_outside(isobit_record* record, std::int64_t after, std::int64_t until, const char* place,
                                   const char* call);

@@ -55,9 +55,8 @@ Json metrics_json(const std::vector<archive::MetricsLine>& lines, std::size_t mo
 }
 
 // A confusion matrix where the true classes are known, else why there is none.
-Json predictions_json(const RunEntry& run, const std::vector<std::int64_t>* targets) {
+Json predictions_json(const RunEntry& run, const TargetsByDigest& targets) {
   Json list = Json::array();
-  const std::string digest = targets == nullptr ? "" : digest_of_targets(*targets);
   for (const PredictionsLine& line : run.predictions) {
     Json item{{"set", archive::printable(line.set)},
               {"step", line.step},
@@ -65,12 +64,13 @@ Json predictions_json(const RunEntry& run, const std::vector<std::int64_t>* targ
               {"targets", line.targets},
               {"counts", nullptr},
               {"why", ""}};
-    if (targets == nullptr) {
-      item["why"] = "the record holds only a digest of the true classes; --targets FILE gives them";
-    } else if (digest != line.targets) {
-      item["why"] = "the true classes that were given are not those of this evaluation";
+    const auto known = targets.find(line.targets);
+    if (known == targets.end()) {
+      item["why"] =
+          "the record holds only a digest of the true classes, and no data that has it was found here; --targets FILE "
+          "gives them";
     } else {
-      const auto counts = confusion(*targets, line.predictions);
+      const auto counts = confusion(known->second, line.predictions);
       if (counts.empty()) {
         item["why"] = fmt::format("there are more than {} classes", kMostClasses);
       } else {
@@ -141,7 +141,7 @@ std::size_t points_per_curve(std::size_t runs) {
   return std::clamp(kPointsOfAll / std::max<std::size_t>(runs, 1), kFewestPoints, kMostPoints);
 }
 
-Json run_json(const RunEntry& run, std::size_t points, const std::vector<std::int64_t>* targets) {
+Json run_json(const RunEntry& run, std::size_t points, const TargetsByDigest& targets) {
   const archive::RunSummary& summary = run.summary;
   Json object{{"id", archive::printable(summary.id)},
               {"name", archive::printable(summary.name)},
@@ -185,10 +185,12 @@ Json document(const ReportParts& parts) {
   for (const std::string& key : shared.differing) object["differing"].push_back(shortened(key, 200));
   const std::set<std::string> differing(shared.differing.begin(), shared.differing.end());
   const std::size_t points = points_per_curve(parts.runs.size());
+  TargetsByDigest targets = parts.found_targets;
+  if (parts.targets) targets[digest_of_targets(*parts.targets)] = *parts.targets;
   std::map<std::string, std::size_t> environments;
   object["environments"] = Json::array();
   for (const RunEntry& run : parts.runs) {
-    Json entry = run_json(run, points, parts.targets ? &*parts.targets : nullptr);
+    Json entry = run_json(run, points, targets);
     Settings own;
     for (const auto& item : run.settings) {
       if (differing.contains(item.first)) own.push_back(item);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,12 +17,16 @@
 
 namespace isobit::report {
 
+// True classes of evaluated samples, by the digest that a line of predictions.jsonl names them with.
+using TargetsByDigest = std::map<std::string, std::vector<std::int64_t>>;
+
 struct ReportParts {
   std::string title;  // "" : made from what is reported
   std::vector<RunEntry> runs;
   std::optional<Study> study;
   std::optional<Json> diff, drift;
   std::optional<std::vector<std::int64_t>> targets;  // true classes, of the runs whose digest they have
+  TargetsByDigest found_targets;                     // and those that were read from the runs' own data
 };
 
 // UserError where `targets` are given and no run was evaluated on them.
@@ -31,6 +36,6 @@ struct ReportParts {
 [[nodiscard]] std::size_t points_per_curve(std::size_t runs);
 
 // One run of the document: what `isobit watch` sends again when it has changed.
-[[nodiscard]] Json run_json(const RunEntry& run, std::size_t points, const std::vector<std::int64_t>* targets);
+[[nodiscard]] Json run_json(const RunEntry& run, std::size_t points, const TargetsByDigest& targets);
 
 }  // namespace isobit::report

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using archive::UserError;
 
-enum class Kind { text, number, number_or_null, text_or_null, flag, list, object, object_or_null };
+enum class Kind { text, number, number_or_null, text_or_null, flag, list, list_or_null, object, object_or_null };
 
 const char* describe(Kind kind) {
   switch (kind) {
@@ -26,6 +26,7 @@ const char* describe(Kind kind) {
     case Kind::text_or_null: return "a text or null";
     case Kind::flag: return "true or false";
     case Kind::list: return "a list";
+    case Kind::list_or_null: return "a list or null";
     case Kind::object: return "an object";
     case Kind::object_or_null: return "an object or null";
   }
@@ -43,6 +44,7 @@ bool is_of(const Json& value, Kind kind) {
     case Kind::text_or_null: return value.is_null() || value.is_string();
     case Kind::flag: return value.is_boolean();
     case Kind::list: return value.is_array();
+    case Kind::list_or_null: return value.is_null() || value.is_array();
     case Kind::object: return value.is_object();
     case Kind::object_or_null: return value.is_null() || value.is_object();
   }
@@ -272,7 +274,7 @@ Json read_cells(const fs::path& file) {
                                {"factors", Kind::object},
                                {"repeat", Kind::number, true},
                                {"fold", Kind::number_or_null, true},
-                               {"group", Kind::text_or_null, true},
+                               {"group", Kind::list_or_null, true},
                                {"state", Kind::text},
                                {"run", Kind::text},
                                {"value", Kind::number_or_null},

@@ -187,10 +187,26 @@ void warn_of_folds(const Study& study, const Results& results, std::vector<std::
         fmt::format("the same folds judge {} settings: the best of them looks better than it is; judge it "
                     "on data that chose nothing",
                     results.summary.size()));
-  if (study.folds.group.empty())
-    warnings.emplace_back(
-        "[folds] has no group: if several samples are of one subject, they are in training and test "
-        "part alike, and results are too good");
+}
+
+// Samples of one subject in both parts make results too good.
+void warn_of_leaks(const Study& study, const std::vector<Cell>& cells, std::vector<std::string>& warnings) {
+  const bool folds = study.folds.kind != Folds::none;
+  if ((folds || study.splits) && study.split_group.empty() && study.folds.group.empty())
+    warnings.push_back(
+        fmt::format("{} has no group: if several samples are of one subject, they are in training and test part alike, "
+                    "and results are too good",
+                    folds ? "[folds]" : "the experiment's [split]"));
+  if (study.folds.kind != Folds::leave_one_group_out) return;
+  std::set<std::string> groups;
+  const Cell* several = nullptr;
+  for (const Cell& cell : cells) {
+    groups.insert(cell.groups.begin(), cell.groups.end());
+    if (cell.groups.size() > 1 && several == nullptr) several = &cell;
+  }
+  if (several != nullptr)
+    warnings.push_back(fmt::format("fold {} leaves {} groups out, not one: the folds hold {} groups, so set folds = {}",
+                                   *several->fold, several->groups.size(), groups.size(), groups.size()));
 }
 
 }  // namespace
@@ -225,6 +241,7 @@ Results analyse(const Study& study, const std::vector<Cell>& cells, const HitsOf
   if (!study.compare.empty()) results.comparisons = compare_levels(study, cells, hits, results.warnings);
   warn_of_design(study, results, results.warnings);
   warn_of_folds(study, results, results.warnings);
+  warn_of_leaks(study, cells, results.warnings);
   return results;
 }
 

@@ -22,6 +22,12 @@ using Levels = std::vector<std::pair<std::string, Level>>;
 
 constexpr const char* kFormat = "isobit-study-cells-1";
 
+// An algorithm's value as a word: "\"adam\"" is adam.
+std::string plain_text(const std::string& toml) {
+  const auto value = Json::parse(toml, nullptr, false);
+  return value.is_string() ? value.get<std::string>() : toml;
+}
+
 std::int64_t combinations(const std::vector<StudyFactor>& factors) {
   std::int64_t count = 1;
   for (const StudyFactor& factor : factors) {
@@ -80,12 +86,16 @@ std::vector<Levels> sampled(const Study& study, const std::vector<StudyFactor>& 
 }
 
 std::string key_of(const Study& study, const Cell& cell, const std::string& experiment) {
-  std::vector<std::string> words = overrides_of(study, cell);
+  std::vector<std::string> words = study.script ? std::vector<std::string>{} : overrides_of(study, cell);
   for (const auto& [key, level] : cell.factors) {
-    if (is_option(key)) words.push_back("--" + key + " " + level.text);
+    if (!is_option(key)) continue;
+    words.push_back("--" + key + " " + (key == kEnvironment ? level.settings[0].second : level.text));
   }
   std::sort(words.begin(), words.end());  // a study whose lines change places is the same
   std::string text = archive::sha256(experiment);
+  if (study.script) {
+    for (const std::string& word : arguments_of(study, cell)) text += "\n" + archive::sha256(word);
+  }
   for (const std::string& word : words) text += "\n" + word;
   if (option_of(cell, "threads").empty()) text += fmt::format("\n--threads {}", study.threads);
   return archive::sha256(text + fmt::format("\nrepeat {}", cell.repeat)).substr(0, 16);
@@ -106,6 +116,7 @@ Json json_of(const Cell& cell) {
               {"value", nullptr},
               {"note", cell.note}};
   if (cell.fold) object["fold"] = *cell.fold;
+  if (!cell.groups.empty()) object["group"] = cell.groups;
   if (cell.value) object["value"] = *cell.value;
   return object;
 }
@@ -192,6 +203,20 @@ std::vector<std::string> overrides_of(const Study& study, const Cell& cell) {
   return words;
 }
 
+std::vector<std::string> arguments_of(const Study& study, const Cell& cell) {
+  std::vector<std::string> words = study.arguments;
+  const auto add = [&](const std::string& key, const std::string& text) {
+    words.insert(words.end(), {"--" + key, text});
+  };
+  for (const auto& [key, level] : study.settings) add(key, level.text);
+  for (const auto& [key, level] : cell.factors) {
+    if (is_option(key)) continue;
+    if (key != kAlgorithm) add(key, level.text);
+    for (const auto& [own, value] : level.settings) add(own, plain_text(value));
+  }
+  return words;
+}
+
 std::string option_of(const Cell& cell, const std::string& option) {
   const Level* level = cell.level(option);
   return level == nullptr ? "" : level->text;
@@ -231,6 +256,7 @@ void take_states(std::vector<Cell>& cells, const std::filesystem::path& file) {
       cell.run = entry.at("run").get<std::string>();
       cell.weights = entry.at("weights").get<std::string>();
       cell.note = entry.at("note").get<std::string>();
+      if (entry.at("group").is_array()) cell.groups = entry.at("group").get<std::vector<std::string>>();
       if (entry.at("value").is_number()) cell.value = entry.at("value").get<double>();
     }
   } catch (const nlohmann::json::exception& error) {

@@ -27,6 +27,7 @@ struct Cell {
   std::vector<std::pair<std::string, Level>> factors;  // in the study's order
   std::int64_t repeat = 1;
   std::optional<std::int64_t> fold;  // from 0
+  std::vector<std::string> groups;   // that a finished run's test part holds (split.group)
   std::string key;                   // 16 hex digits
   CellState state = CellState::waiting;
   std::string run, weights;     // the record's id and its final weights; "" before
@@ -46,6 +47,8 @@ struct Cell {
 
 // "optimizer.name=\"adam\"", ...: what isobit run is to override.
 [[nodiscard]] std::vector<std::string> overrides_of(const Study& study, const Cell& cell);
+// "--lr", "0.1", ...: what a script's run gets: the study's arguments, then its settings and the cell's levels.
+[[nodiscard]] std::vector<std::string> arguments_of(const Study& study, const Cell& cell);
 // The level of an option of isobit run; "" where it is no factor.
 [[nodiscard]] std::string option_of(const Cell& cell, const std::string& option);
 // What the run is called (isobit run --once).

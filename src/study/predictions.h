@@ -23,9 +23,4 @@ using PredictionLine = archive::PredictionsLine;
 // The share of samples for which two lines predict differently; nothing where they are not of the same samples.
 [[nodiscard]] std::optional<double> churn(const PredictionLine& a, const PredictionLine& b);
 
-// The targets that a line's digest names, from the data files of the run's experiment (a resolved one, as a record has
-// it). Nothing where the files are gone or others, or the target is no class per sample.
-[[nodiscard]] std::optional<std::vector<std::int64_t>> targets_of(const std::string& experiment,
-                                                                  const std::string& digest);
-
 }  // namespace isobit::study

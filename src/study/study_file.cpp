@@ -34,13 +34,15 @@ class Reader {
     read_settings();
     read_factors();
     read_algorithms();
+    read_environments();
     read_folds();
     check_together();
     return std::move(study_);
   }
 
  private:
-  inline static const std::set<std::string> kSections{"study", "settings", "algorithms", "factors", "folds"};
+  inline static const std::set<std::string> kSections{"study",   "settings",     "algorithms",
+                                                      "factors", "environments", "folds"};
 
   [[noreturn]] void fail(const std::string& place, const std::string& problem, const std::string& remedy) const {
     throw UserError(place, problem, remedy);
@@ -84,12 +86,13 @@ class Reader {
   void read_study() {
     const toml::table* s = section("study");
     if (s == nullptr) fail(origin_, "has no section [study]", "begin with [study], name, experiment and metric");
-    only(*s, {"name", "experiment", "metric", "design", "samples", "repeats", "compare", "better", "alpha", "power",
-              "seed", "threads", "memory"});
-    std::string experiment, design = "crossed", better, memory;
+    only(*s, {"name", "experiment", "script", "arguments", "metric", "design", "samples", "repeats", "compare",
+              "better", "alpha", "power", "seed", "threads", "memory"});
+    std::string experiment, script, design = "crossed", better, memory;
     std::int64_t seed = 0;
     take(*s, "name", study_.name, "a text");
     take(*s, "experiment", experiment, "a path");
+    take(*s, "script", script, "a path");
     take(*s, "metric", study_.metric, "a text");
     take(*s, "design", design, "\"crossed\" or \"sampled\"");
     take(*s, "samples", study_.samples, "a whole number");
@@ -103,9 +106,12 @@ class Reader {
     take(*s, "memory", study_.memory, "a whole number of MiB");
     expect(archive::is_run_name(study_.name), *s, "name", "is no name for a study",
            "use 1 to 64 letters, digits, - _ and ., not beginning with a dot");
-    expect(!experiment.empty(), *s, "experiment", "is missing",
-           "name the experiment's TOML file, from this file's folder");
-    study_.experiment = std::filesystem::path(origin_).parent_path() / experiment;
+    study_.script = !script.empty();
+    expect(experiment.empty() != script.empty(), *s, "experiment",
+           study_.script ? "is given beside script" : "is missing",
+           "name the experiment's TOML file, from this file's folder, or script = \"train.py\"");
+    study_.experiment = std::filesystem::path(origin_).parent_path() / (study_.script ? script : experiment);
+    read_arguments(*s);
     const auto dot = study_.metric.find('.');
     expect(dot != std::string::npos && dot > 0 && dot + 1 < study_.metric.size(), *s, "metric", "is no metric of a run",
            "write SET.VALUE, for example \"test.accuracy\" or \"test.loss\"");
@@ -127,6 +133,40 @@ class Reader {
     study_.seed = static_cast<std::uint64_t>(seed);
   }
 
+  void read_arguments(const toml::table& s) {
+    const toml::node* node = s.get("arguments");
+    if (node == nullptr) return;
+    expect(study_.script, s, "arguments", "is for a script", "add script = \"train.py\", or use [settings]");
+    const toml::array* list = node->as_array();
+    expect(list != nullptr, s, "arguments", "is no list of words", "for example [\"--epochs\", \"3\"]");
+    for (const toml::node& word : *list) {
+      const auto text = word.value_exact<std::string>();
+      expect(text && text->find('\0') == std::string::npos, s, "arguments", "is no list of words",
+             "write each word as a text: [\"--epochs\", \"3\"]");
+      study_.arguments.push_back(*text);
+    }
+  }
+
+  // Of a script's study: interpreters with PyTorch and isobit, perhaps of other versions.
+  void read_environments() {
+    const toml::table* table = section("environments");
+    if (table == nullptr) return;
+    if (!study_.script)
+      fail(origin_, "[environments] is for scripts: an experiment is run by one isobit",
+           "name a script in [study], or another isobit with --program");
+    StudyFactor factor{kEnvironment, {}};
+    for (const auto& [key, node] : in_file_order(*table)) {
+      const std::string name(key->str()), place = place_in(origin_, key->source());
+      const auto python = node->value_exact<std::string>();
+      if (!archive::is_run_name(name) || !python || python->empty() || (*python)[0] == '-')
+        fail(place, fmt::format("'{}' is no environment", name), "write NAME = \"/path/to/python\"");
+      factor.levels.push_back({name, toml_text(name), toml_text(name), {{"python", *python}}});
+    }
+    if (factor.levels.empty()) fail(origin_, "[environments] has none", "write NAME = \"/path/to/python\"");
+    places_[kEnvironment] = origin_;
+    study_.factors.push_back(std::move(factor));
+  }
+
   void read_settings() {
     const toml::table* table = section("settings");
     if (table == nullptr) return;
@@ -141,9 +181,12 @@ class Reader {
     if (table == nullptr) return;
     flatten(*table, "", [&](const std::string& key, const toml::node& node, const std::string& place) {
       if (key == "torch")
-        fail(place,
-             "environments with other versions of PyTorch are for Python scripts, which a study does not run yet",
-             "run the script once in each environment, and compare the records: isobit diff, isobit drift");
+        fail(place, "environments with other versions of PyTorch are for Python scripts",
+             "name a script in [study], and the interpreters in [environments]");
+      if (key == kEnvironment) fail(place, "environments have a section of their own", "write [environments]");
+      if (study_.script && (key == "isa" || key == "device" || key == "workers"))
+        fail(place, fmt::format("'{}' is an option of isobit run, which runs no script", key),
+             "let the script take it as an argument of another name");
       if (key == kAlgorithm)
         fail(place, "algorithms have sections of their own", "write [algorithms.NAME] with their keys");
       StudyFactor factor{key, levels_of(node, key, place)};
@@ -185,6 +228,7 @@ class Reader {
         fail(places_.at(factor.key), fmt::format("'{}' is a factor and a setting", factor.key), "remove one");
     }
     for (const StudyFactor& factor : study_.factors) {
+      if (factor.key == kEnvironment) continue;
       for (const Level& level : factor.levels) {
         for (const auto& [key, value] : level.settings) {
           if (keys.contains(key))
@@ -221,6 +265,9 @@ class Reader {
   void read_folds() {
     const toml::table* table = section("folds");
     if (table == nullptr) return;
+    if (study_.script)
+      fail(origin_, "[folds] is for experiments, whose data isobit splits",
+           "let the script take the fold as an argument, and make it a factor");
     only(*table, {"kind", "folds", "repeats", "rule", "group"});
     FoldSettings& folds = study_.folds;
     std::string kind = "k-fold";
@@ -290,7 +337,8 @@ std::string list_of(const std::vector<Level>& levels) {
 }  // namespace
 
 bool is_option(const std::string& key) {
-  return key == "threads" || key == "isa" || key == "device" || key == "capability" || key == "workers";
+  return key == "threads" || key == "isa" || key == "device" || key == "capability" || key == "workers" ||
+         key == kEnvironment;
 }
 
 Role StudyFactor::role() const {
@@ -314,11 +362,33 @@ Study read_study(const std::filesystem::path& file) {
   return parse_study(archive::read_file(file, kLargestToml), file.string());
 }
 
+void take_split(Study& study, const std::string& experiment) {
+  std::string rule = "files", group;
+  try {
+    const toml::table table = parse_table(experiment, study.experiment.string());
+    rule = table.at_path("split.rule").value_or(rule);
+    group = table.at_path("split.group").value_or(group);
+  } catch (const UserError&) {  // isobit run says what is wrong with it
+  }
+  for (const auto& [key, level] : study.settings) {
+    if (key == "split.rule") rule = level.text;
+    if (key == "split.group") group = level.text;
+  }
+  study.splits = rule != "files" || study.folds.kind != Folds::none || study.find("split.rule") != nullptr;
+  study.split_group = study.folds.group.empty() ? group : study.folds.group;
+  if (study.find("split.group") != nullptr) study.split_group = "split.group";
+}
+
 std::string to_toml(const Study& study, const std::string& experiment) {
   std::string text = "[study]\n";
   const auto line = [&](const char* key, const std::string& value) { text += fmt::format("{} = {}\n", key, value); };
   line("name", toml_text(study.name));
-  line("experiment", toml_text(experiment));
+  line(study.script ? "script" : "experiment", toml_text(experiment));
+  if (!study.arguments.empty()) {
+    std::string words;
+    for (const std::string& word : study.arguments) words += (words.empty() ? "" : ", ") + toml_text(word);
+    line("arguments", "[" + words + "]");
+  }
   line("metric", toml_text(study.metric));
   line("design", study.sampled ? "\"sampled\"" : "\"crossed\"");
   if (study.sampled) line("samples", std::to_string(study.samples));
@@ -334,13 +404,19 @@ std::string to_toml(const Study& study, const std::string& experiment) {
   for (const auto& [key, level] : study.settings) text += fmt::format("{} = {}\n", toml_text(key), level.toml);
   text += "\n[factors]\n";
   for (const StudyFactor& factor : study.factors) {
-    if (factor.key != kAlgorithm) text += fmt::format("{} = {}\n", toml_text(factor.key), list_of(factor.levels));
+    if (factor.key != kAlgorithm && factor.key != kEnvironment)
+      text += fmt::format("{} = {}\n", toml_text(factor.key), list_of(factor.levels));
   }
   if (const StudyFactor* algorithms = study.find(kAlgorithm)) {
     for (const Level& level : algorithms->levels) {
       text += fmt::format("\n[algorithms.{}]\n", toml_text(level.text));
       for (const auto& [key, value] : level.settings) text += fmt::format("{} = {}\n", toml_text(key), value);
     }
+  }
+  if (const StudyFactor* environments = study.find(kEnvironment)) {
+    text += "\n[environments]\n";
+    for (const Level& level : environments->levels)
+      text += fmt::format("{} = {}\n", toml_text(level.text), toml_text(level.settings[0].second));
   }
   if (study.folds.kind == Folds::none) return text;
   text += "\n[folds]\n";

@@ -32,6 +32,9 @@ enum class Role {
 
 // The factor whose levels are the sections [algorithms.NAME]: each sets several keys.
 inline constexpr const char* kAlgorithm = "algorithm";
+// The factor whose levels are [environments] of a script's study: Python interpreters. Level::settings has one,
+// "python".
+inline constexpr const char* kEnvironment = "environment";
 
 struct StudyFactor {
   std::string key;
@@ -49,9 +52,12 @@ struct FoldSettings {
 
 struct Study {
   std::string name, metric;
-  std::filesystem::path experiment;  // where its file lies
-  bool sampled = false;              // else crossed
-  std::int64_t samples = 0;          // of a sampled design
+  std::filesystem::path experiment;  // where its file lies; of a script's study the script
+  bool script = false;               // the runs are a Python program's (isobit.record)
+  std::vector<std::string>
+      arguments;             // of the script, in all runs; settings and factors come after them as --KEY VALUE
+  bool sampled = false;      // else crossed
+  std::int64_t samples = 0;  // of a sampled design
   std::int64_t repeats = 1;
   std::string compare;  // the factor whose levels are the algorithms; "": none
   bool higher_is_better = true;
@@ -62,6 +68,10 @@ struct Study {
   std::vector<StudyFactor> factors;
   std::vector<std::pair<std::string, Level>> settings;  // keys of the experiment that all runs have
   FoldSettings folds;
+  // Of the experiment and [settings], as take_split found them: whether runs split their data, and what they keep
+  // whole.
+  bool splits = false;
+  std::string split_group;
 
   // "test", "accuracy"
   [[nodiscard]] std::string metric_set() const;
@@ -71,6 +81,9 @@ struct Study {
 
 [[nodiscard]] Study read_study(const std::filesystem::path& file);
 [[nodiscard]] Study parse_study(const std::string& text, const std::string& origin);
+
+// Fills `splits` and `split_group`; `experiment` is the experiment file's text. What is no TOML says nothing.
+void take_split(Study& study, const std::string& experiment);
 
 // The same study with every key: what parse_study reads again. `experiment` stands for its path.
 [[nodiscard]] std::string to_toml(const Study& study, const std::string& experiment);

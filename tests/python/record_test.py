@@ -246,6 +246,29 @@ class Verify(Folder):
         self.assertEqual((verdict["verdict"], verdict["difference"]["what"]), ("different", "loss"))
         self.assertEqual(verdict["difference"]["step"], 2)
 
+    def test_predictions_are_kept_and_compared(self):
+        self.write("train.py", SCRIPT.replace("every=2", "every=2, predictions=True").replace("        with torch.no_grad():\n", """\
+        with torch.no_grad():
+            run.predictions("val", model(x).argmax(1), y)
+            run.log("val", loss=0.5)
+""").replace("END", "pass"))
+        lines = self.train()
+        log = self.folder / lines[0] / "predictions.jsonl"
+        kept = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual([(line["step"], line["epoch"], line["set"], len(line["predictions"])) for line in kept],
+                         [(4, 1, "val", 8), (8, 2, "val", 8)])
+        self.assertEqual(self.verify()["verdict"], "identical")
+        whole = kept[1]["predictions"][:]
+        kept[1]["predictions"][3] = (whole[3] + 1) % 3
+        log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in kept))
+        self.seal(self.folder / lines[0])
+        difference = self.verify(expect=1)["difference"]
+        self.assertEqual((difference["step"], difference["what"]), (8, "prediction of val sample 3"))
+        self.assertEqual((difference["recorded"], difference["recomputed"]), (str(kept[1]["predictions"][3]), str(whole[3])))
+        log.write_text(log.read_text().replace('"val"', '" val"'))
+        self.seal(self.folder / lines[0])
+        self.assertIn("its set has no name", self.verify(expect=2)["message"])
+
     def test_other_evaluated_batch_is_found(self):
         self.write("train.py", SCRIPT.replace("END", "with torch.no_grad():\n        model(torch.full((2, 6), float(len(sys.argv))))"))
         self.train()

@@ -1,6 +1,7 @@
 """Records of trainers: names in the log, whose weights count, what a record shows of itself, callbacks of other libraries."""
 
 import contextlib
+import hashlib
 import importlib.util
 import io
 import json
@@ -46,6 +47,25 @@ class Record(Folder):
         self.assertEqual(self.metrics(run), [
             {"step": 0, "epoch": 1, "set": "val/set 1", "values": {"a": 1.0, "loss[0]": 1.0, "top-5 accuracy (%)": 99.0}},
             {"step": 0, "epoch": 1, "set": "train", "values": {"loss": 0.5}}])
+
+    def test_predictions(self):
+        with isobit.record(self.runs, predictions=True) as run:
+            run.predictions("val", torch.tensor([2, 0]), [1, 0])
+            run.predictions("val", [0], torch.tensor([3], dtype=torch.uint8))
+            for classes, targets, because in (
+                    (torch.ones(2), [1, 0], "float32"), ([[1]], [1], "shape"), ([], [], "0 classes|float32"), ([-1], [1], "lowest is -1"),
+                    ([1, 2], [1], "2 classes for 1 targets"), ([True], [1], "bool")):
+                with self.assertRaisesRegex(ValueError, because):
+                    run.predictions("val", classes, targets)
+            with self.assertRaisesRegex(ValueError, "cannot be a name"):
+                run.predictions(" val", [1], [1])
+        lines = [json.loads(line) for line in (run.path / "predictions.jsonl").read_text().splitlines()]
+        digest = hashlib.sha256((1).to_bytes(8, "little") + bytes(8)).hexdigest()
+        self.assertEqual(lines[0], {"step": 0, "epoch": 1, "set": "val", "predictions": [2, 0], "targets": digest})
+        self.assertEqual((len(lines), lines[1]["predictions"]), (2, [0]))
+        with isobit.record(self.runs) as run, self.assertRaisesRegex(isobit.RecordError, "predictions=True"):
+            run.predictions("val", [1], [1])
+        self.assertFalse((run.path / "predictions.jsonl").exists())
 
     def test_whose_weights(self):
         """The record has what isobit.fingerprint gives: of one model, of several by name; by number where nobody said."""

@@ -1,6 +1,7 @@
 """isobit.show and isobit.tables: records in a notebook, without torch."""
 
 import html
+import importlib.util
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import isobit
 
@@ -56,6 +58,29 @@ class Show(unittest.TestCase):
         bits = [json.loads(line)["loss"] for line in (folder / "steps.jsonl").read_text().splitlines()]
         self.assertEqual(steps["loss_bits"], bits)
         self.assertTrue(all(isinstance(loss, float) and math.isfinite(loss) for loss in steps["loss"]))
+
+    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "pyarrow is not installed")
+    def test_parquet_has_what_the_tables_have(self):
+        from pyarrow import parquet
+        tables = isobit.tables("last", runs=self.runs)
+        tables["steps"]["loss"][0] = math.inf
+        files = tables.to_parquet(self.folder / "tables")
+        self.assertEqual({file.stem for file in files}, set(tables))
+        for file in files:
+            read = parquet.read_table(file)
+            self.assertEqual(read.to_pydict(), tables[file.stem])
+            self.assertEqual(read.schema.metadata[b"isobit.table"].decode(), file.stem)
+        steps = parquet.read_table(self.folder / "tables" / "steps.parquet").schema
+        self.assertEqual([str(steps.field(name).type) for name in ("step", "loss", "loss_bits")], ["int64", "double", "string"])
+        self.assertEqual(list((self.folder / "tables").glob(".*")), [])
+
+    def test_parquet_without_pyarrow_says_what_to_do(self):
+        tables, folder = isobit.tables("last", runs=self.runs), self.folder / "none"
+        with unittest.mock.patch.dict(sys.modules, {"pyarrow": None}):
+            for write in (lambda: tables.to_parquet(folder), lambda: tables["steps"].to_parquet(folder / "steps.parquet")):
+                with self.assertRaisesRegex(isobit.RecordError, "needs pyarrow.*\n  do     pip install pyarrow"):
+                    write()
+        self.assertFalse(folder.exists())
 
     def test_errors_are_the_program_s(self):
         for call in (lambda: isobit.show("nothing", runs=self.runs), lambda: isobit.tables("nothing", runs=self.runs), lambda: isobit.show("--help"), lambda: isobit.show(7)):

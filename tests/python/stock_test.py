@@ -244,9 +244,9 @@ class Command(unittest.TestCase):
         for words, because in (
                 (("run", "small.toml", "--set", "grain=4"), "which stock PyTorch (arithmetic.kind) cannot do"),
                 (("run", "small.toml", "--workers", "2"), "leave --workers out"),
-                (("run", "small.toml", "--isa", "reference"), "set ATEN_CPU_CAPABILITY"),
+                (("run", "small.toml", "--isa", "reference"), "use --capability"),
                 (("verify", self.stock, "--workers", "2"), "repeated by one process"),
-                (("verify", self.stock, "--isa", "reference"), "set ATEN_CPU_CAPABILITY"),
+                (("verify", self.stock, "--isa", "reference"), "use --capability"),
                 (("run", "small.toml", "--set", "data.target=silhouette", "--set", "model.name=unet", "--set", "model.classes=11"),
                  "no class per sample")):
             with self.subTest(words):
@@ -255,6 +255,29 @@ class Command(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                 self.assertIn(because, done.stderr)
                 self.assertEqual(set(glob.glob(f"{self.folder}/runs/*")), before)
+
+    def test_the_capability_is_chosen_recorded_and_repeated(self):
+        run = self.train(next(iter(OPTIMIZERS)), "--capability", "default")
+        environment = json.loads(read(f"{run}/environment.json"))
+        self.assertEqual((environment["run"]["cpu_capability"], environment["variables"]["ATEN_CPU_CAPABILITY"]), ("DEFAULT", "default"))
+        self.assertNotEqual(lines_of(run, "steps.jsonl")[-1]["weights"], lines_of(self.stock, "steps.jsonl")[-1]["weights"])
+        done = self.call("verify", run)  # as it was recorded, which nobody said here
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("(1 thread, DEFAULT)", done.stdout)
+        done = self.call("verify", run, "--capability", "avx2")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("(1 thread, AVX2)", done.stdout)
+        # isobit's bits do not depend on it.
+        certified = self.train(next(iter(OPTIMIZERS)), "--set", "arithmetic.kind=isobit", "--capability", "default")
+        self.assertEqual(read(f"{certified}/steps.jsonl").split(b'"seconds"')[0], read(f"{self.certified}/steps.jsonl").split(b'"seconds"')[0])
+        self.assertEqual(state_of(certified)["weights"], state_of(self.certified)["weights"])
+
+    @unittest.skipIf("avx512vl" in read("/proc/cpuinfo").decode(), "this CPU has AVX-512")
+    def test_a_capability_that_the_cpu_lacks_is_refused_by_name(self):
+        for words, variables in ((("--capability", "avx512"), {}), ((), {"ATEN_CPU_CAPABILITY": "avx512"})):
+            done = self.call("run", "small.toml", *words, env={**os.environ, **variables})
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn("this CPU lacks avx512", done.stderr)
 
     def test_a_killed_run_goes_on_as_stock(self):
         write(f"{self.folder}/long.toml", EXPERIMENT.format(data=f"{self.folder}/data", optimizer='name = "sgd"\nlr = 0.01')

@@ -212,7 +212,10 @@ TEST(Predictions, TargetsOfAnotherEvaluationAreRefused) {
   EXPECT_NE(error_of([&] { (void)document(parts); }).find("no run was evaluated on these"), std::string::npos);
   parts.runs[0].predictions[0].targets = digest_of_targets(*parts.targets);
   EXPECT_EQ(document(parts)["runs"][0]["predictions"][0]["counts"][1][1], 1);
+  parts.found_targets[digest_of_targets(*parts.targets)] = *parts.targets;
   parts.targets.reset();
+  EXPECT_EQ(document(parts)["runs"][0]["predictions"][0]["counts"][1][1], 1);  // found in the run's data
+  parts.found_targets.clear();
   const Json without = document(parts)["runs"][0]["predictions"][0];
   EXPECT_TRUE(without["counts"].is_null());
   EXPECT_NE(without["why"].get<std::string>().find("only a digest"), std::string::npos);

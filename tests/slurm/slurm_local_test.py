@@ -113,6 +113,25 @@ class SlurmLocal(unittest.TestCase):
     def weights(self):
         return [run["weights"] for run in json.loads(self.isobit("log", "--json").stdout)]
 
+    # ---- a study's runs as an array
+
+    def test_a_study_has_the_bits_of_one_made_here_whatever_its_workers(self):
+        self.experiment(epochs=1)
+        (self.work / "study.toml").write_text('[study]\nname = "shared"\nexperiment = "small.toml"\nmetric = "test.accuracy"\n'
+                                              '[factors]\nworkers = [1, 2]\n')
+        done = self.isobit("study", "study.toml", "--submit", "--time", "20", "--at-once", "2")
+        number = done.stdout.split()[1]
+        self.assertIn("2 of 2 waiting runs submitted", done.stderr)
+        self.wait_for(lambda: not self.slurm("squeue", "--noheader", "--jobs", number, code=None).stdout.strip(), 180, "the study's end")
+        results = json.loads(self.isobit("study", "study.toml", "--gather", "--json").stdout)
+        cells = json.loads((self.work / "studies/shared/cells.json").read_text())["cells"]
+        log = "".join(pathlib.Path(path).read_text() for path in glob.glob(f"{self.work}/studies/shared/runs/.jobs/*/*.log"))
+        self.assertEqual([cell["state"] for cell in cells], ["finished"] * 2, log)
+        self.assertEqual({cell["weights"] for cell in cells}, {self.weights_without_slurm()})
+        self.assertEqual([finding.split(":")[:2] for finding in results["findings"]],
+                         [["workers", " nothing moves"]])
+        self.assertIn("no run is left to make", self.isobit("study", "study.toml", "--submit", code=2).stderr)
+
     # ---- a job from its submission to its end
 
     def test_a_job_gives_the_bits_of_a_run(self):

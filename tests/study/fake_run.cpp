@@ -24,7 +24,7 @@ using namespace isobit::archive;
 volatile sig_atomic_t stopped = 0;
 
 struct Words {
-  std::string file, runs, once;
+  std::string file, runs, once, ending;
   std::map<std::string, std::string> settings;  // options, too: "--threads"
   bool dry_run = false;
 };
@@ -42,6 +42,8 @@ Words read(int argc, char** argv) {
     const std::string value = argv[++i];
     if (word == "--runs") {
       words.runs = value;
+    } else if (word == "--ending") {
+      words.ending = value;
     } else if (word == "--once") {
       words.once = value;
     } else if (word == "--set") {
@@ -81,8 +83,10 @@ int make(const Words& words) {
   const std::string act = act_of(words);
   if (std::getenv("FAKE_LOG") != nullptr) {
     const char* capability = std::getenv("ATEN_CPU_CAPABILITY");
+    const char* mkl = std::getenv("MKL_ENABLE_INSTRUCTIONS");
     std::ofstream(std::getenv("FAKE_LOG"), std::ios::app)
-        << words.once << " " << act << " " << (capability != nullptr ? capability : "-") << std::endl;
+        << words.once << " " << act << " " << (capability != nullptr ? capability : "-") << " "
+        << (mkl != nullptr ? mkl : "-") << std::endl;
   }
   if (act == "fail") {
     std::cerr << "epoch 1\nisobit: somewhere: broken (mend it)\n";
@@ -93,6 +97,7 @@ int make(const Words& words) {
   inputs.experiment = "name = \"fake\"\n";
   for (const auto& [key, setting] : words.settings) inputs.experiment += "# " + key + "=" + setting + "\n";
   if (!words.once.empty()) inputs.ending = ending_of(words.once);
+  if (!words.ending.empty()) inputs.ending = words.ending;
   // One that was interrupted is resumed, as isobit run --once does.
   const auto old = find_ending(words.runs, words.once.empty() ? "none" : inputs.ending);
   RunWriter writer = old ? RunWriter::resume(*old, "{}") : RunWriter::create(words.runs, inputs);

@@ -213,7 +213,13 @@ class Study(Command):
     def test_options_and_environment_reach_the_run(self):
         self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx2"]').replace("1..4", "1..1"))
         self.study()
-        self.assertEqual(sorted(line[2] for line in self.begun()), ["avx2", "avx2", "default", "default"])
+        self.assertEqual(sorted(tuple(line[2:4]) for line in self.begun()), [("avx2", "AVX2")] * 2 + [("default", "SSE4_2")] * 2)
+
+    @unittest.skipIf("avx512vl" in pathlib.Path("/proc/cpuinfo").read_text(), "this CPU has AVX-512")
+    def test_a_capability_that_the_cpu_lacks_is_refused_before_any_run(self):
+        self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx512"]'))
+        self.assertIn("capability: this CPU lacks avx512", self.study(code=2).stderr)
+        self.assertEqual(self.begun(), [])
 
     def test_interrupt_ends_the_runs_and_the_study_resumes(self):
         self.write()
@@ -260,7 +266,7 @@ class Study(Command):
         self.refused(STUDY.replace("[1, 2]", "[]"), "has no list of levels")
         self.refused(STUDY.replace("1..4", "4..1"), "is no range")
         self.refused(STUDY.replace("1..4", "0..9223372036854775807"), "is no range")
-        self.refused(STUDY.replace("threads", "torch"), "other versions of PyTorch", "isobit diff")
+        self.refused(STUDY.replace("threads", "torch"), "other versions of PyTorch", "[environments]")
         self.refused(STUDY.replace("threads", "arithmetic").replace("1..4", "1..9999") + "lr = \"0..9999\"\n", "more than 100000 runs")
         self.refused(STUDY + "[folds]\nkind = 'leave-one-group-out'\nfolds = 4\n", "'group' is missing")
         self.refused(STUDY + "[folds]\nkind = 'repeated'\nrepeats = 2\n", "draw each repetition by a seed of its own")
@@ -309,9 +315,114 @@ class Submit(Command):
         self.assertIn("15 of 16 runs are still to be made", results["warnings"])
         self.assertEqual([c["state"] for c in self.cells()].index("finished"), 5)
 
-    def test_what_slurm_cannot_do_is_refused(self):
-        self.write(STUDY.replace("threads = [1, 2]", 'capability = ["default", "avx2"]'))
-        self.assertIn("the factor 'capability' is for runs on this machine", self.study("--submit", "--dry-run", code=2, PATH="/nowhere").stderr)
+    def test_workers_and_capability_reach_the_tasks(self):
+        self.write(STUDY.replace("threads = [1, 2]", 'threads = [1, 2]\nworkers = [1, 3]\ncapability = ["avx512"]'))
+        script = self.study("--submit", "--dry-run", PATH="/nowhere").stdout
+        self.assertIn("--cpus-per-task=6", script)  # of the largest: 3 workers of 2 threads
+        self.assertIn("--threads 2 --workers 3 --capability avx512", script)
+
+
+SCRIPT_STUDY = """
+[study]
+name = "optimizers"
+script = "train.py"
+arguments = ["--epochs", "3"]
+metric = "test.accuracy"
+
+[algorithms.sgd]
+optimizer = "sgd"
+[algorithms.adam]
+optimizer = "adam"
+lr = 0.1
+
+[factors]
+seed = "1..2"
+threads = [1, 2]
+
+[environments]
+one = "./one"
+two = "./two"
+"""
+
+# In the place of a Python with PyTorch: takes the words that a script would get, and leaves the record that the study asks for.
+PYTHON = """#!{python}
+import json, os, subprocess, sys
+if sys.argv[1] == "-c":
+    sys.exit({check!r})
+told, words = json.loads(os.environ["ISOBIT_STUDY"]), sys.argv[2:]
+with open(os.environ["FAKE_LOG"] + ".words", "a") as log:
+    print(json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], told["threads"], os.environ["OMP_NUM_THREADS"]]), file=log)
+pairs = dict(zip(words[::2], words[1::2]))
+if pairs["--seed"] == os.environ.get("FAKE_RAISES"):
+    sys.exit("Traceback\\n  File x\\nValueError: seed " + pairs["--seed"])
+if pairs["--seed"] == os.environ.get("FAKE_SILENT"):
+    sys.exit(0)
+sys.exit(subprocess.call([{fake!r}, "run", "x.toml", "--json", "--runs", told["runs"], "--ending", told["ending"],
+                          "--set", "seed=" + pairs["--seed"], "--set", 'optimizer.name="' + pairs["--optimizer"] + '"']))
+"""
+
+
+class ScriptStudy(Command):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "train.py").write_text("import isobit\n")
+        self.interpreter("one")
+        self.interpreter("two")
+
+    def interpreter(self, name, check=0):
+        (self.folder / name).write_text(PYTHON.format(python=sys.executable, fake=FAKE, check=check))
+        (self.folder / name).chmod(0o755)
+
+    def words(self):
+        return [json.loads(line) for line in (self.folder / "log.words").read_text().splitlines()]
+
+    def test_every_run_is_a_record_made_by_its_interpreter_with_its_words(self):
+        self.write(SCRIPT_STUDY)
+        results = json.loads(self.study("--json").stdout)
+        words = self.words()
+        self.assertEqual(len(words), 16)
+        self.assertEqual(sorted({w[0] for w in words}), ["one", "two"])
+        script = str((self.folder / "train.py").resolve())
+        self.assertIn(["two", [script, "--epochs", "3", "--optimizer", "adam", "--lr", "0.1", "--seed", "2"], 2, "2"], words)
+        self.assertIn(["one", [script, "--epochs", "3", "--optimizer", "sgd", "--seed", "1"], 1, "1"], words)
+        self.assertEqual([c["state"] for c in self.cells()], ["finished"] * 16)
+        self.assertEqual(len({c["run"] for c in self.cells()}), 16)
+        self.assertTrue(results["findings"][1].startswith("environment: nothing moves"), results["findings"])
+        self.assertEqual(results["comparisons"][0]["n"], 2)
+        # None is made twice; the resolved study is the same; another script or interpreter makes other runs.
+        self.study("--resume")
+        (self.folder / "studies/optimizers/cells.json").unlink()
+        self.study("--resume")
+        self.assertEqual(len(self.words()), 16)
+        again = self.call("study", "studies/optimizers/study.toml", "--dry-run", "--json")
+        self.assertEqual([c["key"] for c in json.loads(again.stdout)["cells"]], [c["key"] for c in self.cells()])
+        (self.folder / "train.py").write_text("import isobit, math\n")
+        self.study("--resume")
+        self.assertEqual(len(self.words()), 32)
+
+    def test_failures_are_noted_with_the_program_s_last_words(self):
+        self.write(SCRIPT_STUDY)
+        self.study(code=1, FAKE_RAISES="1", FAKE_SILENT="2")
+        notes = {c["factors"]["seed"]: c["note"] for c in self.cells()}
+        self.assertEqual(notes[1], "ValueError: seed 1")
+        self.assertIn("the program made no record", notes[2])
+        self.study("--resume")
+        self.assertEqual({c["state"] for c in self.cells()}, {"finished"})
+
+    def test_what_cannot_be_is_refused_before_the_first_run(self):
+        self.refused(SCRIPT_STUDY.replace("[study]", "[study]\nexperiment = 'experiment.toml'"), "'experiment' is given beside script")
+        self.refused(SCRIPT_STUDY.replace("threads = [1, 2]", "isa = ['avx2']"), "'isa' is an option of isobit run")
+        self.refused(SCRIPT_STUDY + "[folds]\nfolds = 3\n", "[folds] is for experiments")
+        self.refused(SCRIPT_STUDY.replace('"--epochs", "3"', '"--epochs", 3'), "'arguments' is no list of words")
+        self.refused(SCRIPT_STUDY.replace('"./two"', '"-c"'), "'two' is no environment")
+        self.refused(STUDY + "[environments]\none = './one'\n", "[environments] is for scripts")
+        self.refused(SCRIPT_STUDY.replace("train.py", "other.py"), "other.py: cannot be read: no such file")
+        self.refused(SCRIPT_STUDY.replace("./two", "./three"), "environment two (./three)")
+        self.interpreter("two", "Traceback\nModuleNotFoundError: No module named 'isobit'")
+        self.refused(SCRIPT_STUDY, "environment two (./two): cannot make runs: ModuleNotFoundError: No module named 'isobit'")
+        self.interpreter("two")
+        self.write(SCRIPT_STUDY)
+        self.assertIn("made on this machine", self.study("--submit", "--dry-run", code=2).stderr)
 
 
 class Calibrate(Command):

@@ -2,7 +2,8 @@
 //
 // Certified operators are ours, the guard refuses what is neither certified nor exact nor composite;
 // destroyed, every stock kernel is back. Objects may nest (the outermost counts, and all are of its tier of products;
-// std::logic_error otherwise). The switch is process-wide: construct and destroy it while no other thread runs operators.
+// std::logic_error otherwise). The switch is process-wide: construct and destroy it while no other thread runs
+// operators.
 #pragma once
 
 #include "contract/product_tier.h"

@@ -130,7 +130,7 @@ NATIVE = [
     ("another seed", altered_text("experiment.toml", "seed = 3", "seed = 4"), 1, "different at step 1"),
     ("words in the experiment", altered_text("experiment.toml", "seed = 3", "seed = 3\n# accuracy 0.999"), 2, "not a line"),
     ("another name", altered_text("experiment.toml", 'name = "small"', 'name = "large"'), 2, "has another name"),
-    ("a step less", without_last_step, 2, "the record has"),
+    ("a step less", without_last_step, 2, "no line of the checkpoint after step 9"),
     ("other data", altered_text("data.json", '"size": ', '"size": 1'), 2, "not the file that was recorded"),
     ("other names of the data", altered_text("data.json", '"name": "train', '"name": "imagenet'), 2, "not the file"),
     ("another contract", lambda run: put_state(run, contract="isobit-0.2", weights=f"isobit-0.2:{HEX}"), 2, "isobit-0.2"),

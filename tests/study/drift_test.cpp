@@ -14,6 +14,7 @@
 #include "study/predictions.h"
 #include "study/random_stream.h"
 #include "study/tensor_distances.h"
+#include "study/test_set.h"
 
 namespace isobit::study {
 namespace {

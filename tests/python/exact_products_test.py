@@ -229,7 +229,8 @@ class Records(unittest.TestCase):
 
     @classmethod
     def call(cls, *words, **options):
-        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False, **options)
+        environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}  # which executes programs again
+        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False, env=environment, **options)
 
     @classmethod
     def train(cls, file, *options):
@@ -341,7 +342,10 @@ with isobit.record(r"{self.folder}/python", every=1) as run:
         torch.nn.functional.cross_entropy(model(torch.randn(6, 1, 8, 8)), torch.arange(6) % 5).backward()
         optimizer.step()
 print(isobit.fingerprint(model))
-isobit.disable()
+""")
+        mixed = f"{self.folder}/mixed.py"
+        write(mixed, f"""
+import isobit
 isobit.enable()
 try:
     with isobit.record(r"{self.folder}/mixed"):
@@ -356,10 +360,11 @@ except isobit.RecordError as error:
         weights = state_of(run)["weights"]
         self.assertTrue(weights.startswith(EXACT + ":"))
         self.assertEqual(done.stdout.splitlines()[0], weights)
-        self.assertIn("computes with products 'exact3', the record is of isobit-0.1", done.stdout)
         self.assertIn('products = "exact3"', read(f"{run}/experiment.toml").decode())
         done = self.call("verify", run, "--trust")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = subprocess.run([sys.executable, mixed], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertIn("computes with products 'exact3', the record is of isobit-0.1", done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

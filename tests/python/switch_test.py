@@ -96,8 +96,8 @@ class Switch(Case):
 import os, torch, isobit
 torch.set_num_threads({})
 isobit.enable()
-x = torch.ones(400, 400)  # filled by PyTorch's own threads
 before = len(os.listdir('/proc/self/task'))
+x = torch.ones(400, 400)  # not filled by threads of PyTorch's own
 x @ x
 print(len(os.listdir('/proc/self/task')) - before)
 """

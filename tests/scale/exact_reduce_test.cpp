@@ -130,7 +130,7 @@ class Group {
     return results;
   }
   static std::string member(Link& link, const Work& work) {
-    const auto formed = link.ask_for<Formed>(Regroup{});
+    const auto formed = link.ask_for<Formed>(Regroup{0, {}, true});
     const auto rank = static_cast<char>('0' + formed.rank);
     try {
       Exchange exchange(link, formed.generation, formed.rank, formed.size);

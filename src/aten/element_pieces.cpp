@@ -160,6 +160,10 @@ struct Cut {
 bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const std::size_t count = op.schema().arguments().size();
   const IValue* arguments = stack->data() + (stack->size() - count);
+  const c10::DispatchKeySet after =
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
+  // Nested, sparse, quantized tensors and other backends have kernels of their own.
+  if (after.highestPriorityTypeId() != c10::DispatchKey::CPU) return false;
   if (count == 0 || kernels::thread_count() < 2) return false;
   if (!arguments[0].isTensor() || !arguments[0].toTensor().defined()) return false;
   const Operator* found = find(op);
@@ -180,8 +184,6 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   const Cut cut = Cut::of(operands, result);
   if (cut.pieces < 2) return false;
 
-  const c10::DispatchKeySet after =
-      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
   const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
   kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);

@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <pthread.h>
 
+#include <cstdlib>
 #include <mutex>
 
 #include "aten/tensor_arena.h"
@@ -67,6 +68,17 @@ class KeepingAllocator final : public c10::Allocator {
   }
 };
 
+// Blocks below kSmallest stay with the C library. glibc returns the top of its heap to the kernel once 128 KiB of it
+// are free, until it has freed a larger block (mallopt(3), M_MMAP_THRESHOLD): stock's large tensors do that by the way,
+// but here they come from the arena, and each of many small tensors would be paid for in page faults, four times the
+// work itself. So one large block is freed that nobody wrote to. A limit that the user set (MALLOC_TRIM_THRESHOLD_)
+// stays.
+void let_small_blocks_be_kept() {
+  constexpr std::size_t kLargestThatTeaches = std::size_t{32} << 20;
+  void* volatile block = std::malloc(kLargestThatTeaches - (std::size_t{64} << 10));  // volatile: not optimised away
+  std::free(block);
+}
+
 }  // namespace
 
 KeptTensorMemory::KeptTensorMemory() : before_(c10::GetCPUAllocator()) {
@@ -75,6 +87,8 @@ KeptTensorMemory::KeptTensorMemory() : before_(c10::GetCPUAllocator()) {
   if (before_ == &ours) return;
   ours.before = before_;
   c10::SetCPUAllocator(&ours);
+  static std::once_flag once;
+  std::call_once(once, let_small_blocks_be_kept);
 #endif
 }
 

@@ -6,8 +6,9 @@
 //
 // Changes no bit: the contents of a tensor that nothing was written to are undefined, here as in stock. Smaller blocks,
 // all of them while the switch is off, and those for which the kernel gives no address space, come from the allocator
-// that was there before, and its messages. A tensor may outlive the switch. Thread-safe, and safe across fork.
-// With AddressSanitizer it does nothing, for that watches the C library's blocks.
+// that was there before, and its messages; the C library keeps up to 64 MiB of theirs, as it does once stock has freed
+// a large tensor. A tensor may outlive the switch. Thread-safe, and safe across fork. With AddressSanitizer it does
+// nothing, for that watches the C library's blocks.
 #pragma once
 
 #include <cstddef>

@@ -16,6 +16,7 @@ from typing import Any
 
 from isobit import _built
 from isobit._arguments import CommandParser
+from isobit._script import parsed
 
 BETWEEN = "between operators"
 SIDES = ("stock", "isobit")
@@ -50,15 +51,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads of both (PyTorch's default)")
     parser.add_argument("--operators", type=int, default=15, metavar="N", help="operators to list, the slowest under isobit (15)")
     parser.add_argument("--json", action="store_true", help="all figures as JSON on stdout")
-    parser.add_argument("script", help="a Python script, without isobit or with it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
-    options = parser.parse_args(words)
-    for name, least in (("steps", 1), ("warm_up", 1), ("rounds", 1), ("threads", 0), ("operators", 0)):
-        if getattr(options, name) < least:
-            parser.error(f"--{name.replace('_', '-')} is {getattr(options, name)}: at least {least}")
-    if not pathlib.Path(options.script).is_file():
-        parser.error(f"{options.script}: no such file")
-    return options
+    return parsed(parser, words, {"steps": 1, "warm_up": 1, "rounds": 1, "threads": 0, "operators": 0})
 
 
 def _turn(options: argparse.Namespace, side: str, folder: pathlib.Path) -> dict[str, Any]:

@@ -7,22 +7,17 @@ import json
 import os
 import pathlib
 import resource
-import runpy
 import sys
 import time
 from typing import Any
 
 import torch
-from torch.optim import optimizer as torch_optimizer
 
 from isobit import _check_mode, _switch
 from isobit._bench import BETWEEN
+from isobit._script import Enough, become, run_steps
 
 ENGINE = "autograd::engine::evaluate_function: "
-
-
-class _Enough(BaseException):
-    """The steps are done: no Exception, so that the script does not catch it."""
 
 
 class Steps:
@@ -54,7 +49,7 @@ class Steps:
         elif self.done == self.warm_up + self.timed + self.profiled:
             self.profiled_ms += (now - self._began) * 1e3
             self.profiler.stop()
-            raise _Enough
+            raise Enough
         elif self.done > self.warm_up + self.timed:
             self.profiled_ms += (now - self._began) * 1e3
         self._began = now
@@ -75,16 +70,11 @@ class Steps:
 
 def _run(script: str, steps: Steps) -> bool:
     """Whether the steps were made before the script ended."""
-    hook = torch_optimizer.register_optimizer_step_post_hook(steps.after_step)
     try:
-        runpy.run_path(script, run_name="__main__")
-    except _Enough:
-        return True
+        return run_steps(script, steps.after_step)
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    finally:
-        hook.remove()
     return False
 
 
@@ -92,8 +82,7 @@ def main() -> None:
     """Its one argument is JSON: side, steps, script and its arguments, and the file for what was found."""
     asked: dict[str, Any] = json.loads(sys.argv[1])
     result = pathlib.Path(asked["result"])
-    sys.argv = [asked["script"], *asked["arguments"]]
-    sys.path[0] = str(pathlib.Path(asked["script"]).resolve().parent)
+    become(asked["script"], asked["arguments"])
     if asked["threads"]:
         torch.set_num_threads(asked["threads"])
     _check_mode.begin(result.with_suffix(".refusals"))

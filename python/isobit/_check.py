@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import pathlib
-import runpy
 import sys
 import tempfile
 import traceback
@@ -20,10 +19,7 @@ from isobit import _built, _check_mode
 from isobit._arguments import CommandParser
 from isobit._check_mode import Found
 from isobit._errors import RefusedError
-
-
-class _Enough(BaseException):
-    """The steps are done: no Exception, so that the script does not catch it."""
+from isobit._script import Enough, become, parsed, run_steps
 
 
 class _Steps:
@@ -33,7 +29,7 @@ class _Steps:
     def after_step(self, _optimizer: object, _arguments: object, _keywords: object) -> None:
         self.done += 1
         if self.done >= self.most:
-            raise _Enough
+            raise Enough
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
@@ -45,27 +41,15 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
                "example:\n  python -m isobit check train.py --epochs 1\n  python -m isobit check --steps 20 --json train.py")
     parser.add_argument("--steps", type=int, default=2, metavar="N", help="optimizer steps to run (2)")
     parser.add_argument("--json", action="store_true", help="as JSON on stdout; what the script prints goes to stderr")
-    parser.add_argument("script", help="a Python script, without isobit or with it")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
-    options = parser.parse_args(words)
-    if options.steps < 1:
-        parser.error(f"--steps is {options.steps}: at least 1")
-    if not pathlib.Path(options.script).is_file():
-        parser.error(f"{options.script}: no such file")
-    return options
+    return parsed(parser, words, {"steps": 1})
 
 
 def _run(options: argparse.Namespace, steps: _Steps) -> tuple[str, bool]:
     """How the script ended, and whether it did so of itself or by the number of steps."""
-    sys.argv = [options.script, *options.arguments]
-    sys.path[0] = str(pathlib.Path(options.script).resolve().parent)
-    from torch.optim import optimizer as torch_optimizer
-
-    hook = torch_optimizer.register_optimizer_step_post_hook(steps.after_step)
+    become(options.script, options.arguments)
     try:
-        runpy.run_path(options.script, run_name="__main__")
-    except _Enough:
-        return f"ended after {_count(steps.done, 'step')}", True
+        if run_steps(options.script, steps.after_step):
+            return f"ended after {_count(steps.done, 'step')}", True
     except KeyboardInterrupt:
         return f"interrupted after {_count(steps.done, 'step')}", False
     except SystemExit as error:
@@ -77,15 +61,14 @@ def _run(options: argparse.Namespace, steps: _Steps) -> tuple[str, bool]:
     except BaseException as error:
         _print_of_script(error)
         return f"the script failed after {_count(steps.done, 'step')}: {type(error).__name__}: {error}".partition("\n")[0], False
-    finally:
-        hook.remove()
     return f"the script ended after {_count(steps.done, 'step')}", True
 
 
 def _print_of_script(error: BaseException) -> None:
     """Its traceback as if it had been run alone."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+    above = (__name__, run_steps.__module__, "runpy")
+    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_globals.get("__name__") in above:
         trace = trace.tb_next
     traceback.print_exception(type(error), error, trace)
 

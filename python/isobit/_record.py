@@ -1,6 +1,5 @@
 """isobit.record: a record of an ordinary training loop, on disk as `isobit run` makes it (docs/formats/run.md)."""
 
-import functools
 import io
 import os
 import pathlib
@@ -13,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, SupportsFloat
 
 import torch
-from torch.optim import optimizer as torch_optimizer
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
 from isobit import (
     _check_mode,
     _generators,
-    _hooks,
     _job,
     _library,
     _provenance,
@@ -37,8 +34,9 @@ from isobit._errors import RecordError
 from isobit._grains import Step
 from isobit._job import Lost
 from isobit._job_record import OpenedElsewhere, end_together, open_together, require_job
-from isobit._observed import Depth, fingerprint_of, fingerprint_of_text, named_weights, optimizer_state
+from isobit._observed import fingerprint_of, fingerprint_of_text, named_weights, optimizer_state
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
+from isobit._record_hooks import RecordHooks
 from isobit._steps import StepCount
 
 _current: "record | None" = None
@@ -152,7 +150,7 @@ class record:
             return
         _current = None
         _trace.end(self._tracing, error)
-        self._unhook()
+        self._hooks.remove()
         _switch.watchers.remove(self._switched)
         try:
             self._note_outside_at_end()
@@ -415,8 +413,7 @@ class record:
             self._steps_done = self._checkpoint[1]
         self.id, self.path = self._folder.id, self._folder.path
         self._evaluated = []
-        self._depth = threading.local()
-        self._hook()
+        self._hooks = RecordHooks(self._enter, self._progress.loader_made, self._after_step, self._backward, self._is_stock)
 
     def _interrupted(self, script: dict[str, Any], name: str) -> pathlib.Path | None:
         """The folder of the run to resume, or None."""
@@ -500,39 +497,6 @@ class record:
         self._switched(True, "", "")
         if len(_switch._places) > self._depth_before:
             self._folder.outside(self.steps, self.steps, _switch._places[self._depth_before], "enable")
-
-    def _hook(self) -> None:
-        self._stock_call = torch.nn.Module.__call__
-        recorder = self
-
-        def call(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
-            with recorder._within() as outermost:
-                if outermost:
-                    recorder._enter(module, arguments, keywords)
-                return recorder._stock_call(module, *arguments, **keywords)
-
-        stock_init = self._stock_init = DataLoader.__init__
-
-        @functools.wraps(stock_init)
-        def init(loader: DataLoader[Any], *arguments: Any, **keywords: Any) -> None:
-            stock_init(loader, *arguments, **keywords)
-            recorder._progress.loader_made(loader)
-
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
-        DataLoader.__init__ = init  # type: ignore[assignment, method-assign]
-        self._step_hook = torch_optimizer.register_optimizer_step_post_hook(self._after_step)
-        self._unwatch = _stock.watch_backward() if self._is_stock else (lambda: None)
-        _hooks.backward_watchers.append(self._backward)
-
-    def _unhook(self) -> None:
-        torch.nn.Module.__call__ = self._stock_call  # type: ignore[method-assign]
-        DataLoader.__init__ = self._stock_init  # type: ignore[method-assign]
-        self._step_hook.remove()
-        _hooks.backward_watchers.remove(self._backward)
-        self._unwatch()
-
-    def _within(self) -> "Depth":
-        return Depth(self._depth)
 
     def _enter(self, module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """A batch is what enters an outermost module that has parameters: trained on with gradients on, else evaluated."""

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from isobit import _built
 from isobit._arguments import CommandParser
 from isobit._script import parsed
 
@@ -112,7 +111,7 @@ def figures(options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]])
     operators = [{"name": name, "calls": max(of(side, name, "calls") for side in SIDES),
                   **{f"{side}_ms": of(side, name, "ms") for side in SIDES}} for name in names]
     operators.sort(key=lambda row: (-float(row["isobit_ms"]), row["name"]))
-    return {"format": "isobit-bench-1", "contract": _built.contract_version, "script": options.script,
+    return {"format": "isobit-bench-1", "contract": turns["isobit"][0]["contract"], "script": options.script,
             "threads": turns["isobit"][0]["threads"], "steps": options.steps, "rounds": options.rounds,
             "stock_ms": statistics.median(steps["stock"]), "isobit_ms": statistics.median(steps["isobit"]),
             "ratio": statistics.median(ratios), "spread": _spread(ratios),

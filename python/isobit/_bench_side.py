@@ -92,7 +92,8 @@ def main() -> None:
         _switch.stay_off()
     steps = Steps(asked["warm_up"], asked["steps"], asked["profiled"])
     enough = _run(asked["script"], steps)
-    found: dict[str, Any] = {"steps": steps.done, "enough": enough, "threads": torch.get_num_threads(),
+    found: dict[str, Any] = {"steps": steps.done, "enough": enough, "contract": _check_mode.contract,
+                             "threads": torch.get_num_threads(),
                              "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                              "refused": sorted({one.operator for one in _check_mode.collect()})}
     if enough:

@@ -39,7 +39,7 @@ def refusing(function: Callable[..., Any], name: str, remedy: str,
     def refuses(*arguments: Any, **keywords: Any) -> Any:
         if _library.is_on() and applies(*arguments, **keywords):
             _check_mode.refuse(RefusedError(
-                f"isobit: {name} is not certified under {_library.contract_version}\n  do     {remedy}"))
+                f"isobit: {name} is not certified under {_library.contract_in_force()}\n  do     {remedy}"))
             return (instead or function)(*arguments, **keywords)
         return function(*arguments, **keywords)
 

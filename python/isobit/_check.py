@@ -98,7 +98,7 @@ def as_json(script: str, ended: str, steps: int, found: Sequence[Found]) -> dict
     refusals = [{"operator": one.operator, "called": one.called, "reason": one.reason, "count": one.count,
                  "line": next(iter(one.lines), ""), "lines": list(one.lines), "module": next(iter(one.places), ""),
                  "for": one.purpose, "do": one.remedy} for one in found]
-    return {"format": "isobit-check-1", "contract": _built.contract_version, "certified": False, "script": script,
+    return {"format": "isobit-check-1", "contract": _check_mode.contract, "certified": False, "script": script,
             "steps": steps, "ended": ended, "refused": refusals}
 
 

@@ -17,7 +17,7 @@ import threading
 import types
 from typing import Any
 
-from isobit import _program_lines
+from isobit import _built, _program_lines
 from isobit._errors import RefusedError
 
 CHILD_OF_CHECK = "ISOBIT_CHECK"  # in the environment of processes that a checked one starts: it only forbids records
@@ -28,6 +28,7 @@ _LINE = re.compile(r"^  (at|in|for|do) +(.*)$", re.MULTILINE)
 on = False
 script_enabled = False  # the script turned the switch on by itself: then what runs outside of that is its own business
 _inside: Any = None  # whether the switch is on by the script's own doing now
+contract = _built.contract_version  # with the tier of products that the script enabled last
 _file: pathlib.Path | None = None  # where other processes leave their refusals
 _process = 0
 _lock = threading.RLock()

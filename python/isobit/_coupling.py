@@ -66,4 +66,4 @@ def _refuse(name: str, problem: str, alone: bool) -> None:
     if alone:
         remedy = "give step.backward the sum over the samples (reduction='sum'), or this loss as step.backward(loss, mean=True)"
     _check_mode.refuse(RefusedError(f"isobit: backward of {name} couples the samples of a grain ({problem}), so that the step's "
-                                    f"grains do not add up, under {_library.contract_version}\n  do     {remedy}"))
+                                    f"grains do not add up, under {_library.contract_in_force()}\n  do     {remedy}"))

@@ -157,7 +157,7 @@ class Step:
             raise ValueError("step.backward takes a loss: a float32 tensor of one element that has a graph")
         if mean and not alone:
             _check_mode.refuse(RefusedError(f"isobit: backward of {_name(loss)} as the mean of a step of {self.grain_count} "
-                                            f"grains is not certified under {_library.contract_version}\n"
+                                            f"grains is not certified under {_library.contract_in_force()}\n"
                                             "  do     give the sum over the grain's samples, or let the batch be one grain"))
         if not mean:
             _coupling.require_sum(loss, grain.samples, alone)
@@ -208,7 +208,8 @@ class Step:
         if gradient.dtype != torch.float32 or gradient.layout != torch.strided:
             kind = "sparse" if gradient.layout != torch.strided else str(gradient.dtype).removeprefix("torch.")
             _check_mode.refuse(RefusedError(f"isobit: backward of {name} gives a gradient that grains cannot add up ({kind}) "
-                                            f"under {_library.contract_version}\n  do     keep parameters in float32 and dense"))
+                                            f"under {_library.contract_in_force()}\n"
+                                            "  do     keep parameters in float32 and dense"))
         parameter = self._loop._parameters.setdefault(id(tensor), Parameter(tensor))
         if self.grain_count == 1 or grain.dropped:
             parameter.only = None if grain.dropped else gradient
@@ -396,7 +397,7 @@ class _Buffers:
             if now is not buffer or now._version != version:
                 _check_mode.refuse(RefusedError(
                     f"isobit: {type(part).__module__}.{type(part).__name__}'s buffer {full} is written in the forward pass, so "
-                    f"that grains depend on each other, which is not certified under {_library.contract_version}\n"
+                    f"that grains depend on each other, which is not certified under {_library.contract_in_force()}\n"
                     "  do     let the batch be one grain (grain=batch), or write the buffer after step.finish"))
 
     def keep(self) -> None:

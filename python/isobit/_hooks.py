@@ -168,7 +168,7 @@ class _CheckingEngine:
         if not all(isinstance(root, torch.Tensor) for root in roots):
             _check_mode.refuse(RefusedError(
                 "isobit: a backward from a GradientEdge is not certified under "
-                f"{_library.contract_version}\n  do     give the tensor itself: its graph can be checked"))
+                f"{_library.contract_in_force()}\n  do     give the tensor itself: its graph can be checked"))
             return self._run_backward(roots, *arguments, **keywords)
         _library.check_graph(roots)
         for watcher in backward_watchers:

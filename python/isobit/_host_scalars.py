@@ -75,7 +75,7 @@ def _power_of_others(base: Any, exponent: Any, stock: Callable[[Any, Any], Any])
             return numpy.float64(our_math.float_power(float(base), float(exponent)))
         _check_mode.refuse(RefusedError(
             f"isobit: a power of NumPy's numbers ({type(base).__name__}, {type(exponent).__name__}) is not "
-            f"certified under {_library.contract_version}\n  do     give Python's floats"))
+            f"certified under {_library.contract_in_force()}\n  do     give Python's floats"))
     if all(type(value).__pow__ in (int.__pow__, float.__pow__) for value in pair):  # bool, and classes made of the two
         return power(*(int(value) if isinstance(value, int) else float(value) for value in pair))
     return stock(base, exponent)

@@ -308,7 +308,7 @@ def require_shareable_norm(part: torch.nn.Module) -> None:
     if getattr(part, "momentum", 0.1) is None and getattr(part, "running_mean", None) is not None:
         _check_mode.refuse(RefusedError(
             f"isobit: {type(part).__module__}.{type(part).__name__} with momentum=None, whose momentum counts the "
-            f"grains computed before, is not certified in a job of several workers under {_library.contract_version}\n"
+            f"grains computed before, is not certified in a job of several workers under {_library.contract_in_force()}\n"
             "  do     give the layer a momentum"))
 
 

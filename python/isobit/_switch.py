@@ -64,8 +64,11 @@ def enable(isa: Isa = "auto", products: Products | None = None) -> None:
             _library.set_isa(isa)
         elif isa not in ("auto", _library.isa()):
             raise RuntimeError(f"isobit is on with isa {_library.isa()!r} already: it cannot be {isa!r} within")
-        elif products not in (None, _library.products()) and not _check_mode.on:  # a check is one of the ordered tier
-            raise RuntimeError(f"isobit is on with products {_library.products()!r} already: they cannot be {products!r} within")
+        elif products not in (None, _library.products()):
+            if is_on_by_script():
+                raise RuntimeError(f"isobit is on with products {_library.products()!r} already: they cannot be {products!r} "
+                                   "within")
+            _change_products(products)
         _library.enable((products or "ordered") if not _places else _library.products())
         _places.append(_place())
         if len(_places) == 1:
@@ -79,9 +82,18 @@ def enable(isa: Isa = "auto", products: Products | None = None) -> None:
         _check_mode.script_enabled |= is_on_by_script()
 
 
+def _change_products(products: Products) -> None:
+    """Of a check, which turned the switch on before the script said which."""
+    _library.disable()
+    _library.enable(products)
+    _check_mode.contract = _library.contract_in_force()
+    _workers.remove()
+    _workers.install(_isa_in_force(), products_in_force())
+
+
 def _refuse_within_autocast() -> None:
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
-        raise RefusedError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_version}\n"
+        raise RefusedError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_in_force()}\n"
                            "  do     leave autocast first: the contract has no 16-bit arithmetic yet")
 
 

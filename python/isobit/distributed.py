@@ -60,7 +60,7 @@ def _hook(reduction: "_Reduction",
 
 
 def _refuse(what: str, remedy: str) -> None:
-    raise RefusedError(f"isobit: {what} is not certified under {_library.contract_version}\n  do     {remedy}")
+    raise RefusedError(f"isobit: {what} is not certified under {_library.contract_in_force()}\n  do     {remedy}")
 
 
 def _require_supported(ddp: Any) -> None:

@@ -214,7 +214,7 @@ def float_power(base: float, exponent: float) -> float:
 
 
 def _refusal(what: str, remedy: str) -> RefusedError:
-    return RefusedError(f"isobit: {what} is not certified under {_library.contract_version}\n  do     {remedy}")
+    return RefusedError(f"isobit: {what} is not certified under {_library.contract_in_force()}\n  do     {remedy}")
 
 
 def _refused(name: str) -> Callable[..., float]:

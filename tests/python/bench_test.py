@@ -17,7 +17,7 @@ TRAIN = """
 import sys
 import torch, isobit
 
-with isobit.enabled():
+with isobit.enabled(products="exact3"):
     print("begins", sys.argv[1:], isobit.is_enabled(), flush=True)
     open(sys.argv[1], "a").write(f"{isobit.is_enabled()} {torch.get_num_threads()}\\n")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())
@@ -50,7 +50,8 @@ class Script(unittest.TestCase):
         done = self.bench(TRAIN, "--rounds", "1", "--steps", "2", "--warm-up", "1", "--threads", "1", "--json", arguments=("notes",))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         found = json.loads(done.stdout)
-        self.assertEqual((found["format"], found["rounds"], found["steps"], found["threads"]), ("isobit-bench-1", 1, 2, 1))
+        self.assertEqual((found["format"], found["contract"], found["rounds"], found["steps"], found["threads"]),
+                         ("isobit-bench-1", "isobit-0.1-exact3", 1, 2, 1))
         self.assertGreater(found["stock_ms"], 0)
         self.assertAlmostEqual(found["ratio"], found["isobit_ms"] / found["stock_ms"])
         self.assertEqual(found["refused"], ["aten::special_bessel_j0"])
@@ -97,7 +98,7 @@ class Words(unittest.TestCase):
         options = _bench._options(["--rounds", "3", __file__])
 
         def turn(ms: float, tanh: float) -> "dict[str, object]":
-            return {"times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms, "refused": [],
+            return {"times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms, "refused": [], "contract": "isobit-0.1",
                     "operators": {"aten::tanh": {"calls": 2.0, "ms": tanh}, _bench.BETWEEN: {"calls": 0.0, "ms": 0.5}}}
 
         found = _bench.figures(options, {"stock": [turn(10, 4), turn(20, 5), turn(40, 6)],

@@ -109,6 +109,32 @@ class Check(unittest.TestCase):
         self.assertIn("torch.linalg.qr", found["aten::linalg_svd"]["do"])
         self.assertIn("backward of TwiceBackward", found["aten::special_bessel_j0"]["module"])
 
+    def test_the_tier_is_the_script_s(self):
+        script = "import torch\n" + STEPS + """
+convolution = torch.nn.Conv3d(1, 1, 2)
+image = torch.arange(27.).reshape(1, 1, 3, 3, 3)
+a, b = torch.rand(8, 1000), torch.rand(1000, 8)
+ordered = a @ b
+def both():
+    step()
+    convolution(image)
+"""
+        found, result = self.refused(script + """
+import isobit
+isobit.enable(products="exact3")
+both()
+exact, order = a @ b, torch.randperm(1000)
+assert not exact.equal(ordered) and exact.equal(a[:, order] @ b[order])
+try:
+    isobit.enable(products="ordered")
+except RuntimeError:
+    both()
+""")
+        self.assertIn("aten::convolution", found)
+        self.assertEqual((result["contract"], result["ended"]), ("isobit-0.1-exact3", "ended after 2 steps"))
+        found, result = self.refused(script + "both(); both()", expect=0)
+        self.assertEqual((found, result["contract"]), ({}, "isobit-0.1"))
+
     def test_nothing_refused(self):
         script = "import subprocess, torch\nprint('noise', flush=True)\nsubprocess.run(['echo', 'child'])\n" + STEPS
         done = self.check(script + "for _ in range(9): step()", expect=0)

@@ -141,17 +141,32 @@ struct Cut {
   }
 
   [[nodiscard]] at::Tensor piece(const at::Tensor& tensor, std::int64_t number) const {
-    const std::int64_t first = number * per_piece, here = std::min(per_piece, rows - first);
     auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(tensor.storage()),
                                                      c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    at::Tensor made(std::move(impl));
+    place(made, tensor, number);
+    return made;
+  }
+
+  // Of the piece before the next one, which costs less than to make it.
+  void advance(at::Tensor& piece, const at::Tensor& tensor, std::int64_t number) const {
+    if (number + 1 == pieces) return place(piece, tensor, number);  // may be smaller
+    piece.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + number * per_piece * step(tensor));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t step(const at::Tensor& tensor) const { return dim < 0 ? 1 : tensor.stride(dim); }
+
+  void place(at::Tensor& piece, const at::Tensor& tensor, std::int64_t number) const {
+    const std::int64_t first = number * per_piece, here = std::min(per_piece, rows - first);
+    const std::int64_t offset = tensor.storage_offset() + first * step(tensor);
     if (dim < 0) {
-      impl->set_sizes_and_strides(c10::IntArrayRef({here}), c10::IntArrayRef({1}), tensor.storage_offset() + first);
+      piece.unsafeGetTensorImpl()->set_sizes_and_strides(c10::IntArrayRef({here}), c10::IntArrayRef({1}), offset);
     } else {
       at::DimVector sizes(tensor.sizes());
       sizes[dim] = here;
-      impl->set_sizes_and_strides(sizes, tensor.strides(), tensor.storage_offset() + first * tensor.stride(dim));
+      piece.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, tensor.strides(), offset);
     }
-    return at::Tensor(std::move(impl));
   }
 };
 
@@ -188,10 +203,17 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);
     Stack call;
+    c10::SmallVector<at::Tensor, 5> pieces;
+    for (const auto& one : operands.cut) pieces.push_back(cut.piece(one.second, begin));
+    const bool makes_result = found->result != Result::in_place;
+    if (makes_result) pieces.push_back(cut.piece(result, begin));
     for (std::int64_t i = begin; i < end; ++i) {
       call.assign(arguments, arguments + count);
-      for (const auto& [index, tensor] : operands.cut) call[index] = cut.piece(tensor, i);
-      if (found->result != Result::in_place) call.emplace_back(cut.piece(result, i));
+      for (std::size_t j = 0; j < pieces.size(); ++j) {
+        if (i > begin) cut.advance(pieces[j], j < operands.cut.size() ? operands.cut[j].second : result, i);
+        if (j < operands.cut.size()) call[operands.cut[j].first] = pieces[j];
+      }
+      if (makes_result) call.emplace_back(pieces.back());
       called.redispatchBoxed(after, &call);
     }
   });

@@ -20,7 +20,7 @@ class Library:
 
     @contextlib.contextmanager
     def enabled(self):
-        self.call("enable")
+        self.call("enable", b"ordered")
         try:
             yield
         finally:

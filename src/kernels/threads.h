@@ -3,7 +3,7 @@
 // A persistent pool; the calling thread takes part. Ranges are handed out while the work runs, so that a thread whose
 // core somebody else uses takes fewer. A call from inside a pool thread, or while another thread holds the pool, runs
 // inline on its caller. The pool is rebuilt in a forked child on first use. Pool threads keep the contract's
-// floating-point environment, and stay awake for 50 us after their last work.
+// floating-point environment, and stay awake for 200 us after their last work, yielding.
 #pragma once
 
 #include <cstdint>

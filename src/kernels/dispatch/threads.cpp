@@ -117,7 +117,7 @@ class Pool {
  private:
   // Longer than what lies between two operators of a step, short against what the system needs to wake a thread's core.
   // By the clock: `pause` takes 40 cycles on one make of CPU and 140 on another.
-  static constexpr std::chrono::microseconds kSpin{50};
+  static constexpr std::chrono::microseconds kSpin{200};
 
   template <class Condition>
   static bool spin_until(const Condition& condition) {
@@ -131,6 +131,7 @@ class Pool {
       const auto now = std::chrono::steady_clock::now();
       if (until == std::chrono::steady_clock::time_point{}) until = now + kSpin;
       if (now > until) return false;
+      sched_yield();  // on a busy machine the thread that is waited for may be in line for this very core
     }
   }
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -114,12 +113,12 @@ std::optional<Difference> different_predictions(const RunRecord& a, const RunRec
   return different_count(last, "evaluations with predictions", before.size(), now.size());
 }
 
-// How often it fingerprints, which follows from the program's own words.
-std::string interval_of(const RunRecord& record) {
-  constexpr std::string_view kKey = "\nfingerprint_every = ";
-  const auto at = record.experiment().find(kKey);
+// A key of [script], which follows from what the program does.
+std::string setting_of(const RunRecord& record, const std::string& name) {
+  const std::string key = "\n" + name + " = ";
+  const auto at = record.experiment().find(key);
   if (at == std::string::npos) return "";
-  const auto begin = at + kKey.size();
+  const auto begin = at + key.size();
   return record.experiment().substr(begin, record.experiment().find('\n', begin) - begin);
 }
 
@@ -141,7 +140,10 @@ std::string not_imported(const RunRecord& recorded, const RunRecord& recomputed)
 std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
   if (auto d = difference_at(0, "arithmetic", a.contract(), b.contract())) return d;
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
-  if (auto d = difference_at(0, "interval of the fingerprints", interval_of(a), interval_of(b))) return d;
+  for (const auto& [key, what] : {std::pair("fingerprint_every", "interval of the fingerprints"),
+                                  std::pair("processes", "processes that share a group")}) {
+    if (auto d = difference_at(0, what, setting_of(a, key), setting_of(b, key))) return d;
+  }
   const std::size_t steps = std::min(a.steps().size(), b.steps().size());
   for (std::size_t i = 0; i < steps; ++i) {
     if (auto d = different_step(a.steps()[i], b.steps()[i])) return d;

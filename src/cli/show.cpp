@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "archive/experiment_text.h"
 #include "archive/field_standing.h"
 #include "archive/files.h"
 #include "archive/json_text.h"
@@ -78,7 +77,8 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   object["environment"] = parsed(text_of(folder / "environment.json"));
   object["data"] = parsed(text_of(folder / "data.json"));
   object["claimed"] = {"id", "created"};
-  if (archive::is_script(object["experiment"])) object["claimed"].push_back("experiment: script.dirty");
+  for (const std::string& key : archive::claimed_settings(text_of(folder / "experiment.toml")))
+    object["claimed"].push_back("experiment: " + key);
   add_claimed(object["claimed"], "environment", archive::kEnvironmentFile, object["environment"]);
   add_claimed(object["claimed"], "data", archive::kDataFile, object["data"]);
   print_json_line(object);

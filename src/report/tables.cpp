@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "archive/experiment_text.h"
+#include "archive/field_standing.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
 #include "archive/printable.h"
@@ -101,7 +101,9 @@ Json claimed_columns(const std::map<std::string, std::string>& texts) {
   for (const char* column : {"size", "sha256"})
     claimed.push_back(fmt::format("checkpoints.{} of files that were deleted", column));
   const auto experiment = texts.find(archive::kExperimentFile);
-  if (experiment != texts.end() && archive::is_script(experiment->second)) claimed.push_back("settings: script.dirty");
+  if (experiment != texts.end()) {
+    for (const std::string& key : archive::claimed_settings(experiment->second)) claimed.push_back("settings: " + key);
+  }
   return claimed;
 }
 

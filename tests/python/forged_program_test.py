@@ -152,6 +152,7 @@ FORGERIES = [
     ("the SHA-256 of a checkpoint's weights", altered_line("checkpoints.jsonl", 0, weights_sha256=HEX * 2), 1, "at the checkpoint"),
     ("how often it fingerprints", altered_text("experiment.toml", "fingerprint_every = 2", "fingerprint_every = 3"), 1,
      "interval of the fingerprints recorded 3, recomputed 2"),
+    ("so many processes", with_line("experiment.toml", "processes = 2\n"), 1, "processes that share a group recorded 2, recomputed nothing"),
     ("another name", lambda run: put_state(run, name="other", id=state_of(run)["id"].replace("-train-", "-other-")), 1, "name of the run"),
     ("another program", lambda run: put_sources(run, **{"parts.py": PARTS.replace("9", "8")}), 1, "different at step 1"),
     ("a program more", lambda run: put_sources(run, **{"proof.py": "# accuracy 0.999"}), 0, "did not import: proof.py"),

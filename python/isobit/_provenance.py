@@ -160,11 +160,16 @@ def local_sources(root: str | os.PathLike[str]) -> dict[str, str]:
 
 def describe_script() -> tuple[dict[str, Any], pathlib.Path | None, bytes | None]:
     """(what experiment.toml says, root of the sources or None, patch or None)"""
+    from isobit import _job  # needs torch, which `isobit verify` does without
+
     path = script_path()
     if path is None:
         return {"file": "", "arguments": []}, None, None
     top = repository(path.parent)
     root = top or path.parent
+    told = (_job.called_for() or {}).get("root")  # of a program that is executed again, so that its sources have their names
+    if told is not None and pathlib.Path(told).resolve() in path.parents:
+        root = pathlib.Path(told).resolve()
     here = pathlib.Path.cwd().resolve()
     script: dict[str, Any] = {"file": str(path.relative_to(root)), "arguments": without_secrets(sys.argv[1:]),
                               "folder": str(here.relative_to(root)) if here == root or root in here.parents else ""}

@@ -109,7 +109,9 @@ class Table(dict[str, list[Any]]):
 
 
 class Tables(dict[str, Table]):
-    """A run's tables, by name."""
+    """A run's tables, by name. `claimed`: what of them isobit verify cannot recompute, as docs/formats/tables.md says."""
+
+    claimed: list[str]
 
     def to_parquet(self, folder: "str | os.PathLike[str]") -> list[pathlib.Path]:
         """Writes each table to FOLDER/NAME.parquet; the folder is made where it is missing."""
@@ -135,6 +137,7 @@ def tables(run: object = "last", *, runs: "str | os.PathLike[str] | None" = None
     """
     answer = json.loads(_call(["show", _word(run), "--tables", *_archive(runs)]))
     found = Tables({name: Table(columns) for name, columns in answer["tables"].items()})
+    found.claimed = answer["claimed"]
     for table, columns in found.items():
         columns.name = table
         for name in _REAL_COLUMNS:

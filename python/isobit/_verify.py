@@ -74,6 +74,7 @@ class Program:
         if patch.exists() and patch.stat().st_size > _checkout.LARGEST:
             raise CannotJudge("dirty.patch is larger than a recorded one can be")
         self.patch = patch.read_bytes() if patch.exists() else b""
+        self.unused: list[str] = []  # what of the record plays no part, in words
 
     def arguments_now(self, given: list[str]) -> list[str]:
         if given:
@@ -88,6 +89,8 @@ class Program:
         folder.mkdir()
         if self.commit and repository.top is not None:
             self._check_out(folder, repository, named)
+        elif self.commit:
+            self._leave_out(f"{named} is no repository", patch=bool(self.patch))
         _checkout.write_sources(folder, self.sources)
         (folder / self.folder).mkdir(parents=True, exist_ok=True)
         if not (folder / self.file).is_file():
@@ -98,9 +101,13 @@ class Program:
             if not self.exported:
                 raise CannotJudge(f"commit {self.commit[:12]} is not in {named}: fetch it, or name another --repository")
             say(f"commit {self.commit[:12]} is not in {named}: the sources in the file are used alone")
+            self._leave_out(f"it is not in {named}", patch=bool(self.patch))
             return
         repository.write_out(self.commit, folder)
-        if not self.patch or self.patch.startswith(b"# left out"):
+        if not self.patch:
+            return
+        if self.patch.startswith(b"# left out"):
+            self.unused.append("dirty.patch (its changes were left out)")
             return
         reason = _checkout.apply_patch(folder, self.patch)
         if reason and "dirty.patch" not in self.changed:
@@ -108,6 +115,10 @@ class Program:
         if reason:
             say("dirty.patch was changed by isobit export and does not apply: of changed files only those in "
                 "sources.json are used")
+            self.unused.append("dirty.patch (isobit export changed it)")
+
+    def _leave_out(self, why: str, patch: bool) -> None:
+        self.unused.append(f"commit {self.commit[:12]}{' and dirty.patch' if patch else ''} ({why})")
 
 
 def _link_rest(source: pathlib.Path, target: pathlib.Path) -> None:
@@ -202,7 +213,7 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
         say(f"note: {name} in {options.repository} is no longer what was recorded; the recorded text is what runs")
     hidden = [str(entry) for entry in beside.iterdir() if entry.name.startswith(".")] if beside else []
     return {"python": sys.executable, "processes": program.processes, "file": program.file, "folder": program.folder,
-            "arguments": arguments, "readable": [] if options.trust else readable(), "links": links(),
+            "arguments": arguments, "unused": program.unused, "readable": [] if options.trust else readable(), "links": links(),
             "beside": str(beside or ""), "hidden": hidden,
             "environment": environment(), "seeded": any(SEEDS.search(text) for text in program.sources.values())}
 

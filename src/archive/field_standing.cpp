@@ -7,6 +7,8 @@ namespace {
 
 using enum Standing;
 
+constexpr std::string_view kExperiment = "experiment.toml";
+
 constexpr Field kFields[] = {
     {"state.json", "format", bound, "one spelling"},
     {"state.json", "id", claimed, "chosen when the run began"},
@@ -28,17 +30,26 @@ constexpr Field kFields[] = {
     {"manifest.json", "digest", bound, "the manifest itself"},
     {"experiment.toml", "*", bound, "verify executes exactly this, and refuses a line that isobit would not write"},
     {"experiment.toml", "script.dirty", claimed, "verify does not look whether the working tree was clean"},
-    {"experiment.toml", "script.*", bound, "verify executes exactly this"},
+    {"experiment.toml", "script.commit", bound, "verify writes its files out; where it cannot, it says so"},
+    {"experiment.toml", "script.fingerprint_every", recomputed, ""},
+    {"experiment.toml", "script.patch_applies", claimed, "verify tries the patch itself"},
+    {"experiment.toml", "script.file", bound, "verify executes exactly this"},
+    {"experiment.toml", "script.folder", bound, "verify executes exactly this"},
+    {"experiment.toml", "script.arguments", bound, "verify executes exactly this"},
+    {"experiment.toml", "script.processes", recomputed, ""},
+    {"experiment.toml", "script.arithmetic", bound, "state.json's contract"},
+    {"experiment.toml", "script.products", bound, "state.json's contract"},
+    {"experiment.toml", "script.predictions", bound, "predictions.jsonl is there"},
     {"data.json", "format", bound, "the experiment's"},
     {"data.json", "decoder", claimed, "the library that read the images; steps.jsonl has digests of what it gave"},
-    {"data.json", "files.[].name", bound, "the experiment's"},
+    {"data.json", "files.[].name", bound, "the experiment's; a program has none"},
     {"data.json", "files.[].size", bound, "the data"},
     {"data.json", "files.[].sha256", bound, "the data"},
     {"data.json", "note", claimed, "of a program: its batches are in steps.jsonl"},
     {"environment*.json", "*", claimed, "the machine and the libraries that the run was executed with"},
     {"sources.json", "format", bound, "one spelling"},
-    {"sources.json", "files.*", bound, "verify executes exactly this, where the program imports it"},
-    {"dirty.patch", "", bound, "verify applies it to the commit"},
+    {"sources.json", "files.*", bound, "verify executes exactly this, and names what the program did not import"},
+    {"dirty.patch", "", bound, "verify applies it to the commit; where it cannot, it says so"},
     {"steps.jsonl", "step", recomputed, ""},
     {"steps.jsonl", "epoch", recomputed, ""},
     {"steps.jsonl", "loss", recomputed, ""},
@@ -120,9 +131,26 @@ const char* to_string(Standing standing) {
 
 std::span<const Field> record_fields() { return kFields; }
 
+std::vector<std::string> claimed_settings(std::string_view experiment) {
+  std::vector<std::string> keys;
+  for (const Field& field : kFields) {
+    if (field.file != kExperiment || field.standing != claimed) continue;
+    const auto dot = field.key.find('.');
+    const std::string table = "[" + std::string(field.key.substr(0, dot)) + "]\n";
+    const auto begin = experiment.find(table);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view text = experiment.substr(begin, experiment.find("\n[", begin) - begin);
+    if (text.find("\n" + std::string(field.key.substr(dot + 1)) + " = ") != std::string_view::npos)
+      keys.emplace_back(field.key);
+  }
+  return keys;
+}
+
 const Field* find_field(std::string_view file, const std::vector<std::string>& key) {
   const Field* found = nullptr;
   for (const Field& field : kFields) {  // the more special rows come after "*"
+    // No other row stands for a key of a program.
+    if (file == kExperiment && field.key == "*" && !key.empty() && key[0] == "script") continue;
     if (fits_file(field.file, file) && fits_key(field.key, key) && (found == nullptr || found->key == "*"))
       found = &field;
   }

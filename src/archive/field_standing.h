@@ -27,6 +27,9 @@ struct Field {
 
 [[nodiscard]] std::span<const Field> record_fields();
 
+// "script.dirty", ...: the claimed keys that an experiment.toml, as isobit writes it, has.
+[[nodiscard]] std::vector<std::string> claimed_settings(std::string_view experiment);
+
 // The field that a key of a file is ("inputs.data.json" is "inputs.*"); nullptr for one that is not in the table.
 [[nodiscard]] const Field* find_field(std::string_view file, const std::vector<std::string>& key);
 

@@ -41,6 +41,7 @@ class Rules {
     check_arithmetic();
     check_inputs();
     check_json();
+    check_data();
     check_program();
     check_export();
     check_metrics();
@@ -134,6 +135,20 @@ class Rules {
         damaged(path, "it is not JSON");
       }
     }
+  }
+
+  // Nobody recomputes a key that isobit does not write; a program's batches are in its log, and it names no files.
+  void check_data() const {
+    const auto data = parse_json(p_.contents->at(kDataFile));
+    for (const auto& [key, value] : data.items()) {
+      if (key == "format" || key == "files" || key == (p_.script ? "note" : "decoder")) continue;
+      damaged(kDataFile, fmt::format("'{}' is not a key that isobit writes", printable(key)));
+    }
+    if (!p_.script) return;
+    if (data.contains("format") && data["format"] != "isobit-data-1") damaged(kDataFile, "its format is another one");
+    if (data.contains("files") && !(data["files"].is_array() && data["files"].empty()))
+      damaged(kDataFile, "a program's record names no data files");
+    if (data.contains("note") && !data["note"].is_string()) damaged(kDataFile, "its note is no text");
   }
 
   // Of a program's texts: the keys that isobit writes, and no words beside them.

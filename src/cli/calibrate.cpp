@@ -105,7 +105,7 @@ int remove_baseline(const std::string& name, const fs::path& runs) {
 int list_baselines(const Options& options, const std::vector<Baseline>& baselines) {
   Json list = Json::array();
   for (const Baseline& b : baselines) {
-    list.push_back({{"name", b.name}, {"runs", b.runs}, {"added", b.added}});
+    list.push_back({{"name", b.name}, {"runs", b.runs}, {"added", b.added}, {"claimed", {"runs", "added"}}});
     if (!options.json)
       fmt::print("{:<20}  {}  {}\n", b.name, archive::printable(b.added),
                  b.runs.size() == 1 ? b.runs[0] : fmt::format("{} and {} more", b.runs[0], b.runs.size() - 1));
@@ -264,7 +264,9 @@ int calibrate_all(const Options& options, const fs::path& runs, const std::vecto
       print_outcome(outcome);
     }
   }
-  if (options.json) print_json_line(Json{{"format", "isobit-calibrate-1"}, {"baselines", list}});
+  // Ids and machines, as whoever recorded them says, and what the history says of them.
+  const Json claimed = {"baselines.run", "baselines.last_unchanged", "baselines.changes", "baselines.changes_since"};
+  if (options.json) print_json_line(Json{{"format", "isobit-calibrate-1"}, {"baselines", list}, {"claimed", claimed}});
   return moved ? 1 : unknown ? 2 : 0;
 }
 

@@ -1,15 +1,22 @@
 #include "cli/compare_records.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "archive/checkpoint_compare.h"
+#include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/log_lines.h"
+#include "archive/record_file.h"
+#include "archive/run_export.h"
 
 namespace isobit::cli {
 namespace {
@@ -106,9 +113,37 @@ std::optional<Difference> different_predictions(const RunRecord& a, const RunRec
   return different_count(last, "evaluations with predictions", before.size(), now.size());
 }
 
+// A key of [script], which follows from what the program does.
+std::string setting_of(const RunRecord& record, const std::string& name) {
+  const std::string key = "\n" + name + " = ";
+  const auto at = record.experiment().find(key);
+  if (at == std::string::npos) return "";
+  const auto begin = at + key.size();
+  return record.experiment().substr(begin, record.experiment().find('\n', begin) - begin);
+}
+
+std::set<std::string> sources_of(const RunRecord& record) {
+  std::set<std::string> names;
+  const auto sources = archive::parse_json(archive::read_record_file(record.folder() / archive::kSourcesFile));
+  for (const auto& [name, text] : sources.at("files").items()) names.insert(name);
+  return names;
+}
+
+// Sources that the recorded program imported and this one did not: their text played no part.
+std::string not_imported(const RunRecord& recorded, const RunRecord& recomputed) {
+  const std::set<std::string> before = sources_of(recorded), now = sources_of(recomputed);
+  std::vector<std::string> names;
+  std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(names));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
   if (auto d = difference_at(0, "arithmetic", a.contract(), b.contract())) return d;
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
+  for (const auto& [key, what] : {std::pair("fingerprint_every", "interval of the fingerprints"),
+                                  std::pair("processes", "processes that share a group")}) {
+    if (auto d = difference_at(0, what, setting_of(a, key), setting_of(b, key))) return d;
+  }
   const std::size_t steps = std::min(a.steps().size(), b.steps().size());
   for (std::size_t i = 0; i < steps; ++i) {
     if (auto d = different_step(a.steps()[i], b.steps()[i])) return d;
@@ -141,6 +176,10 @@ train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed
   verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
   if (!recorded.outside() && recorded.is_script())
     verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");
+  if (recorded.is_script()) {
+    if (const std::string names = not_imported(recorded, recomputed); !names.empty())
+      verdict.not_recomputed.push_back("sources that the program did not import: " + names);
+  }
   for (std::string& missing : recorded.missing_digests()) verdict.not_recomputed.push_back(std::move(missing));
   verdict.stock = recorded.is_stock();
   if (verdict.stock) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "archive/field_standing.h"
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
@@ -40,6 +41,21 @@ Json parsed(const std::string& text) {
   }
 }
 
+// Adds to `claimed` what of `value`, which stands under `name` and is the record's `file`, nobody can recompute: the
+// key or, where all of it is, the name alone.
+void add_claimed(Json& claimed, const std::string& name, const char* file, const Json& value) {
+  const auto is_claimed = [&](const std::string& key) {
+    const archive::Field* field = archive::find_field(file, {key});
+    return field == nullptr || field->standing == archive::Standing::claimed;  // unknown: nobody checks it
+  };
+  const archive::Field* whole = archive::find_field(file, {});
+  if (!value.is_object() || (whole != nullptr && whole->standing == archive::Standing::claimed))
+    return claimed.push_back(name);
+  for (const auto& [key, part] : value.items()) {
+    if (!part.is_structured() && is_claimed(key)) claimed.push_back(name + "." + key);
+  }
+}
+
 using Checkpoints = std::vector<archive::CheckpointEntry>;  // of a sound record
 
 Json to_json(const Checkpoints& checkpoints) {
@@ -60,7 +76,11 @@ void print_json(const archive::RunSummary& summary, const std::filesystem::path&
   object["experiment"] = text_of(folder / "experiment.toml");
   object["environment"] = parsed(text_of(folder / "environment.json"));
   object["data"] = parsed(text_of(folder / "data.json"));
-  object["claimed"] = {"id", "created", "environment"};
+  object["claimed"] = {"id", "created"};
+  for (const std::string& key : archive::claimed_settings(text_of(folder / "experiment.toml")))
+    object["claimed"].push_back("experiment: " + key);
+  add_claimed(object["claimed"], "environment", archive::kEnvironmentFile, object["environment"]);
+  add_claimed(object["claimed"], "data", archive::kDataFile, object["data"]);
   print_json_line(object);
 }
 
@@ -100,6 +120,7 @@ int print_tables(const std::filesystem::path& folder) {
   const Json object{{"format", "isobit-tables-1"},
                     {"run", record.summary().id},
                     {"seal", record.seal()},
+                    {"claimed", report::claimed_columns(texts)},
                     {"tables", report::run_tables(texts)}};
   fmt::print("{}\n", object.dump(-1, ' ', true, Json::error_handler_t::replace));
   return 0;

@@ -201,7 +201,7 @@ int work_in(const fs::path& folder, const Options& options, const Study& study, 
             std::vector<Cell>& cells) {
   const FolderLock lock(folder);
   prepare_folder(options, study, experiment, folder, cells);
-  StudyRuns runs(study, cells, {folder, options.program, options.jobs});
+  StudyRuns runs(study, cells, {folder, options.program, experiment, options.jobs});
   runs.find_finished();
   if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
   if (options.gather) {

@@ -13,8 +13,10 @@
 
 #include "archive/files.h"
 #include "archive/json_text.h"
+#include "archive/printable.h"
 #include "archive/record_types.h"
 #include "archive/runs.h"
+#include "archive/user_error.h"
 #include "cli/capability.h"
 #include "cli/child_process.h"
 #include "cli/free_memory.h"
@@ -78,6 +80,7 @@ StudyRuns::StudyRuns(const study::Study& study, std::vector<Cell>& cells, StudyS
     : study_(study),
       cells_(cells),
       settings_(std::move(settings)),
+      records_(study, settings_.given),
       cores_(kernels::available_cpus()),
       free_memory_(free_memory()) {}
 
@@ -105,8 +108,16 @@ void StudyRuns::find_finished() {
     const auto found = by_ending.find(archive::ending_of(study::once_name(study_, cell)));
     // A run that somebody removed is made again.
     if (found == by_ending.end() && cell.state == CellState::finished) cell.state = CellState::waiting;
-    if (found != by_ending.end() && cell.state != CellState::failed && !take_result(cell, found->second))
-      cell.state = CellState::waiting;
+    if (found != by_ending.end() && cell.state != CellState::failed) {
+      if (!take_result(cell, found->second)) {
+        cell.state = CellState::waiting;
+      } else if (const std::string why = records_.contradiction(cell, runs() / cell.run); !why.empty()) {
+        throw archive::UserError((runs() / cell.run).string(),
+                                 fmt::format("has the id of the run of cell {}, and is another run: {}", cell.index,
+                                             archive::printable(why)),
+                                 "move it out of the study's runs");
+      }
+    }
     if (cell.state == CellState::waiting) cell.value.reset(), cell.note.clear(), cell.weights.clear();
   }
 }
@@ -221,8 +232,15 @@ void StudyRuns::run_script(Cell& cell, const std::atomic<bool>& stop) {
   cell.state = CellState::waiting;
   if (result.interrupted) return;
   const auto summary = script_record(study_, cell, runs());
-  if (summary && take_result(cell, *summary)) return;  // the record decides
+  const bool finished = summary && take_result(cell, *summary);  // the record decides
+  const std::string why = finished ? records_.contradiction(cell, runs() / cell.run) : "";
+  if (finished && why.empty()) return;
   cell.state = CellState::failed;
+  if (finished) {
+    cell.value.reset();
+    cell.note = "the record is of another program: " + archive::printable(why);
+    return;
+  }
   const std::string words = last_words(result.err);
   cell.note = result.code != 0 ? (words.empty() ? result.how_it_ended() : words)
               : summary        ? "the program ended without a finished record"

@@ -17,6 +17,7 @@
 
 #include "archive/record_types.h"
 #include "study/cells.h"
+#include "study/recorded_cell.h"
 #include "study/study_file.h"
 
 namespace isobit::cli {
@@ -24,6 +25,7 @@ namespace isobit::cli {
 struct StudySettings {
   std::filesystem::path folder;  // STUDY
   std::string program;           // what makes the runs
+  std::string given;             // the text of the experiment file, or of the script
   std::int64_t jobs = 0;         // at a time, at most; 0: as many as cores and memory take
 };
 
@@ -31,7 +33,8 @@ class StudyRuns {
  public:
   StudyRuns(const study::Study& study, std::vector<study::Cell>& cells, StudySettings settings);
 
-  // Takes over what earlier calls finished, from the records.
+  // Takes over what earlier calls finished, from the records. UserError where a record has the id of a cell's run and
+  // is another run.
   void find_finished();
   // Whether all cells were tried: false where `stop` came first.
   [[nodiscard]] bool execute(const std::atomic<bool>& stop);
@@ -53,6 +56,7 @@ class StudyRuns {
   const study::Study& study_;
   std::vector<study::Cell>& cells_;
   StudySettings settings_;
+  study::RecordedCells records_;
   std::int64_t cores_;
   std::uint64_t free_memory_;
 

@@ -123,7 +123,7 @@ ChildRequest program_child(const RunRecord& record, const VerifyOptions& options
   words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes),
                              (program / plan.folder).string(), plan.python, (program / plan.file).string()});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
-  Json rerun{{"runs", runs.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
+  Json rerun{{"runs", runs.string()}, {"root", program.string()}, {"threads", settings.threads}, {"isa", settings.isa}};
   if (traced != nullptr) {
     rerun["trace"] = {{"first", traced->window.first},
                       {"count", traced->window.count},
@@ -217,6 +217,8 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   const auto second = run_again(again, program_child(record, options, *plan, settings, limits, work, traced), printed);
   if (!second) return result;
   result.verdict = verdict_of(record, *second);
+  std::vector<std::string>& unproven = result.verdict.not_recomputed;
+  unproven.insert(unproven.end(), plan->unused.begin(), plan->unused.end());
   if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;

@@ -1,8 +1,11 @@
 #include "report/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "archive/field_standing.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
 #include "archive/printable.h"
@@ -89,6 +92,19 @@ Json run_tables(const std::map<std::string, std::string>& texts) {
   }
   tables["data"] = data_table(texts);
   return tables;
+}
+
+Json claimed_columns(const std::map<std::string, std::string>& texts) {
+  Json claimed = {"run"};
+  for (const char* column : {"step", "phase", "seconds", "samples"})
+    claimed.push_back(std::string("timings.") + column);
+  for (const char* column : {"size", "sha256"})
+    claimed.push_back(fmt::format("checkpoints.{} of files that were deleted", column));
+  const auto experiment = texts.find(archive::kExperimentFile);
+  if (experiment != texts.end()) {
+    for (const std::string& key : archive::claimed_settings(experiment->second)) claimed.push_back("settings: " + key);
+  }
+  return claimed;
 }
 
 std::string csv_text(const Json& table) {

@@ -16,6 +16,10 @@ using Json = nlohmann::ordered_json;
 // `texts`: a finished run's files by name, as archive::plan_export or a reader of the folder gives them.
 [[nodiscard]] Json run_tables(const std::map<std::string, std::string>& texts);
 
+// What of them `isobit verify` cannot recompute (archive/field_standing.h): "run", "timings.seconds", ...; of columns
+// that hold such values in some rows alone it says in which.
+[[nodiscard]] Json claimed_columns(const std::map<std::string, std::string>& texts);
+
 // One table as RFC 4180 says: a header, CRLF, quotes where a value holds a comma, a quote or a line end.
 [[nodiscard]] std::string csv_text(const Json& table);
 

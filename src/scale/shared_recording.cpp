@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "archive/files.h"
@@ -18,17 +16,10 @@
 namespace isobit::scale {
 namespace {
 
-using Json = nlohmann::json;
 using archive::UserError;
 
 // A restart of the scheduler counts more than any change of the recorder.
 constexpr std::int64_t kRecordings = std::int64_t{1} << 20;
-
-Json to_json(const std::map<std::string, double>& values) {
-  Json object = Json::object();
-  for (const auto& [name, value] : values) object[name] = std::bit_cast<std::int64_t>(value);
-  return object;
-}
 
 }  // namespace
 
@@ -84,56 +75,12 @@ bool SharedRecording::resume(std::int64_t recordings, const train::SharedSteps::
   return false;
 }
 
-std::string SharedRecording::notes() const {
-  Json all = Json::array();
-  for (const Event& event : events_) {
-    if (event.line) {
-      all.push_back({0, event.step, event.line->epoch, event.line->loss_bits, event.line->batch, event.line->weights,
-                     event.line->optimizer});
-    } else if (event.metrics) {
-      all.push_back({1, event.step, event.metrics->epoch, event.metrics->set, to_json(event.metrics->values)});
-    } else if (event.predictions) {
-      const archive::PredictionsLine& line = *event.predictions;
-      all.push_back({4, event.step, line.epoch, line.set, line.predictions, line.targets});
-    } else if (event.timing) {
-      all.push_back({2, event.step, event.timing->phase, event.timing->seconds, event.timing->samples});
-    } else {
-      all.push_back({3, event.step});
-    }
-  }
-  return Json::array({base_, next_base_, all}).dump();
-}
+std::string SharedRecording::notes() const { return encode_notes({base_, next_base_, events_}); }
 
 void SharedRecording::take_notes(const std::string& notes, std::int64_t steps_done) {
-  events_.clear();
+  RecorderNotes taken = decode_notes(notes, steps_done);
+  base_ = taken.base, next_base_ = taken.next_base, events_ = std::move(taken.events);
   epoch_seconds_ = 0, epoch_samples_ = 0;
-  try {
-    const Json json = Json::parse(notes);
-    base_ = json.at(0), next_base_ = json.at(1);
-    for (const Json& one : json.at(2)) {
-      Event event;
-      event.step = one.at(1);
-      if (event.step > steps_done) break;
-      switch (one.at(0).get<int>()) {
-        case 0:
-          event.line = archive::StepLine{event.step, one.at(2), one.at(3), one.at(4), one.at(5), one.at(6)};
-          break;
-        case 1:
-          event.metrics = archive::MetricsLine{event.step, one.at(2), one.at(3), {}};
-          for (const auto& [name, value] : one.at(4).items())
-            event.metrics->values[name] = std::bit_cast<double>(value.get<std::int64_t>());
-          break;
-        case 2: event.timing = archive::TimingLine{event.step, one.at(2), one.at(3), one.at(4)}; break;
-        case 4:
-          event.predictions = archive::PredictionsLine{event.step, one.at(2), one.at(3), one.at(4), one.at(5)};
-          break;
-        default: event.checkpoint = true;
-      }
-      events_.push_back(std::move(event));
-    }
-  } catch (const Json::exception&) {
-    throw WireError("notes that isobit does not send");
-  }
   // This worker writes, and was behind: steps that it did not make itself.
   const std::int64_t before = written_;
   guarded([&] {

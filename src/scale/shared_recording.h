@@ -14,6 +14,7 @@
 
 #include "archive/run_writer.h"
 #include "scale/elastic_steps.h"
+#include "scale/recorder_notes.h"
 #include "train/recording.h"
 
 namespace isobit::scale {
@@ -47,14 +48,7 @@ class SharedRecording final : public Recording, public train::Listener {
   [[nodiscard]] bool writes() const { return writer_ != nullptr; }
 
  private:
-  struct Event {  // one of these
-    std::int64_t step = 0;
-    std::optional<archive::StepLine> line;
-    std::optional<archive::MetricsLine> metrics;
-    std::optional<archive::PredictionsLine> predictions;
-    std::optional<archive::TimingLine> timing;
-    std::optional<bool> checkpoint;
-  };
+  using Event = RecorderEvent;
   bool resume(std::int64_t recordings, const train::SharedSteps::Caller& caller);
   void add(Event event);
   [[nodiscard]] bool knows(const Event& event) const;

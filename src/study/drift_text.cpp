@@ -62,9 +62,15 @@ std::string steps_text(const Drift& drift, std::size_t run) {
 
 std::string drift_json(const Drift& drift, const std::vector<RunRecord>& runs) {
   const auto id = [&](std::size_t run) { return runs[run].summary().id; };
-  Json object{{"format", "isobit-drift-1"}, {"reference", id(0)},     {"runs", Json::array()},
-              {"steps", drift.steps},       {"layers", drift.layers}, {"cells", Json::array()},
-              {"per_step", Json::array()},  {"notes", drift.notes}};
+  Json object{{"format", "isobit-drift-1"},
+              {"reference", id(0)},
+              {"runs", Json::array()},
+              {"steps", drift.steps},
+              {"layers", drift.layers},
+              {"cells", Json::array()},
+              {"per_step", Json::array()},
+              {"notes", drift.notes},
+              {"claimed", {"reference", "runs", "cells.run", "per_step.run"}}};
   for (std::size_t r = 0; r < runs.size(); ++r) object["runs"].push_back(id(r));
   for (const DriftCell& cell : drift.cells) {
     object["cells"].push_back({{"run", id(cell.run)},

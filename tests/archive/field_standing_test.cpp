@@ -50,8 +50,16 @@ void expect_all_known(const fs::path& run, std::set<const Field*>& seen) {
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) expect_known(file, Json::parse(line), seen);
     } else if (file.ends_with(".toml")) {
-      ASSERT_NE(find_field(file, {"name"}), nullptr);
-      ASSERT_NE(find_field(file, {"script", "file"}), nullptr);
+      std::istringstream lines(text);
+      std::string table;
+      for (std::string line; std::getline(lines, line);) {
+        const std::string key = line.substr(0, line.find(" = "));
+        if (line.starts_with('[')) table = line.substr(1, line.size() - 2);
+        if (line.empty() || line[0] == '[' || line[0] == '#') continue;
+        const Field* field = find_field(file, table.empty() ? std::vector{key} : std::vector{table, key});
+        ASSERT_NE(field, nullptr) << file << " " << table << "." << key;
+        seen.insert(field);
+      }
     } else {
       ASSERT_NE(find_field(file, {}), nullptr) << file;
       seen.insert(find_field(file, {}));
@@ -62,7 +70,12 @@ void expect_all_known(const fs::path& run, std::set<const Field*>& seen) {
 fs::path program_run(const fs::path& runs) {
   RunFolder run =
       RunFolder::create(runs, "train",
-                        {{kExperimentFile, "[script]\nfile = \"train.py\"\n"},
+                        {{kExperimentFile,
+                          "# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\nfolder = \"\"\n"
+                          "arguments = []\ncommit = \"" +
+                              std::string(40, 'a') +
+                              "\"\ndirty = true\nfingerprint_every = 1\narithmetic = \"isobit\"\n"
+                              "products = \"ordered\"\nprocesses = 2\npatch_applies = false\npredictions = false\n"},
                          {kEnvironmentFile, environment_json({})},
                          {kDataFile, "{\"format\": \"isobit-data-1\", \"files\": [], \"note\": \"none\"}\n"},
                          {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"train.py\": \"pass\"}}\n"},
@@ -102,7 +115,7 @@ TEST(FieldStanding, EveryFieldOfARecordStandsInTheTable) {
   write_export(plan, scratch.path() / "run.tar");
   expect_all_known(import_run(scratch.path() / "run.tar", scratch.path() / "imported"), seen);
   // Rows that this record cannot have.
-  const std::set<std::string_view> rare = {"network.pt", "experiment.toml"};
+  const std::set<std::string_view> rare = {"network.pt"};
   for (const Field& field : record_fields()) {
     const bool elsewhere = rare.contains(field.file) || field.key.starts_with("changed") || field.file == "data.json";
     EXPECT_TRUE(elsewhere || seen.contains(&field)) << field.file << " " << field.key << ": no record has it";
@@ -116,6 +129,9 @@ TEST(FieldStanding, WhatIsNotInTheTableIsFound) {
   EXPECT_EQ(find_field("state.json", {"inputs", "data.json", "mode"}), nullptr);
   EXPECT_EQ(find_field("environment-2.json", {"hardware", "cpu"})->standing, Standing::claimed);
   EXPECT_EQ(find_field("experiment.toml", {"script", "dirty"})->standing, Standing::claimed);
+  EXPECT_EQ(find_field("experiment.toml", {"script", "accuracy"}), nullptr);
+  EXPECT_EQ(claimed_settings("name = \"a\"\n[script]\nfile = \"a\"\ndirty = true\n\n[other]\npatch_applies = true\n"),
+            std::vector<std::string>{"script.dirty"});
   EXPECT_EQ(find_field("experiment.toml", {"optimizer", "lr"})->standing, Standing::bound);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <random>
 
@@ -17,6 +19,12 @@ namespace isobit::archive {
 namespace {
 
 constexpr std::int64_t kLast = 12;
+
+// $ISOBIT_MOMENTS: so many for each kind of writer, in the place of 500.
+int moments() {
+  const char* given = std::getenv("ISOBIT_MOMENTS");
+  return given == nullptr ? 500 : std::max(1, std::atoi(given));
+}
 
 // What a writer's process tells, whatever ends it.
 struct Told {
@@ -183,7 +191,7 @@ TYPED_TEST(Moments, AThousandLoseNothing) {
   const long actions = told->actions;
   EXPECT_GT(actions, 80);
   int disturbed = 0, killed = 0, failed = 0, resumed = 0;
-  for (int round = 0; disturbed < 500; ++round) {
+  for (int round = 0; disturbed < moments(); ++round) {
     const fs::path runs = scratch.path() / std::to_string(round);
     told->stood = 0;
     // Some runs are disturbed once, others again and again.
@@ -218,9 +226,11 @@ TYPED_TEST(Moments, AThousandLoseNothing) {
     ASSERT_EQ(contents(TypeParam(runs).run()), straight) << "round " << round;
     fs::remove_all(runs);
   }
-  EXPECT_GT(killed, 50);
-  EXPECT_GT(failed, 100);
-  EXPECT_GT(resumed, 50);
+  std::printf("%d moments: %d processes killed, %d failed, %d resumed\n", disturbed, killed, failed, resumed);
+  if (disturbed < 500) return;
+  EXPECT_GT(killed, disturbed / 10);
+  EXPECT_GT(failed, disturbed / 5);
+  EXPECT_GT(resumed, disturbed / 10);
 }
 
 // At each read of a resume in turn: the error is said as what it is, and what was there is there.

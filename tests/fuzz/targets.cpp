@@ -41,6 +41,7 @@ constexpr Target kTargets[] = {
     {"signature", run_signature, signature_seeds, 2000},
     {"checkpoint", run_checkpoint, checkpoint_seeds, 2000},
     {"messages", run_messages, messages_seeds, 4000},
+    {"notes", run_notes, notes_seeds, 4000},
     {"slurm", run_slurm, slurm_seeds, 3000},
     {"study", run_study, study_seeds, 2000},
     {"study_files", run_study_files, study_files_seeds, 500},

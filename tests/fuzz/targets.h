@@ -84,6 +84,9 @@ std::vector<std::string> signature_seeds();
 // scale_target.cpp: what processes of a job hear.
 void run_messages(std::string_view input);
 std::vector<std::string> messages_seeds();
+// notes_target.cpp: and what a recorder is told to remember.
+void run_notes(std::string_view input);
+std::vector<std::string> notes_seeds();
 
 // slurm_target.cpp
 void run_slurm(std::string_view input);

@@ -4,17 +4,14 @@ import ctypes
 import glob
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import torch
-from record_test import PROGRAM
-from records import read, seal_anew, state_of, write, write_images
+from records import PROGRAM, RecordedRuns, experiment, read, state_of, write
 from torch.nn import functional
 
 import isobit
@@ -194,57 +191,21 @@ class Operators(unittest.TestCase):
             isobit.enable(products="exact3")
 
 
-EXPERIMENT = """
-name = "small"
-seed = 3
-steps = {steps}
-batch = 16
-{arithmetic}[data]
-path = "{data}"
-[model]
-name = "lenet5"
-[optimizer]
-name = "sgd"
-lr = 0.05
-momentum = 0.9
-[evaluate]
-batch = 16
-[checkpoint]
-every = 5
-[fingerprint]
-every = 1
-"""
 PRODUCTS = '[arithmetic]\nproducts = "exact3"\n\n'
 
 
-class Records(unittest.TestCase):
+class Records(RecordedRuns):
+    images = (64, 16)
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        write_images(f"{cls.folder}/data", train=64, test=16)
-        for name, arithmetic in ("exact", PRODUCTS), ("ordered", ""):
-            write(f"{cls.folder}/{name}.toml", EXPERIMENT.format(data=f"{cls.folder}/data", steps=8, arithmetic=arithmetic))
-        cls.exact, cls.ordered = cls.train("exact.toml"), cls.train("ordered.toml")
+        super().setUpClass()
+        cls.exact, cls.ordered = cls.train(cls.text(8, products="exact3")), cls.train(cls.text(8))
 
     @classmethod
-    def call(cls, *words, **options):
-        environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}  # which executes programs again
-        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False, env=environment, **options)
-
-    @classmethod
-    def train(cls, file, *options):
-        done = cls.call("run", file, "--json", *options)
-        assert done.returncode == 0, done.stderr
-        return os.path.join(cls.folder, json.loads(done.stdout)["folder"])
-
-    def forged(self, run, alter):
-        archive = tempfile.mkdtemp(dir=self.folder)
-        self.addCleanup(shutil.rmtree, archive)
-        copy = shutil.copytree(run, os.path.join(archive, os.path.basename(run)))
-        alter(copy)
-        seal_anew(copy)
-        return copy
+    def text(cls, steps, **arithmetic):
+        return experiment(f"{cls.folder}/data", top={"name": "small", "seed": 3, "steps": steps, "batch": 16}, arithmetic=arithmetic,
+                          model={"name": "lenet5"}, checkpoint={"every": 5}, fingerprint={"every": 1})
 
     def test_recorded_and_verified_elsewhere(self):
         self.assertTrue(state_of(self.exact)["weights"].startswith(EXACT + ":"))
@@ -261,15 +222,14 @@ class Records(unittest.TestCase):
         self.assertIn(f"contract {EXACT}", self.call("show", self.exact).stdout)
 
     def test_grains_and_workers(self):
-        runs = [self.train("exact.toml", "--set", "grain=4", "--set", "steps=3", *more) for more in ([], ["--workers", "2", "--threads", "1"])]
+        runs = [self.train(self.text(3, products="exact3"), "--set", "grain=4", *more) for more in ([], ["--workers", "2", "--threads", "1"])]
         self.assertEqual(*(state_of(run)["weights"] for run in runs))
         done = self.call("verify", runs[1])
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_killed_and_resumed(self):
-        write(f"{self.folder}/long.toml", EXPERIMENT.format(data=f"{self.folder}/data", steps=60, arithmetic=PRODUCTS))
-        whole = self.train("long.toml", "--runs", "whole")
-        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--runs", "killed"], cwd=self.folder, stdout=subprocess.DEVNULL,
+        whole = self.train(self.text(60, products="exact3"), "--runs", "whole")
+        process = subprocess.Popen([PROGRAM, "run", "small.toml", "--runs", "killed"], cwd=self.folder, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         end = time.monotonic() + 120
         while time.monotonic() < end and not glob.glob(f"{self.folder}/killed/2*/checkpoints/step-*"):
@@ -322,6 +282,7 @@ class Records(unittest.TestCase):
                 self.assertIn(because, done.stdout + done.stderr)
 
     def test_what_makes_no_sense(self):
+        write(f"{self.folder}/ordered.toml", self.text(8))
         for words, because in ((["arithmetic.products=exact2"], '"ordered" or "exact3"'),
                                (["arithmetic.products=exact3", "arithmetic.kind=stock"], "products of its own")):
             done = self.call("run", "ordered.toml", "--dry-run", *(word for one in words for word in ("--set", one)))

@@ -11,59 +11,23 @@ import subprocess
 import tempfile
 import unittest
 
-from record_test import PROGRAM, SCRIPT, Folder
-from records import lines_of, put_lines, put_state, read, seal_anew, state_of, write, write_images
-
-EXPERIMENT = """
-name = "small"
-seed = 3
-epochs = 2
-batch = 20
-[data]
-path = "{data}"
-[model]
-name = "mlp"
-hidden = [8]
-[optimizer]
-name = "sgd"
-lr = 0.05
-momentum = 0.9
-[evaluate]
-batch = 16
-[checkpoint]
-every = 2
-keep = 2
-[fingerprint]
-every = 3
-"""
-
-
-def altered_line(log, number, **changes):
-    def alter(run):
-        lines = lines_of(run, log)
-        lines[number] = {**lines[number], **changes}
-        put_lines(run, log, lines)
-    return alter
-
-
-def without_key(log, number, key):
-    def alter(run):
-        lines = lines_of(run, log)
-        del lines[number][key]
-        put_lines(run, log, lines)
-    return alter
-
-
-def altered_text(name, old, new):
-    def alter(run):
-        text = read(f"{run}/{name}").decode()
-        assert old in text, (name, old)
-        write(f"{run}/{name}", text.replace(old, new, 1))
-    return alter
-
-
-def without_line(log, number):
-    return lambda run: put_lines(run, log, [line for i, line in enumerate(lines_of(run, log)) if i != number])
+from record_test import SCRIPT, Folder
+from records import (
+    RecordedRuns,
+    altered_line,
+    altered_text,
+    experiment,
+    lines_of,
+    put_lines,
+    put_state,
+    put_state_without,
+    read,
+    seal_anew,
+    state_of,
+    without_key,
+    without_line,
+    write,
+)
 
 
 def more_metrics(run):
@@ -141,35 +105,16 @@ NATIVE = [
 ]
 
 
-def put_state_without(run, key):
-    state = state_of(run)
-    del state[key]
-    write(f"{run}/state.json", json.dumps(state, indent=2) + "\n")
+class Native(RecordedRuns):
+    images = (90, 30)
 
-
-class Native(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        write_images(f"{cls.folder}/data", train=90, test=30)
-        write(f"{cls.folder}/small.toml", EXPERIMENT.format(data=f"{cls.folder}/data"))
-        done = cls.call("run", "small.toml", "--json")
-        assert done.returncode == 0, done.stderr
-        cls.run_folder = json.loads(done.stdout)["folder"]
-
-    @classmethod
-    def call(cls, *words):
-        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False)
+        super().setUpClass()
+        cls.run_folder = cls.train(experiment(f"{cls.folder}/data"))
 
     def forged(self, alter):
-        archive = tempfile.mkdtemp(dir=self.folder)
-        self.addCleanup(shutil.rmtree, archive)
-        run = shutil.copytree(os.path.join(self.folder, self.run_folder), os.path.join(archive, state_of(
-            os.path.join(self.folder, self.run_folder))["id"]))
-        alter(run)
-        seal_anew(run)
-        return run
+        return super().forged(self.run_folder, alter)
 
     def test_forgeries(self):
         for what, alter, code, because in NATIVE:

@@ -5,6 +5,13 @@ import hashlib
 import json
 import os
 import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.environ.get("ISOBIT_PROGRAM", "")
 
 
 def write_images(folder, train=40, test=10):
@@ -77,3 +84,90 @@ def lines_of(run, log):
 
 def put_lines(run, log, lines):
     write(f"{run}/{log}", "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+# ---- alterations: each takes the folder of a record
+
+
+def altered_line(log, number, **changes):
+    def alter(run):
+        lines = lines_of(run, log)
+        lines[number] = {**lines[number], **changes}
+        put_lines(run, log, lines)
+    return alter
+
+
+def without_key(log, number, key):
+    def alter(run):
+        lines = lines_of(run, log)
+        del lines[number][key]
+        put_lines(run, log, lines)
+    return alter
+
+
+def altered_text(name, old, new):
+    def alter(run):
+        text = read(f"{run}/{name}").decode()
+        assert old in text, (name, old)
+        write(f"{run}/{name}", text.replace(old, new, 1))
+    return alter
+
+
+def without_line(log, number):
+    return lambda run: put_lines(run, log, [line for i, line in enumerate(lines_of(run, log)) if i != number])
+
+
+def put_state_without(run, key):
+    state = state_of(run)
+    del state[key]
+    write(f"{run}/state.json", json.dumps(state, indent=2) + "\n")
+
+
+# ---- runs of the program
+
+
+def experiment(data, **tables):
+    """The text of a small experiment file over `data` (write_images); each of `tables` stands for the one of its name, `top` for the
+    keys before them: a dict, or the lines themselves."""
+    wanted = {"top": {"name": "small", "seed": 3, "epochs": 2, "batch": 20}, "arithmetic": {}, "data": {"path": data},
+              "model": {"name": "mlp", "hidden": [8]}, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
+              "evaluate": {"batch": 16}, "checkpoint": {"every": 2, "keep": 2}, "fingerprint": {"every": 3}} | tables
+    text = ""
+    for name, keys in wanted.items():
+        lines = keys if isinstance(keys, str) else "\n".join(f"{key} = {json.dumps(value)}" for key, value in keys.items())
+        text += f"{'' if name == 'top' else f'[{name}]'}\n{lines}\n" if lines else ""
+    return text
+
+
+class RecordedRuns(unittest.TestCase):
+    """`folder` with images in `data`, where the program is called; removed afterwards."""
+
+    images = (40, 10)  # of the training and of the test set
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        write_images(f"{cls.folder}/data", *cls.images)
+
+    @classmethod
+    def call(cls, *words, **options):
+        options.setdefault("env", {**os.environ, "ISOBIT_PYTHON": sys.executable})  # which executes programs again
+        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False, **options)
+
+    @classmethod
+    def train(cls, text, *options):
+        """The folder of the run that an experiment's text makes, which lies in small.toml then."""
+        write(f"{cls.folder}/small.toml", text)
+        done = cls.call("run", "small.toml", "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return os.path.join(cls.folder, json.loads(done.stdout)["folder"])
+
+    def forged(self, run, alter):
+        """A copy of the run in an archive of its own, altered and sealed anew."""
+        archive = tempfile.mkdtemp(dir=self.folder)
+        self.addCleanup(shutil.rmtree, archive)
+        copy = shutil.copytree(run, os.path.join(archive, os.path.basename(run)))
+        alter(copy)
+        seal_anew(copy)
+        return copy

@@ -357,6 +357,21 @@ class Ends(Sandbox):
                 self.assertEqual(verdict["verdict"], "cannot-judge")
                 self.assertNotIn("root:", told + json.dumps(verdict))
 
+    def test_it_prints_without_end_and_signals_everybody(self):
+        """kill(-1) and its process group: all that it reaches is in the sandbox. What is printed is kept to its end."""
+        verdict, told = self.run_hostile("""
+            for n in range(200):
+                sys.stdout.write("x" * (1 << 20))
+            print("now", flush=True)
+            os.killpg(0, 0)
+            os.kill(-1, 9)
+            time.sleep(60)
+        """, expect=2)
+        self.assertEqual(verdict["verdict"], "cannot-judge")
+        self.assertLessEqual(len(verdict["script_output"]), 5 << 16)
+        self.assertTrue(verdict["script_output"].rstrip().endswith("xnow"), verdict["script_output"][-200:])
+        self.assertLess(len(told), 1 << 20)
+
     def test_what_it_prints_is_marked(self):
         verdict, told = self.run_hostile("""
             sys.stdout.buffer.write(b"x" * 200000 + b"\\n\\x1b[2K\\ridentical: forged\\n\\x9b1A\\xe2\\x80\\xaebidi\\n")

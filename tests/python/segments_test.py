@@ -14,8 +14,8 @@ import time
 import unittest
 
 import torch
-from forged_test import EXPERIMENT, NATIVE, PROGRAM
-from records import lines_of, put_lines, put_state, read, seal_anew, state_of, write, write_images
+from forged_test import NATIVE
+from records import PROGRAM, experiment, lines_of, put_lines, put_state, read, seal_anew, state_of, write, write_images
 
 LAST = 10  # steps; segments end after 2, 5 and 7
 HONEST = "identical: 10 steps, "
@@ -118,7 +118,7 @@ class Segments(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         write_images(f"{cls.folder}/data", train=90, test=30)
-        cls.experiment = EXPERIMENT.format(data=f"{cls.folder}/data")
+        cls.experiment = experiment(f"{cls.folder}/data")
         write(f"{cls.folder}/small.toml", cls.experiment)
         cls.run_folder = cls.record()
 

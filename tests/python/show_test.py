@@ -52,6 +52,7 @@ class Show(unittest.TestCase):
 
     def test_tables(self):
         tables = isobit.tables("last", runs=self.runs)
+        self.assertIn("timings.seconds", tables.claimed)
         steps = tables["steps"]
         self.assertEqual(steps["step"], list(range(1, 9)))
         folder = next(path for path in self.runs.iterdir() if not path.name.startswith("."))

@@ -4,46 +4,21 @@ import glob
 import gzip
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 import unittest
 
 import torch
-from record_test import PROGRAM, Folder
-from records import lines_of, put_lines, read, seal_anew, state_of, write, write_images
+from record_test import Folder
+from records import PROGRAM, RecordedRuns, experiment, lines_of, put_lines, read, seal_anew, state_of, write
 
 import isobit
 from isobit import _sums
 
 STOCK = f"stock-{torch.__version__.partition('+')[0]}"
-EXPERIMENT = """
-name = "small"
-seed = 3
-epochs = 2
-batch = 16
-[arithmetic]
-kind = "stock"
-[data]
-path = "{data}"
-[model]
-name = "mlp"
-hidden = [12]
-[optimizer]
-{optimizer}
-[evaluate]
-batch = 16
-predictions = true
-[checkpoint]
-every = 1
-keep = 0
-[fingerprint]
-every = 1
-"""
 OPTIMIZERS = {
     'name = "sgd"\nlr = 0.05\nmomentum = 0.9\nnesterov = true\nweight_decay = 0.01':
         lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
@@ -74,34 +49,26 @@ def images_of(folder, kind):
     return pixels.to(torch.float32) / 255, torch.tensor(list(labels))
 
 
-class Command(unittest.TestCase):
+class Command(RecordedRuns):
+    images = (90, 30)
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="isobit-test-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        write_images(f"{cls.folder}/data", train=90, test=30)
+        super().setUpClass()
         cls.runs = {text: cls.train(text) for text in OPTIMIZERS}
         cls.stock = next(iter(cls.runs.values()))
         cls.certified = cls.train(next(iter(OPTIMIZERS)), "--set", "arithmetic.kind=isobit")
 
     @classmethod
-    def call(cls, *words, **options):
-        return subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=False, **options)
+    def text(cls, optimizer, **tables):
+        return experiment(f"{cls.folder}/data", **({
+            "top": {"name": "small", "seed": 3, "epochs": 2, "batch": 16}, "arithmetic": {"kind": "stock"}, "optimizer": optimizer,
+            "model": {"name": "mlp", "hidden": [12]}, "evaluate": {"batch": 16, "predictions": True},
+            "checkpoint": {"every": 1, "keep": 0}, "fingerprint": {"every": 1}} | tables))
 
     @classmethod
     def train(cls, optimizer, *options):
-        write(f"{cls.folder}/small.toml", EXPERIMENT.format(data=f"{cls.folder}/data", optimizer=optimizer))
-        done = cls.call("run", "small.toml", "--json", "--threads", "1", *options)
-        assert done.returncode == 0, done.stderr
-        return os.path.join(cls.folder, json.loads(done.stdout)["folder"])
-
-    def forged(self, run, alter):
-        archive = tempfile.mkdtemp(dir=self.folder)
-        self.addCleanup(shutil.rmtree, archive)
-        copy = shutil.copytree(run, os.path.join(archive, os.path.basename(run)))
-        alter(copy)
-        seal_anew(copy)
-        return copy
+        return super().train(cls.text(optimizer), "--threads", "1", *options)
 
     def test_a_run_is_an_ordinary_loop(self):
         """Bit by bit, from the first step's weights on, with torch.optim's own optimizers."""
@@ -156,9 +123,9 @@ class Command(unittest.TestCase):
         self.assertIn("classes of the test set", self.call("verify", run).stdout)
 
     def test_workers_keep_the_predictions_of_one(self):
-        write(f"{self.folder}/shared.toml", EXPERIMENT.format(data=f"{self.folder}/data", optimizer=next(iter(OPTIMIZERS)))
-              .replace("batch = 16\n[arith", "batch = 16\ngrain = 5\n[arith").replace('"stock"', '"isobit"')
-              .replace("[evaluate]\nbatch = 16", "[evaluate]\nbatch = 4"))
+        write(f"{self.folder}/shared.toml", self.text(
+            next(iter(OPTIMIZERS)), top={"name": "small", "seed": 3, "epochs": 2, "batch": 16, "grain": 5}, arithmetic={"kind": "isobit"},
+            evaluate={"batch": 4, "predictions": True}))
         done = self.call("run", "shared.toml", "--runs", "shared", "--workers", "2", "--threads", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         (run,) = glob.glob(f"{self.folder}/shared/2*")
@@ -280,8 +247,8 @@ class Command(unittest.TestCase):
             self.assertIn("this CPU lacks avx512", done.stderr)
 
     def test_a_killed_run_goes_on_as_stock(self):
-        write(f"{self.folder}/long.toml", EXPERIMENT.format(data=f"{self.folder}/data", optimizer='name = "sgd"\nlr = 0.01')
-              .replace("epochs = 2", "epochs = 400").replace("keep = 0", "keep = 2"))
+        write(f"{self.folder}/long.toml", self.text('name = "sgd"\nlr = 0.01', checkpoint={"every": 1, "keep": 2},
+                                                    top={"name": "small", "seed": 3, "epochs": 400, "batch": 16}))
         process = subprocess.Popen([PROGRAM, "run", "long.toml", "--runs", "long", "--threads", "1"], cwd=self.folder,
                                    stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:

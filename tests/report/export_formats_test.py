@@ -49,7 +49,10 @@ class Formats(Case):
         self.assertEqual(rows["metrics"][-1], ["8", "2", "test", "loss", "0.125"])
         self.assertEqual(rows["settings"][1:], [["name", '"small"'], ["seed", "7"]])
         self.assertTrue((self.folder / "tables" / "steps.csv").read_bytes().endswith(b"\r\n"))
-        columns = json.loads(self.isobit("show", "last", "--tables"))["tables"]
+        shown = json.loads(self.isobit("show", "last", "--tables"))
+        self.assertEqual(shown["claimed"], ["run", "timings.step", "timings.phase", "timings.seconds", "timings.samples",
+                                            "checkpoints.size of files that were deleted", "checkpoints.sha256 of files that were deleted"])
+        columns = shown["tables"]
         for name, table in columns.items():
             self.assertEqual(list(table), rows[name][0])
             self.assertEqual([["" if v is None else v if isinstance(v, str) else json.dumps(v) for v in row] for row in zip(*table.values(), strict=True)], rows[name][1:])

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "archive/files.h"
@@ -111,6 +112,31 @@ TEST_F(SharedRecordingTest, ARecorderThatIsBehindWritesTheStepsOfTheOther) {
     recorder.recording.finish(recorder.trainer);
     expect_complete(run);
   }
+}
+
+// From a worker that has the job's key: refused as a whole, and the record becomes what it would have been.
+TEST_F(SharedRecordingTest, NotesThatNoWorkerSendsChangeNothing) {
+  const auto run = new_run();
+  Worker recorder(run);
+  EXPECT_FALSE(recorder.recording.begin(1, recorder.trainer.caller()));
+  recorder.train_to(2);
+  const std::string before = recorder.recording.notes();
+  archive::StepLine line{3, 1, 7, std::string(32, 'a'), "", ""};
+  const auto with = [](std::int64_t step, const std::string& text) {
+    return "[0,0,[[0," + std::to_string(step) + "," + nlohmann::json(text).dump() + "]]]";
+  };
+  EXPECT_NO_THROW(static_cast<void>(decode_notes(with(3, format_line(line)), 6)));
+  for (const std::string& notes :
+       {std::string(), std::string("{}"), std::string("[0,-1,[]]"), std::string("[0,0,[[3,true,\"\"]]]"),
+        std::string("[0,0,[[3,2,\"\"],[3,1,\"\"]]]"), std::string("[9223372036854775807,9223372036854775807,[]]"),
+        std::string("[0,0,[[5,1,\"\"]]]"), with(3, "{}\n"), with(2, format_line(line)),
+        with(3, format_line(line) + format_line(line)), std::string(100'000, '[')}) {
+    EXPECT_THROW(recorder.recording.take_notes(notes, 6), WireError) << notes.substr(0, 80);
+    EXPECT_EQ(recorder.recording.notes(), before);
+  }
+  recorder.train_to(6);
+  recorder.recording.finish(recorder.trainer);
+  expect_complete(run);
 }
 
 TEST_F(SharedRecordingTest, ARecordThatIsCompleteNeedsNoRecorder) {

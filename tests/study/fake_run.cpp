@@ -3,7 +3,8 @@
 //
 // $FAKE_ACTS is a list "WORD:ACT;...": a run with that word among its overrides or options does something else. fail:
 // exit 2; diverge: a failed record, exit 1; nan: its loss is no number; wait: stays until SIGINT, then exit 130; kill:
-// ends by SIGKILL. $FAKE_LOG gets a line for each run that is begun.
+// ends by SIGKILL. --script FILE: a Python program's record, of that file, with $FAKE_ARGUMENTS (a JSON list).
+// $FAKE_LOG gets a line for each run that is begun.
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,8 +14,11 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "archive/log_lines.h"
+#include "archive/run_folder.h"
 #include "archive/small_run.h"
 
 namespace {
@@ -24,7 +28,7 @@ using namespace isobit::archive;
 volatile sig_atomic_t stopped = 0;
 
 struct Words {
-  std::string file, runs, once, ending;
+  std::string file, runs, once, ending, script;
   std::map<std::string, std::string> settings;  // options, too: "--threads"
   bool dry_run = false;
 };
@@ -44,6 +48,8 @@ Words read(int argc, char** argv) {
       words.runs = value;
     } else if (word == "--ending") {
       words.ending = value;
+    } else if (word == "--script") {
+      words.script = value;
     } else if (word == "--once") {
       words.once = value;
     } else if (word == "--set") {
@@ -79,6 +85,37 @@ double accuracy(const Words& words) {
   return value;
 }
 
+// The file's keys and the settings, of which a later one counts.
+std::string experiment_of(const Words& words) {
+  std::string text, rest;
+  for (const auto& [key, setting] : words.settings)
+    text += (key.starts_with("--") ? "# " : "") + key + " = " + setting + "\n";
+  std::ifstream file(words.file);
+  for (std::string line; std::getline(file, line);) {
+    if (!words.settings.contains(line.substr(0, line.find(" = ")))) rest += line + "\n";
+  }
+  return (rest.find("name = ") == std::string::npos ? "name = \"fake\"\n" : "") + text + rest;
+}
+
+void make_script(const Words& words) {
+  const nlohmann::json sources{{"format", "isobit-sources-1"}, {"files", {{"train.py", read_file(words.script)}}}};
+  RunFolder run = RunFolder::create(
+      words.runs, "fake",
+      {{"experiment.toml",
+        std::string("# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\narguments = ") +
+            std::getenv("FAKE_ARGUMENTS") + "\n"},
+       {"environment.json", "{}\n"},
+       {"data.json", "{}\n"},
+       {"sources.json", sources.dump() + "\n"}},
+      kScriptRun, words.ending);
+  const double value = accuracy(words);
+  run.append_step(1, format_line(small_step(1)));
+  run.append(kMetricsLog, format_line(MetricsLine{1, 1, "test", {{"accuracy", value}}}));
+  char weights[64];
+  std::snprintf(weights, sizeof weights, "isobit-0.1:%032llx", static_cast<unsigned long long>(value * 1e15));
+  run.finish(weights, std::string(64, 'e'));
+}
+
 int make(const Words& words) {
   const std::string act = act_of(words);
   if (std::getenv("FAKE_LOG") != nullptr) {
@@ -94,8 +131,7 @@ int make(const Words& words) {
   }
   const double value = accuracy(words);
   RunInputs inputs = small_inputs("fake");
-  inputs.experiment = "name = \"fake\"\n";
-  for (const auto& [key, setting] : words.settings) inputs.experiment += "# " + key + "=" + setting + "\n";
+  inputs.experiment = experiment_of(words);
   if (!words.once.empty()) inputs.ending = ending_of(words.once);
   if (!words.ending.empty()) inputs.ending = words.ending;
   // One that was interrupted is resumed, as isobit run --once does.
@@ -137,6 +173,7 @@ int main(int argc, char** argv) {
   signal(SIGINT, [](int) { stopped = 1; });
   if (argc < 3 || std::string(argv[1]) != "run") return 2;
   const Words words = read(argc, argv);
+  if (!words.script.empty()) return make_script(words), 0;
   if (!words.dry_run) return make(words);
   for (const auto& [key, value] : words.settings) {
     if (key == "optimizer.nmae") {

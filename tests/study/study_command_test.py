@@ -12,6 +12,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+import records
+
 ISOBIT, FAKE = (os.path.abspath(path) for path in sys.argv[1:3])
 
 STUDY = """
@@ -117,6 +120,52 @@ class Study(Command):
         self.study("--resume")
         self.assertEqual(len(self.begun()), 25)
 
+    def test_a_run_of_another_cell_under_its_id(self):
+        """Each of two records is sound, and verify would say identical of both; under each other's ids they would make adam worse."""
+        self.write()
+        before = self.study("--json").stdout
+        runs = self.folder / "studies/optimizers/runs"
+        one, other = (next(runs / c["run"] for c in self.cells() if c["factors"] == {"optimizer.name": name, "seed": 2, "threads": 1})
+                      for name in ("sgd", "adam"))
+
+        def swap(first, second):
+            aside = self.folder / "aside"
+            renamed = [(run, run.name[:-8] + with_ending.name[-8:]) for run, with_ending in ((first, second), (second, first))]
+            for run, name in renamed:
+                records.put_state(run, id=name)
+                records.seal_anew(run)
+            first.rename(aside)
+            second.rename(runs / renamed[1][1])
+            aside.rename(runs / renamed[0][1])
+            return [runs / name for _, name in renamed]
+
+        one, other = swap(one, other)
+        self.assertEqual(self.study("--gather", code=2).stdout, "")
+        told = self.study("--gather", code=2).stderr
+        self.assertIn("has the id of the run of cell", told)
+        self.assertRegex(told, 'optimizer.name is "(adam|sgd)" in it, "(sgd|adam)" here')
+        self.assertIn("has the id of the run", self.study("--resume", code=2).stderr)
+        swap(one, other)
+        self.assertEqual(self.study("--gather", "--json").stdout, before)
+        # What the file names, in one of them.
+        self.refused_with(runs, {self.begun_run(5): lambda text: text.replace('name = "fake"', 'name = "other"')}, 'name is "other" in it, "fake" here')
+        # What no file names is one thing in all of them.
+        momentum = {self.begun_run(4): lambda text: "optimizer.momentum = 0.9\n" + text,
+                    self.begun_run(6): lambda text: "optimizer.momentum = 0.8\n" + text}
+        self.refused_with(runs, momentum, "and no file names it")
+        self.study("--gather")
+
+    def refused_with(self, runs, alterations, because):
+        """--gather, where the experiments of some records are altered, and the records sealed anew; they are restored."""
+        kept = {run: {path.name: path.read_bytes() for path in (runs / run).iterdir() if path.is_file()} for run in alterations}
+        for run, alter in alterations.items():
+            (runs / run / "experiment.toml").write_text(alter(kept[run]["experiment.toml"].decode()))
+            records.seal_anew(runs / run)
+        self.assertIn(because, self.study("--gather", code=2).stderr)
+        for run, files in kept.items():
+            for name, content in files.items():
+                (runs / run / name).write_bytes(content)
+
     def begun_run(self, index):
         runs = os.listdir(self.folder / "studies/optimizers/runs")
         return sorted(run for run in runs if not run.startswith("."))[index]
@@ -197,7 +246,7 @@ class Study(Command):
         self.assertTrue(any("training parts of folds overlap" in w for w in results["warnings"]))
         self.assertFalse(any("no group" in w for w in results["warnings"]))
         run = self.folder / "studies/optimizers/runs" / self.begun_run(0)
-        self.assertIn('# split.folds=5\n# split.group="subject"\n# split.rule="random"\n', (run / "experiment.toml").read_text())
+        self.assertIn('split.folds = 5\nsplit.group = "subject"\nsplit.rule = "random"\n', (run / "experiment.toml").read_text())
 
     def test_sampled_cells_are_drawn_again_the_same_and_grow(self):
         sampled = STUDY.replace("1..4", "1..50").replace("[factors]", 'design = "sampled"\nsamples = 6\n[factors]')
@@ -357,7 +406,8 @@ if pairs["--seed"] == os.environ.get("FAKE_RAISES"):
     sys.exit("Traceback\\n  File x\\nValueError: seed " + pairs["--seed"])
 if pairs["--seed"] == os.environ.get("FAKE_SILENT"):
     sys.exit(0)
-sys.exit(subprocess.call([{fake!r}, "run", "x.toml", "--json", "--runs", told["runs"], "--ending", told["ending"],
+os.environ["FAKE_ARGUMENTS"] = json.dumps(words)
+sys.exit(subprocess.call([{fake!r}, "run", "x.toml", "--json", "--runs", told["runs"], "--ending", told["ending"], "--script", sys.argv[1],
                           "--set", "seed=" + pairs["--seed"], "--set", 'optimizer.name="' + pairs["--optimizer"] + '"']))
 """
 
@@ -443,7 +493,9 @@ class Calibrate(Command):
         self.assertIn("differs from step 3 on; isobit's bits must not move", moved)
         self.assertIn("test.accuracy 0.81, recorded 0.8 (+0.01)", moved)
         self.assertIn("unchanged when last calibrated, 20", moved)
-        report = json.loads(self.calibrate("--json", "--tag", "fake", code=1, FAKE_SHIFT="0.01").stdout)["baselines"][0]
+        whole = json.loads(self.calibrate("--json", "--tag", "fake", code=1, FAKE_SHIFT="0.01").stdout)
+        self.assertEqual(whole["claimed"], ["baselines.run", "baselines.last_unchanged", "baselines.changes", "baselines.changes_since"])
+        report = whole["baselines"][0]
         self.assertEqual((report["verdict"], report["first_step"]), ("moved", 3))
         history = [json.loads(line) for line in (self.folder / "runs/calibrations.jsonl").read_text().splitlines()]
         self.assertEqual([line["verdict"] for line in history], ["unchanged", "moved", "moved"])
@@ -463,7 +515,7 @@ class Calibrate(Command):
         run = self.run_once()
         self.call("calibrate", "--add", run, "--as", "fake")
         listed = json.loads(self.call("calibrate", "--list", "--json").stdout)
-        self.assertEqual([(b["name"], b["runs"]) for b in listed], [("fake", [run])])
+        self.assertEqual([(b["name"], b["runs"], b["claimed"]) for b in listed], [("fake", [run], ["runs", "added"])])
         self.assertIn("isobit's runs have no spread", self.call("calibrate", "--add", self.run_once(), "--as", "fake", code=2).stderr)
         self.assertIn("there is no baseline 'fkae'", self.calibrate("--tag", "fkae", code=2).stderr)
         self.assertIn("contradict", self.call("calibrate", "--add", run, code=2).stderr)
@@ -498,6 +550,7 @@ class Drift(Command):
             ids.append(json.loads(done.stdout)["id"])
         drift = json.loads(self.call("drift", *ids, "--json").stdout)
         self.assertEqual((drift["format"], drift["reference"], drift["runs"]), ("isobit-drift-1", ids[0], ids))
+        self.assertEqual(drift["claimed"], ["reference", "runs", "cells.run", "per_step.run"])
         differences = {run: [s["loss_difference"] for s in drift["per_step"] if s["run"] == run] for run in ids}
         self.assertEqual(differences[ids[1]], [0, 0, 0, 0])
         self.assertEqual(differences[ids[2]][:2], [0, 0])

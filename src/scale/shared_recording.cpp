@@ -89,7 +89,7 @@ std::string SharedRecording::notes() const {
   for (const Event& event : events_) {
     if (event.line) {
       all.push_back({0, event.step, event.line->epoch, event.line->loss_bits, event.line->batch, event.line->weights,
-                     event.line->optimizer});
+                     event.line->optimizer, event.line->gradients});
     } else if (event.metrics) {
       all.push_back({1, event.step, event.metrics->epoch, event.metrics->set, to_json(event.metrics->values)});
     } else if (event.predictions) {
@@ -116,7 +116,7 @@ void SharedRecording::take_notes(const std::string& notes, std::int64_t steps_do
       if (event.step > steps_done) break;
       switch (one.at(0).get<int>()) {
         case 0:
-          event.line = archive::StepLine{event.step, one.at(2), one.at(3), one.at(4), one.at(5), one.at(6)};
+          event.line = archive::StepLine{event.step, one.at(2), one.at(3), one.at(4), one.at(5), one.at(6), one.at(7)};
           break;
         case 1:
           event.metrics = archive::MetricsLine{event.step, one.at(2), one.at(3), {}};

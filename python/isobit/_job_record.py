@@ -102,7 +102,8 @@ class OpenedElsewhere(RunFolder):
     def size(self, log: str) -> int:
         return self._lines[log]
 
-    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "") -> None:
+    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "",
+             gradients: str = "") -> None:
         self._lines["steps.jsonl"] += 1
 
     def metrics(self, step: int, epoch: int, part: str, values: Mapping[str, float]) -> None:

@@ -51,6 +51,17 @@ def named_weights(tracked: Mapping[str, torch.nn.Module], called: Sequence[torch
             for name, tensor in model.state_dict().items()]
 
 
+def named_gradients(tracked: Mapping[str, torch.nn.Module], called: Sequence[torch.nn.Module],
+                    optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
+    """Of the parameters that the optimizer updates, by the names of named_weights; those without a gradient are left out."""
+    updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    models = list(tracked.values()) or list(called)
+    alone = len(models) == 1 and not any(tracked)
+    parts = [""] if alone else [f"{name}." for name in tracked or map(str, range(len(models)))]
+    return [(f"{part}{name}", parameter.grad) for part, model in zip(parts, models, strict=True)
+            for name, parameter in model.named_parameters() if id(parameter) in updated and parameter.grad is not None]
+
+
 def optimizer_state(optimizers: Sequence[torch.optim.Optimizer]) -> list[tuple[str, torch.Tensor]]:
     return [(f"{number}.{parameter}.{name}", torch.as_tensor(value)) for number, optimizer in enumerate(optimizers)
             for parameter, state in optimizer.state_dict()["state"].items()

@@ -34,7 +34,7 @@ from isobit._errors import RecordError
 from isobit._grains import Step
 from isobit._job import Lost
 from isobit._job_record import OpenedElsewhere, end_together, open_together, require_job
-from isobit._observed import fingerprint_of, fingerprint_of_text, named_weights, optimizer_state
+from isobit._observed import fingerprint_of, fingerprint_of_text, named_gradients, named_weights, optimizer_state
 from isobit._record_files import RunFolder, find_run, json_text, weights_sha256
 from isobit._record_hooks import RecordHooks
 from isobit._steps import StepCount
@@ -64,6 +64,9 @@ class record:
     the record says how a repeat compares, never that it holds.
 
     predictions: whether the record keeps what run.predictions is given.
+
+    gradients: every so many steps the line has the fingerprint of the gradients that the optimizer's step used, by the names of
+    the parameters; 0: none. Each costs what one of the weights does.
 
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
@@ -100,15 +103,18 @@ class record:
     _final: str | None  # the fingerprint of the weights that the record ended with
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
-                 resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit", predictions: bool = False) -> None:
+                 resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit", predictions: bool = False,
+                 gradients: int = 0) -> None:
         _record_files.require()
         _stock.check(arithmetic)
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
+        if isinstance(gradients, bool) or gradients < 0:
+            raise ValueError(f"gradients is {gradients}: how many steps lie between fingerprints of gradients, or 0 for none")
         self._again = _job.called_for()
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
-        self._keeps_predictions = predictions
+        self._keeps_predictions, self._gradients_every = predictions, gradients
         self._ending = (self._again or {}).get("ending", "")
         self._contract = _stock.CONTRACT  # else what is in force where the block begins
         self._resume = None if _job.RERUN in os.environ else resume  # verified is the whole, from its first step
@@ -375,6 +381,8 @@ class record:
             script["processes"] = processes
         if self._keeps_predictions:
             script["predictions"] = True
+        if self._gradients_every:
+            script["fingerprint_gradients"] = self._gradients_every
         self._recorded_sources = {}
         files = {
             "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
@@ -548,7 +556,9 @@ class record:
                 self._optimizers.append(optimizer)
             batch = fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
             state = (self._weights(), fingerprint_of(optimizer_state(self._optimizers))) if self.steps % self._every == 0 else ()
-            self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state)
+            due = self._gradients_every and self.steps % self._gradients_every == 0
+            gradients = fingerprint_of(named_gradients(self._tracked, self._models, optimizer)) if due else ""
+            self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state, gradients=gradients)
             self._state_agreed = " ".join(state) or self._state_agreed
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 

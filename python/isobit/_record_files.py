@@ -37,7 +37,7 @@ if AVAILABLE:
     _folder = _declare("folder", _POINTER, brief=True)
     _checkpoint = _declare("checkpoint", _POINTER, ctypes.POINTER(_COUNT), brief=True)
     _size = _declare("size", _POINTER, _TEXT, result=_COUNT, brief=True)
-    _step = _declare("step", _POINTER, _COUNT, _COUNT, ctypes.c_uint32, _TEXT, _TEXT, _TEXT, brief=True)
+    _step = _declare("step", _POINTER, _COUNT, _COUNT, ctypes.c_uint32, _TEXT, _TEXT, _TEXT, _TEXT, brief=True)
     _metrics = _declare("metrics", _POINTER, _COUNT, _COUNT, _TEXT, _TEXTS, ctypes.POINTER(ctypes.c_double), _COUNT, brief=True)
     _evaluation = _declare("evaluation", _POINTER, _COUNT, _COUNT, _COUNT, _TEXT, brief=True)
     _predictions = _declare("predictions", _POINTER, _COUNT, _COUNT, _TEXT, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
@@ -167,9 +167,11 @@ class RunFolder:
     def size(self, log: str) -> int:
         return int(_size(self._record, log.encode()))
 
-    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "") -> None:
+    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "",
+             gradients: str = "") -> None:
         """loss: its bits. RecordError where the step was recorded before, and otherwise."""
-        _raise(_step(self._record, step, epoch, loss, batch.encode(), weights.encode(), optimizer.encode()))
+        _raise(_step(self._record, step, epoch, loss, batch.encode(), gradients.encode(), weights.encode(),
+                     optimizer.encode()))
 
     def metrics(self, step: int, epoch: int, part: str, values: Mapping[str, float]) -> None:
         _raise(_metrics(self._record, step, epoch, part.encode(), (_TEXT * len(values))(*map(str.encode, values)),
@@ -223,7 +225,8 @@ class NoFolder(RunFolder):
     def size(self, log: str) -> int:
         return 0
 
-    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "") -> None:
+    def step(self, step: int, epoch: int, loss: int, batch: str, weights: str = "", optimizer: str = "",
+             gradients: str = "") -> None:
         pass
 
     def metrics(self, step: int, epoch: int, part: str, values: Mapping[str, float]) -> None:

@@ -97,6 +97,10 @@ def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
     if keeps != now:
         return Change(f"{folder.name} has predictions={keeps}, not {now}",
                       f"resume with predictions={keeps}, or begin a new run (without resume)")
+    gradients, now = recorded.get("fingerprint_gradients", 0), program.script.get("fingerprint_gradients", 0)
+    if gradients != now:
+        return Change(f"{folder.name} has gradients={gradients}, not {now}",
+                      f"resume with gradients={gradients}, or begin a new run (without resume)")
     every = recorded.get("fingerprint_every")
     if every == program.every:
         return None

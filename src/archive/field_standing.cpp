@@ -54,6 +54,7 @@ constexpr Field kFields[] = {
     {"steps.jsonl", "epoch", recomputed, ""},
     {"steps.jsonl", "loss", recomputed, ""},
     {"steps.jsonl", "batch", recomputed, ""},
+    {"steps.jsonl", "gradients", recomputed, ""},
     {"steps.jsonl", "weights", recomputed, ""},
     {"steps.jsonl", "optimizer", recomputed, ""},
     {"metrics.jsonl", "step", recomputed, ""},

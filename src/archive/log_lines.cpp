@@ -89,6 +89,7 @@ struct PlainStep {
     std::string bits;
     if (!skip(R"({"step":)") || !number(found.step) || !skip(R"(,"epoch":)") || !number(found.epoch)) return false;
     if (!skip(R"(,"loss":")") || !hex(bits, 8) || !skip(R"(","batch":")") || !hex(found.batch, 32)) return false;
+    if (skip(R"(","gradients":")") && !hex(found.gradients, 32)) return false;
     if (skip(R"(","weights":")") && !hex(found.weights, 32)) return false;
     if (skip(R"(","optimizer":")") && !hex(found.optimizer, 32)) return false;
     if (rest != R"("})") return false;
@@ -106,6 +107,7 @@ std::string quoted(const std::string& text) { return Json(text).dump(); }
 std::string format_line(const StepLine& line) {
   std::string text = fmt::format(R"({{"step":{},"epoch":{},"loss":"{:08x}","batch":{})", line.step, line.epoch,
                                  line.loss_bits, quoted(line.batch));
+  if (!line.gradients.empty()) text += R"(,"gradients":)" + quoted(line.gradients);
   if (!line.weights.empty()) text += R"(,"weights":)" + quoted(line.weights);
   if (!line.optimizer.empty()) text += R"(,"optimizer":)" + quoted(line.optimizer);
   return text + "}\n";
@@ -155,6 +157,7 @@ bool parse_line(std::string_view text, StepLine& line) {
     line.epoch = integer<std::int64_t>(object.at("epoch"));
     line.loss_bits = to_bits(object.at("loss").get<std::string>());
     line.batch = fingerprint_of(object, "batch");
+    if (object.contains("gradients")) line.gradients = fingerprint_of(object, "gradients");
     if (object.contains("weights")) line.weights = fingerprint_of(object, "weights");
     if (object.contains("optimizer")) line.optimizer = fingerprint_of(object, "optimizer");
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -43,6 +44,9 @@ std::string escaped(std::uint32_t c) {
 }
 
 std::string escape(std::string_view text, bool lines) {
+  // Nearly all text is printable ASCII, and lists show much of it.
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (plain) return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

@@ -160,8 +160,8 @@ class Rules {
       if (line == "# A Python program under isobit.record." || line == "[script]") continue;
       const std::string key = line.substr(0, line.find(" = "));
       constexpr const char* known[] = {
-          "file",       "folder",   "arguments", "commit",        "dirty",      "fingerprint_every",
-          "arithmetic", "products", "processes", "patch_applies", "predictions"};
+          "file",       "folder",   "arguments", "commit",        "dirty",       "fingerprint_every",
+          "arithmetic", "products", "processes", "patch_applies", "predictions", "fingerprint_gradients"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
       if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {

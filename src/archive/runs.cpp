@@ -1,10 +1,13 @@
 #include "archive/runs.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
@@ -27,28 +30,54 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The archive's folder, from which its runs' files are looked at: a path of two parts is found sooner than a long one.
+class OpenFolder {
+ public:
+  explicit OpenFolder(const fs::path& folder)
+      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ < 0 && errno != ENOENT) throw_file_error(folder, "cannot be read", errno);
+  }
+  ~OpenFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+void append_number(std::string& text, std::int64_t number, char end) {
+  char digits[24];
+  const auto written = std::to_chars(std::begin(digits), std::end(digits), number);
+  text.append(digits, written.ptr).push_back(end);
+}
+
 // How the files that a summary is made of look; "-" for one that is missing. "" for a folder with nothing that a run
-// leaves. `path` is the run's folder with a slash at its end, and comes back so.
-std::string stamp_of(std::string& path) {
-  fmt::memory_buffer stamp;
+// leaves.
+std::string stamp_of(const OpenFolder& runs, const std::string& id) {
+  std::string stamp, path = id + "/";
+  stamp.reserve(256);
   const std::size_t length = path.size();
   bool run = false;  // one of the first three files makes it one: is_run
   int number = 0;
   for (const char* file : {kStateFile, kManifest, kStepsLog, kMetricsLog, kCheckpointFolder}) {
     struct stat status {};
     ++number;
-    path += file;
-    const bool there = ::stat(path.c_str(), &status) == 0;
     path.resize(length);
-    if (!there) {
-      stamp.append(std::string_view("-;"));
+    path += file;
+    if (::fstatat(runs.descriptor(), path.c_str(), &status, 0) != 0) {
+      stamp += "-;";
       continue;
     }
     run = run || number <= 3;
-    fmt::format_to(std::back_inserter(stamp), "{}:{}.{}:{};", status.st_size, status.st_mtim.tv_sec,
-                   status.st_mtim.tv_nsec, status.st_ino);
+    append_number(stamp, status.st_size, ':');
+    append_number(stamp, status.st_mtim.tv_sec, '.');
+    append_number(stamp, status.st_mtim.tv_nsec, ':');
+    append_number(stamp, static_cast<std::int64_t>(status.st_ino), ';');
   }
-  return run ? fmt::to_string(stamp) : "";
+  return run ? stamp : "";
 }
 
 std::int64_t last_step(const fs::path& run) {
@@ -167,11 +196,10 @@ std::optional<fs::path> find_ending(const fs::path& runs, const std::string& end
 std::vector<RunSummary> list_runs(const fs::path& runs) {
   RunIndex index(index_path(), runs);
   std::vector<RunSummary> list;
-  std::string path;
+  const OpenFolder folder(runs);
   for (const std::string& id : names_of_runs(runs)) {
-    path.assign(runs.native()).append("/").append(id).append("/");
     // Before reading: a file that changes meanwhile gives a stamp that will not fit next time.
-    const std::string stamp = stamp_of(path);
+    const std::string stamp = stamp_of(folder, id);
     if (stamp.empty()) continue;
     auto summary = index.find(id, stamp);
     if (!summary) {
@@ -198,19 +226,19 @@ fs::path find_run(const fs::path& runs, const std::string& word) {
       throw UserError(runs.string(), "holds no runs", "start one with isobit run, or name another folder with --runs");
     return runs / list.front().id;
   }
-  const std::vector<std::string> ids = run_ids(runs);
-  std::vector<std::string> fitting;
-  for (const std::string& id : ids) {
-    if (id == word) return runs / id;
-    if (!word.empty() && id.starts_with(word)) fitting.push_back(id);
-  }
+  // Whole ids are not looked for among all, nor are all looked into: a command may name ten thousand of ten thousand.
+  if (!word.empty() && !word.starts_with('.') && is_run(runs / word)) return runs / word;
+  std::vector<std::string> fitting = names_of_runs(runs);
+  std::erase_if(fitting, [&](const std::string& name) {
+    return word.empty() || !name.starts_with(word) || !is_run(runs / name);
+  });
   if (fitting.size() == 1) return runs / fitting[0];
   if (fitting.size() > 1) {
     throw UserError(word, fmt::format("{} runs in {} begin like this", fitting.size(), runs.string()),
                     "give more of the id");
   }
   if (is_run(word)) return word;
-  std::vector<std::string> words = ids;
+  std::vector<std::string> words = run_ids(runs);
   words.emplace_back("last");
   const std::string near = nearest(word, words);
   throw UserError(word, fmt::format("no such run in {}", runs.string()),

@@ -36,6 +36,7 @@ std::optional<Difference> different_step(const archive::StepLine& a, const archi
   if (auto d = difference_at(a.step, "batch", a.batch, b.batch)) return d;
   if (auto d = difference_at(a.step, "loss", fmt::format("{:08x}", a.loss_bits), fmt::format("{:08x}", b.loss_bits)))
     return d;
+  if (auto d = difference_at(a.step, "gradients", a.gradients, b.gradients)) return d;
   if (auto d = difference_at(a.step, "weights", a.weights, b.weights)) return d;
   return difference_at(a.step, "optimizer", a.optimizer, b.optimizer);
 }

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "archive/printable.h"
@@ -26,12 +28,19 @@ std::string side_text(const char* letter, const study::DiffSide& side) {
                      printable(side.contract));
 }
 
-// Experiment, data and code line by line; environment and hardware are long and seldom the reason.
+// How a run was executed: what its user chose, and for stock PyTorch the reason more often than not.
+bool is_choice(const study::InputDifferenceOfRuns& one) {
+  constexpr std::string_view choices[] = {"run.threads", "run.isa", "run.device", "run.cpu_capability"};
+  return one.part == "environment" && std::find(std::begin(choices), std::end(choices), one.key) != std::end(choices);
+}
+
+// Experiment, data, code and choices of execution line by line; environment and hardware are long and seldom the
+// reason.
 std::string differences_text(const Diff& diff, bool all) {
   std::string text;
   std::size_t left_out = 0;
   for (const study::InputDifferenceOfRuns& one : diff.differences) {
-    if (!all && !one.counts && (one.part == "environment" || one.part == "hardware")) {
+    if (!all && !one.counts && !is_choice(one) && (one.part == "environment" || one.part == "hardware")) {
       ++left_out;
       continue;
     }
@@ -39,7 +48,8 @@ std::string differences_text(const Diff& diff, bool all) {
                         one.counts ? "" : "  (does not count)");
   }
   if (left_out > 0) {
-    text += fmt::format("  {} of environment and hardware, which do not count (--all lists them)\n", left_out);
+    text += fmt::format("  {} more of environment and hardware, which {} not count (--all lists {})\n", left_out,
+                        left_out == 1 ? "does" : "do", left_out == 1 ? "it" : "them");
   }
   return text.empty() ? "given    the same\n" : "given    differs\n" + text;
 }

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
 #include "archive/runs.h"
 #include "cli/command.h"
@@ -29,12 +31,15 @@ void print_table(const std::vector<archive::RunSummary>& runs) {
   for (const archive::RunSummary& run : runs) width = std::max(width, run.id.size());
   fmt::print("{:<{}}  {:<11}  {:<12}  {:>8}  {:<45}  {}\n", "id", width, "state", "arithmetic", "steps", "weights",
              "test");
+  fmt::memory_buffer lines;
+  const auto out = std::back_inserter(lines);
   for (const archive::RunSummary& run : runs) {
-    fmt::print("{:<{}}  {:<11}  {:<12}  {:>8}  {:<45}  {}\n", archive::printable(run.id), width,
-               archive::to_string(run.state), run.contract.empty() ? "-" : archive::printable(run.contract), run.steps,
-               run.weights.empty() ? "-" : archive::printable(run.weights), last_test(run));
-    if (!run.note.empty()) fmt::print("{:<{}}  {}\n", "", width, archive::printable(run.note));
+    fmt::format_to(out, "{:<{}}  {:<11}  {:<12}  {:>8}  {:<45}  {}\n", archive::printable(run.id), width,
+                   archive::to_string(run.state), run.contract.empty() ? "-" : archive::printable(run.contract),
+                   run.steps, run.weights.empty() ? "-" : archive::printable(run.weights), last_test(run));
+    if (!run.note.empty()) fmt::format_to(out, "{:<{}}  {}\n", "", width, archive::printable(run.note));
   }
+  fmt::print("{}", std::string_view(lines.data(), lines.size()));
 }
 
 int run(const Options& options) {

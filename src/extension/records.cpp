@@ -125,9 +125,10 @@ std::int64_t isobit_record_size(const isobit_record* record, const char* log) {
 }
 
 const char* isobit_record_step(isobit_record* record, std::int64_t step, std::int64_t epoch, std::uint32_t loss,
-                               const char* batch, const char* weights, const char* optimizer) {
+                               const char* batch, const char* gradients, const char* weights, const char* optimizer) {
   return reported([=] {
-    record->run.append_step(step, format_line(archive::StepLine{step, epoch, loss, batch, weights, optimizer}));
+    record->run.append_step(step,
+                            format_line(archive::StepLine{step, epoch, loss, batch, weights, optimizer, gradients}));
   });
 }
 

@@ -36,9 +36,9 @@ const char* isobit_record_checkpoint(const isobit_record* record, std::int64_t* 
 // Of a log, in bytes; -1 where the run has none of that name.
 std::int64_t isobit_record_size(const isobit_record* record, const char* log);
 
-// A line each, written at once. `loss`: a binary32's bits. weights and optimizer may be empty.
+// A line each, written at once. `loss`: a binary32's bits. gradients, weights and optimizer may be empty.
 const char* isobit_record_step(isobit_record* record, std::int64_t step, std::int64_t epoch, std::uint32_t loss,
-                               const char* batch, const char* weights, const char* optimizer);
+                               const char* batch, const char* gradients, const char* weights, const char* optimizer);
 const char* isobit_record_metrics(isobit_record* record, std::int64_t step, std::int64_t epoch, const char* set,
                                   const char* const* names, const double* values, std::int64_t count);
 // The class of each of `count` samples as the program says it, and the samples' own, of which a digest is kept. Where

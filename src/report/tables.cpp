@@ -62,10 +62,11 @@ Json data_table(const std::map<std::string, std::string>& texts) {
 
 Json run_tables(const std::map<std::string, std::string>& texts) {
   Json tables = Json::object();
-  Json& steps = tables["steps"] = table_of({"step", "epoch", "loss", "loss_bits", "batch", "weights", "optimizer"});
+  Json& steps = tables["steps"] =
+      table_of({"step", "epoch", "loss", "loss_bits", "batch", "weights", "optimizer", "gradients"});
   for (const auto& line : lines_of<archive::StepLine>(texts, archive::kStepsLog)) {
     add_row(steps, {line.step, line.epoch, number(decimal_loss(line.loss_bits)), hex_bits(line.loss_bits), line.batch,
-                    text_or_null(line.weights), text_or_null(line.optimizer)});
+                    text_or_null(line.weights), text_or_null(line.optimizer), text_or_null(line.gradients)});
   }
   Json& metrics = tables["metrics"] = table_of({"step", "epoch", "set", "name", "value"});
   for (const auto& line : lines_of<archive::MetricsLine>(texts, archive::kMetricsLog)) {

@@ -33,9 +33,11 @@ std::int64_t count(const Json& json) {
 }
 
 Json to_json(const train::StepResult& result) {
+  const auto& gradients = result.gradients;
   return Json::array({result.place.step, result.place.epoch, result.place.first, result.place.count,
                       result.place.last_of_epoch, bits(result.lr), std::bit_cast<std::int32_t>(result.loss),
-                      result.correct, result.batch_digest.high, result.batch_digest.low});
+                      result.correct, result.batch_digest.high, result.batch_digest.low,
+                      gradients ? Json::array({gradients->high, gradients->low}) : Json()});
 }
 
 train::StepResult step_result(const Json& json) {
@@ -45,6 +47,8 @@ train::StepResult step_result(const Json& json) {
   result.loss = std::bit_cast<float>(number<std::int32_t>(json.at(6)));
   result.correct = count(json.at(7));
   result.batch_digest = {number<std::uint64_t>(json.at(8)), number<std::uint64_t>(json.at(9))};
+  if (const Json& gradients = json.at(10); !gradients.is_null())
+    result.gradients = {number<std::uint64_t>(gradients.at(0)), number<std::uint64_t>(gradients.at(1))};
   return result;
 }
 

@@ -29,6 +29,7 @@ std::optional<FirstStep> different_step(const StepLine& a, const StepLine& b) {
   if (a.loss_bits != b.loss_bits) {
     return at("loss", fmt::format("{:08x}", a.loss_bits), fmt::format("{:08x}", b.loss_bits));
   }
+  if (both_differ(a.gradients, b.gradients)) return at("gradients", a.gradients, b.gradients);
   if (both_differ(a.weights, b.weights)) return at("weights", a.weights, b.weights);
   if (both_differ(a.optimizer, b.optimizer)) return at("optimizer", a.optimizer, b.optimizer);
   return {};
@@ -50,6 +51,30 @@ void compare_steps(const ComparedRun& a, const ComparedRun& b, Diff& diff) {
   const StepLine& next = (more_in_a ? a : b).steps[common];
   const std::string loss = fmt::format("{:08x}", next.loss_bits);
   diff.first_step = FirstStep{next.step, next.epoch, "loss", more_in_a ? loss : "", more_in_a ? "" : loss};
+}
+
+// What the gradients' fingerprints tell besides: whether they parted before the weights did.
+void note_gradients(const ComparedRun& a, const ComparedRun& b, Diff& diff) {
+  if (!diff.first_step) return;
+  const std::size_t common = std::min(a.steps.size(), b.steps.size());
+  const auto first = static_cast<std::size_t>(diff.first_step->step - 1);
+  if (first >= common) return;
+  const StepLine &x = a.steps[first], &y = b.steps[first];
+  if (diff.first_step->field != "gradients") {
+    const bool after = diff.first_step->field == "weights" || diff.first_step->field == "optimizer";
+    if (!after || x.gradients.empty() || x.gradients != y.gradients) return;
+    diff.notes.push_back(fmt::format(
+        "the gradients of step {} are equal: look at the optimizer, and at tensors that have no gradient", x.step));
+    return;
+  }
+  for (std::size_t i = first; i < common; ++i) {
+    if (!both_differ(a.steps[i].weights, b.steps[i].weights)) continue;
+    diff.notes.push_back(
+        fmt::format("the gradients parted first: the first recorded weights that differ are those "
+                    "after step {}",
+                    a.steps[i].step));
+    return;
+  }
 }
 
 bool same_value(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -165,6 +190,7 @@ Diff compare_runs(const ComparedRun& a, const ComparedRun& b) {
   note_unfinished(a, "a", diff);
   note_unfinished(b, "b", diff);
   compare_steps(a, b, diff);
+  note_gradients(a, b, diff);
   const std::optional<std::string> others[] = {compare_metrics(a, b, diff), compare_checkpoints(a, b, diff),
                                                compare_ends(a, b)};
   bool differ = diff.first_step.has_value();

@@ -35,7 +35,7 @@ struct Compared {
 
 struct FirstStep {
   std::int64_t step = 0, epoch = 0;
-  std::string field;  // "batch", "loss", "weights", "optimizer"
+  std::string field;  // "batch", "loss", "gradients", "weights", "optimizer"
   std::string a, b;   // "": that run has no such step
 };
 

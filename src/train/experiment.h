@@ -100,7 +100,7 @@ struct CheckpointSettings {
 };
 
 struct FingerprintSettings {
-  std::int64_t every = 20;
+  std::int64_t every = 20, gradients = 0;
 };
 
 struct Experiment {

@@ -238,6 +238,8 @@ std::vector<Key> make_keys() {
 
   KEY(fingerprint.every, "steps", kCount, is_count(e.fingerprint.every),
       "Steps between fingerprints of the weights; 0: only at the end.");
+  KEY_WHERE(e.fingerprint.gradients > 0, fingerprint.gradients, "steps", kCount, is_count(e.fingerprint.gradients),
+            "Steps between fingerprints of the gradients that the optimizer is given; 0: none.");
 #undef KEY
 #undef KEY_WHERE
   return keys;

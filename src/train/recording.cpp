@@ -23,6 +23,7 @@ archive::StepLine step_line(const StepReport& report) {
   line.loss_bits = contract::bits_of(report.result.loss);
   if (report.result.loss != report.result.loss) line.loss_bits = 0x7fc00000;  // any NaN is one
   line.batch = kernels::to_hex(report.result.batch_digest);
+  if (report.result.gradients) line.gradients = kernels::to_hex(*report.result.gradients);
   if (report.weights) line.weights = kernels::to_hex(*report.weights);
   if (report.optimizer) line.optimizer = kernels::to_hex(*report.optimizer);
   return line;

@@ -61,4 +61,9 @@ bool Timetable::fingerprint_after(std::int64_t step) const {
   return step == steps_ || (every > 0 && step % every == 0);
 }
 
+bool Timetable::gradients_fingerprint_at(std::int64_t step) const {
+  const std::int64_t every = experiment_.fingerprint.gradients;
+  return every > 0 && step % every == 0;
+}
+
 }  // namespace isobit::train

@@ -37,6 +37,8 @@ class Timetable {
   // The last step of one of checkpoint.segments equal parts, but of the last: floor(k * steps / segments), k from 1.
   [[nodiscard]] bool segment_ends_after(std::int64_t step) const;
   [[nodiscard]] bool fingerprint_after(std::int64_t step) const;
+  // Of the gradients, taken before the optimizer's step.
+  [[nodiscard]] bool gradients_fingerprint_at(std::int64_t step) const;
 
  private:
   Experiment experiment_;

@@ -230,6 +230,14 @@ std::optional<StepResult> Trainer::advance() {
   return result;
 }
 
+kernels::Fingerprint Trainer::gradients_fingerprint() const {
+  const std::vector<NamedTensor>& parameters = workers_[0]->parameters();
+  std::vector<NamedTensor> named;
+  named.reserve(gradients_.size());
+  for (std::size_t i = 0; i < gradients_.size(); ++i) named.push_back({parameters[i].name, gradients_[i]});
+  return trace::fingerprint(std::move(named));
+}
+
 StepResult Trainer::close(const StepPlace& place, const StepOrder& order, grains::FinishedStep&& finished) {
   gradients_ = std::move(finished.gradients);
   StepResult result;
@@ -241,6 +249,7 @@ StepResult Trainer::close(const StepPlace& place, const StepOrder& order, grains
   if (!finished.digest.empty()) result.batch_digest = maker_.close(finished.digest, place.count);
   {
     const aten::DeviceWork work(execution_.device);
+    if (timetable_.gradients_fingerprint_at(place.step)) result.gradients = gradients_fingerprint();
     optimizer_.step(place.step, result.lr, gradients_);
   }
   load_replicas();

@@ -94,6 +94,7 @@ class Trainer {
   [[nodiscard]] std::variant<grains::FinishedStep, SharedSteps::TakenOver> compute_shared(const StepOrder& order);
   void forget_claims();
   void apply(grains::FinishedStep& step);
+  [[nodiscard]] kernels::Fingerprint gradients_fingerprint() const;
   StepResult close(const StepPlace& place, const StepOrder& order, grains::FinishedStep&& finished);
   void undo(const std::vector<NamedTensor>& buffers_before);
   void load_replicas();

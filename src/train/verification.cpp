@@ -117,6 +117,7 @@ class Comparer : public Listener {
     expect_same("epoch", std::to_string(recorded.epoch), std::to_string(line.epoch));
     expect_same("batch", recorded.batch, line.batch);
     expect_same("loss", fmt::format("{:08x}", recorded.loss_bits), fmt::format("{:08x}", line.loss_bits));
+    expect_same("gradients", recorded.gradients, line.gradients);
     expect_same("weights", recorded.weights, line.weights);
     expect_same("optimizer", recorded.optimizer, line.optimizer);
   }

@@ -82,7 +82,7 @@ fs::path program_run(const fs::path& runs) {
                          {"dirty.patch", "--- a\n+++ b\n"}},
                         kScriptRun);
   const std::string digits(32, 'c');
-  run.append_step(1, format_line(StepLine{1, 1, 7, digits, digits, digits}));
+  run.append_step(1, format_line(StepLine{1, 1, 7, digits, digits, digits, digits}));
   run.append(kMetricsLog, format_line(MetricsLine{1, 1, "test", {{"accuracy", 0.1}}}));
   run.append(kEvaluationsLog, format_line(EvaluationLine{1, 1, 1, digits}));
   run.append(kOutsideLog, format_line(OutsideLine{0, 1, "__main__:7", "disabled"}));

@@ -2,6 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <cmath>
+#include <limits>
+#include <tuple>
+
 #include "archive/environment.h"
 #include "archive/run_index.h"
 #include "archive/suggest.h"
@@ -95,16 +99,17 @@ TEST(Runs, EveryStateIsListed) {
 
 TEST(RunIndex, AnswersFromItsRowsAndOnlyWhileTheyFit) {
   const Scratch scratch;
-  const RunSummary summary{"id",
-                           "name",
-                           RunState::finished,
-                           "isobit-0.1",
-                           "2026",
-                           8,
-                           kWeights,
-                           std::string(64, 'e'),
-                           {{8, 1, "test", {{"loss", 0.1}}}},
-                           "note"};
+  const RunSummary summary{
+      "id",
+      "name",
+      RunState::finished,
+      "isobit-0.1",
+      "2026",
+      8,
+      kWeights,
+      std::string(64, 'e'),
+      {{8, 1, "test", {{"loss", 0.1}, {"7:x", -0.0}}}, {-8, 1, "", {{"", std::numeric_limits<double>::infinity()}}}},
+      std::string("note: \0 12:\n\xff", 13)};
   {
     RunIndex index(index_path(), scratch.runs());
     ASSERT_TRUE(index.usable());
@@ -115,6 +120,12 @@ TEST(RunIndex, AnswersFromItsRowsAndOnlyWhileTheyFit) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->weights, kWeights);
   EXPECT_EQ(found->metrics.at(0).values.at("loss"), 0.1);
+  EXPECT_TRUE(std::signbit(found->metrics.at(0).values.at("7:x")));
+  EXPECT_EQ(found->metrics.at(1).values, summary.metrics[1].values);
+  EXPECT_EQ(found->metrics.at(1).step, -8);
+  EXPECT_EQ(
+      std::tie(found->id, found->name, found->contract, found->created, found->weights_sha256, found->note),
+      std::tie(summary.id, summary.name, summary.contract, summary.created, summary.weights_sha256, summary.note));
   EXPECT_FALSE(index.find("id", "another stamp").has_value());
   EXPECT_FALSE(index.find("another id", "stamp").has_value());
   EXPECT_FALSE(RunIndex(index_path(), scratch.path() / "another archive").find("id", "stamp").has_value());

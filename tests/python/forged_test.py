@@ -78,6 +78,10 @@ NATIVE = [
     ("an epoch", altered_line("steps.jsonl", 4, epoch=2), 1, "different at step 5: epoch"),
     ("weights on the way", altered_line("steps.jsonl", 5, weights=HEX), 1, "different at step 6: weights"),
     ("the optimizer's state", altered_line("steps.jsonl", 7, optimizer=HEX), 1, "different at step 8: optimizer"),
+    ("gradients on the way", altered_line("steps.jsonl", 3, gradients=HEX), 1, "different at step 4: gradients"),
+    ("no gradients where they are due", without_key("steps.jsonl", 3, "gradients"), 1, "different at step 4: gradients recorded none"),
+    ("gradients where none are due", altered_line("steps.jsonl", 0, gradients=HEX), 1, "different at step 1: gradients"),
+    ("no word of gradients", altered_text("experiment.toml", "gradients = 2\n", ""), 1, "different at step 2: gradients"),
     ("no weights where they are due", without_key("steps.jsonl", 5, "weights"), 1, "recorded none"),
     ("the final weights", lambda run: put_state(run, weights=f"isobit-0.1:{HEX}"), 1, "final weights"),
     ("the final weights' SHA-256", lambda run: put_state(run, weights_sha256=HEX * 2), 1, "SHA-256 of the final weights"),
@@ -111,7 +115,7 @@ class Native(RecordedRuns):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.run_folder = cls.train(experiment(f"{cls.folder}/data"))
+        cls.run_folder = cls.train(experiment(f"{cls.folder}/data", fingerprint={"every": 3, "gradients": 2}))
 
     def forged(self, alter):
         return super().forged(self.run_folder, alter)

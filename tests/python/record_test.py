@@ -269,6 +269,30 @@ class Verify(Folder):
         self.seal(self.folder / lines[0])
         self.assertIn("its set has no name", self.verify(expect=2)["message"])
 
+    def test_gradients_are_kept_and_compared(self):
+        self.write("train.py", SCRIPT.replace("every=2", "every=2, gradients=3").replace("            optimizer.step()\n", """\
+            optimizer.step()
+            if run.steps == 6:
+                expected = isobit.fingerprint({name: tensor.grad for name, tensor in model.named_parameters()})
+""").replace("END", "pass") + "print(expected)\n")
+        lines = self.train()
+        log = self.folder / lines[0] / "steps.jsonl"
+        steps = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual([step["step"] for step in steps if "gradients" in step], [3, 6])
+        self.assertEqual(list(steps[5]), ["step", "epoch", "loss", "batch", "gradients", "weights", "optimizer"])
+        self.assertEqual("isobit-0.1:" + steps[5]["gradients"], lines[-1])
+        self.assertNotEqual(steps[2]["gradients"], steps[5]["gradients"])
+        self.assertEqual(self.verify()["verdict"], "identical")
+        for alter, what in ((lambda step: step.update(gradients="0" * 32), "0" * 32), (lambda step: step.pop("gradients"), "nothing")):
+            altered = [dict(step) for step in steps]
+            alter(altered[2])
+            log.write_text("".join(json.dumps(step, separators=(",", ":")) + "\n" for step in altered))
+            self.seal(self.folder / lines[0])
+            difference = self.verify(expect=1)["difference"]
+            self.assertEqual((difference["step"], difference["what"], difference["recorded"]), (3, "gradients", what))
+        with self.assertRaisesRegex(ValueError, "how many steps lie between fingerprints of gradients"):
+            isobit.record(gradients=-1)
+
     def test_other_evaluated_batch_is_found(self):
         self.write("train.py", SCRIPT.replace("END", "with torch.no_grad():\n        model(torch.full((2, 6), float(len(sys.argv))))"))
         self.train()

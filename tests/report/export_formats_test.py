@@ -44,7 +44,7 @@ class Formats(Case):
         self.isobit("export", "last", "--to", "csv", "tables")
         rows = {path.stem: list(csv.reader(path.open(newline=""), strict=True)) for path in (self.folder / "tables").iterdir()}
         self.assertEqual(set(rows), {"steps", "metrics", "timings", "checkpoints", "evaluations", "outside", "settings", "data"})
-        self.assertEqual(rows["steps"][0], ["step", "epoch", "loss", "loss_bits", "batch", "weights", "optimizer"])
+        self.assertEqual(rows["steps"][0], ["step", "epoch", "loss", "loss_bits", "batch", "weights", "optimizer", "gradients"])
         self.assertEqual([row[0] for row in rows["steps"][1:]], [str(i) for i in range(1, 9)])
         self.assertEqual(rows["metrics"][-1], ["8", "2", "test", "loss", "0.125"])
         self.assertEqual(rows["settings"][1:], [["name", '"small"'], ["seed", "7"]])

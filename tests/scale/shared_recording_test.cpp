@@ -23,7 +23,7 @@ using train::Trainer;
 const train::Experiment& experiment() {
   static const train::Experiment parsed = train::parse_experiment(
       "seed = 3\nepochs = 2\nbatch = 20\ngrain = 5\n[model]\nname = \"mlp\"\nhidden = [8]\n[optimizer]\nlr = 0.05\n"
-      "[checkpoint]\nevery = 4\n[fingerprint]\nevery = 1",
+      "[checkpoint]\nevery = 4\n[fingerprint]\nevery = 1\ngradients = 1",
       "shared");
   return parsed;
 }

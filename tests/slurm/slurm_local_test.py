@@ -132,6 +132,22 @@ class SlurmLocal(unittest.TestCase):
                          [["workers", " nothing moves"]])
         self.assertIn("no run is left to make", self.isobit("study", "study.toml", "--submit", code=2).stderr)
 
+    @unittest.skipUnless("avx2" in pathlib.Path("/proc/cpuinfo").read_text(), "this CPU has one capability")
+    def test_a_stock_study_has_the_capability_that_each_cell_asks_for(self):
+        self.experiment(epochs=1)
+        (self.work / "study.toml").write_text('[study]\nname = "stock"\nexperiment = "small.toml"\nmetric = "test.accuracy"\n'
+                                              '[settings]\narithmetic.kind = "stock"\ngrain = 0\n[factors]\ncapability = ["default", "avx2"]\n')
+        number = self.isobit("study", "study.toml", "--submit", "--time", "20").stdout.split()[1]
+        self.wait_for(lambda: not self.slurm("squeue", "--noheader", "--jobs", number, code=None).stdout.strip(), 180, "the study's end")
+        results = json.loads(self.isobit("study", "study.toml", "--gather", "--json").stdout)
+        cells = json.loads((self.work / "studies/stock/cells.json").read_text())["cells"]
+        log = "".join(pathlib.Path(path).read_text() for path in glob.glob(f"{self.work}/studies/stock/runs/.jobs/*/*.log"))
+        self.assertEqual([cell["state"] for cell in cells], ["finished"] * 2, log)
+        for cell, capability in zip(cells, ("DEFAULT", "AVX2"), strict=True):
+            environment = json.loads((self.work / "studies/stock/runs" / cell["run"] / "environment.json").read_text())
+            self.assertEqual(environment["run"]["cpu_capability"], capability)
+        self.assertEqual([finding.split(":")[0] for finding in results["findings"]], ["capability"])
+
     # ---- a job from its submission to its end
 
     def test_a_job_gives_the_bits_of_a_run(self):

@@ -105,6 +105,37 @@ TEST(DiffOfRuns, NamesTheFirstStepAndItsField) {
   EXPECT_EQ(batch.step, 3);
 }
 
+// Weights of steps 2, 4, 6 and 8 are recorded, gradients of every third.
+TEST(DiffOfRuns, GradientsTellWhetherTheyPartedBeforeTheWeights) {
+  const Scratch scratch;
+  const std::string same(32, '5'), other(32, '7');
+  const auto run_where = [&](std::int64_t gradients_from, std::int64_t weights_from) {
+    Changes changes;
+    changes.step = [=](archive::StepLine& line) {
+      if (line.step % 3 == 0) line.gradients = line.step >= gradients_from ? other : same;
+      if (!line.weights.empty() && line.step >= weights_from) line.weights = other;
+    };
+    return run_with(scratch.runs(), changes);
+  };
+  const ComparedRun run = run_where(100, 100);
+  const Diff before = compare_runs(run, run_where(3, 6));
+  ASSERT_TRUE(before.first_step.has_value());
+  EXPECT_EQ(before.first_step->step, 3);
+  EXPECT_EQ(before.first_step->field, "gradients");
+  EXPECT_EQ(before.first_step->b, other);
+  ASSERT_FALSE(before.notes.empty());
+  EXPECT_EQ(before.notes[0],
+            "the gradients parted first: the first recorded weights that differ are those after step 6");
+  EXPECT_EQ(before.equal_weights_after, 2);
+  const Diff after = compare_runs(run, run_where(100, 6));
+  ASSERT_TRUE(after.first_step.has_value());
+  EXPECT_EQ(after.first_step->field, "weights");
+  ASSERT_FALSE(after.notes.empty());
+  EXPECT_NE(after.notes[0].find("the gradients of step 6 are equal"), std::string::npos) << after.notes[0];
+  // Taken by one run alone, they are a setting.
+  EXPECT_EQ(compare_runs(run, run_with(scratch.runs())).results, Results::equal);
+}
+
 TEST(DiffOfRuns, WeightsKnownToBeEqualBoundTheSearch) {
   const Scratch scratch;
   Changes changes;

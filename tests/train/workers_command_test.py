@@ -51,6 +51,9 @@ batch = 16
 
 [checkpoint]
 every = 5
+
+[fingerprint]
+gradients = 1
 """
 
 
@@ -88,7 +91,7 @@ class Workers(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.mkdtemp(prefix="isobit-test-")
         make_data(f"{cls.scratch}/made")
-        cls.expected = {}
+        cls.expected, cls.steps = {}, {}
         for model in ("lenet5", "resnet18"):
             with open(f"{cls.scratch}/{model}.toml", "w", encoding="ascii") as file:
                 file.write(EXPERIMENT.format(model=model))
@@ -96,6 +99,7 @@ class Workers(unittest.TestCase):
             done = cls.isobit("run", f"{model}.toml", "--set", f"steps={steps}", "--runs", "alone")
             assert done.returncode == 0, done.stderr
             cls.expected[model] = done.stdout.splitlines()[-2:]
+            cls.steps[cls.expected[model][-1]] = cls.log_of("alone", -1)
 
     @classmethod
     def tearDownClass(cls):
@@ -126,6 +130,8 @@ class Workers(unittest.TestCase):
         code, found, err = result
         self.assertEqual(code, 0, err)
         self.assertEqual([f"sha256  {found['weights_sha256']}", f"weights {found['weights']}"], self.expected[model])
+        with open(f"{self.scratch}/{found['folder']}/steps.jsonl", "rb") as log:  # each step's gradients, too
+            self.assertEqual(log.read(), self.steps[self.expected[model][-1]])
         return found
 
     def steps_of(self, runs):
@@ -138,6 +144,12 @@ class Workers(unittest.TestCase):
     def wait_for_step(self, process, runs, step):
         while process.poll() is None and self.steps_of(runs) < step:
             time.sleep(0.002)
+
+    @classmethod
+    def log_of(cls, runs, which=0):
+        """steps.jsonl of a run, by age."""
+        with open(sorted(glob.glob(f"{cls.scratch}/{runs}/2*/steps.jsonl"), key=os.path.getctime)[which], "rb") as log:
+            return log.read()
 
     def runs(self):
         return os.path.basename(tempfile.mkdtemp(dir=self.scratch))

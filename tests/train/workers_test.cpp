@@ -41,7 +41,8 @@ const Course kCourses[] = {
 using Hook = std::function<void(int worker, const GrainPlace& grain)>;
 
 std::string run(const Course& course, int workers, GrainOrder order, const Hook& hook = {}) {
-  const Experiment experiment = parse_experiment(course.experiment, course.name);
+  Experiment experiment = parse_experiment(course.experiment, course.name);
+  experiment.fingerprint.gradients = 2;
   const DataSets data = course.masks ? synthetic_masks(20, 4, 12) : synthetic_data(60, 8, 12);
   Execution execution;
   execution.grain_order = order;
@@ -54,6 +55,8 @@ std::string run(const Course& course, int workers, GrainOrder order, const Hook&
     text += std::to_string(step.loss) + " " + std::to_string(step.correct) + " " + kernels::to_hex(step.batch_digest) +
             " " + kernels::to_hex(trainer.weights_fingerprint()) + " " +
             kernels::to_hex(trainer.optimizer_fingerprint()) + "\n";
+    EXPECT_EQ(step.gradients.has_value(), step.place.step % 2 == 0);
+    if (step.gradients) text += kernels::to_hex(*step.gradients) + "\n";
   }
   const Metrics test = trainer.evaluate(), train = trainer.epoch_metrics();
   return text + std::to_string(test.loss) + " " + std::to_string(train.loss) + " " + std::to_string(train.score);
@@ -68,6 +71,32 @@ TEST_F(Workers, AnyNumberGivesTheBitsOfOne) {
       for (const GrainOrder order : {GrainOrder::ascending, GrainOrder::shuffled})
         EXPECT_EQ(run(course, workers, order), one) << course.name << ", " << workers << " workers";
     }
+  }
+}
+
+// What the line of a step says of the gradients is what isobit.fingerprint says of them by name, and no bit of the rest
+// changes for it.
+TEST_F(Workers, GradientsHaveTheFingerprintOfTheirNamedTensors) {
+  for (const Course& course : kCourses) {
+    Experiment experiment = parse_experiment(course.experiment, course.name), without = experiment;
+    experiment.fingerprint.gradients = 1;
+    const DataSets data = course.masks ? synthetic_masks(20, 4, 12) : synthetic_data(60, 8, 12);
+    Trainer trainer(experiment, data), plain(without, data);
+    std::set<std::string> seen;
+    while (trainer.steps_done() < 3) {
+      const StepResult step = trainer.step();
+      EXPECT_FALSE(plain.step().gradients.has_value());
+      EXPECT_EQ(trainer.weights_fingerprint(), plain.weights_fingerprint());
+      std::vector<NamedTensor> named;
+      for (const auto& [name, parameter] : trainer.model().parameters())
+        named.push_back({name, trainer.gradients().at(named.size())});
+      ASSERT_TRUE(step.gradients.has_value());
+      EXPECT_EQ(*step.gradients, trace::fingerprint(named)) << course.name;
+      std::swap(named.front().tensor, named.back().tensor);  // other names for the same values
+      EXPECT_NE(*step.gradients, trace::fingerprint(named)) << course.name;
+      seen.insert(kernels::to_hex(*step.gradients));
+    }
+    EXPECT_EQ(seen.size(), 3u) << course.name;
   }
 }
 

@@ -591,11 +591,13 @@ class record:
             if not any(optimizer is known for known in self._optimizers):
                 self._optimizers.append(optimizer)
             batch = fingerprint_of_text("".join(self._batch)) if len(self._batch) != 1 else self._batch[0]
-            state = (self._weights(), fingerprint_of(optimizer_state(self._optimizers))) if self.steps % self._every == 0 else ()
+            state = ("", "")
+            if self.steps % self._every == 0:
+                state = (self._weights(), fingerprint_of(optimizer_state(self._optimizers)))
             due = self._gradients_every and self.steps % self._gradients_every == 0
             gradients = fingerprint_of(named_gradients(self._tracked, self._models, optimizer)) if due else ""
             self._folder.step(self.steps, int(self.epoch), self._loss, batch, *state, gradients=gradients)
-            self._state_agreed = " ".join(state) or self._state_agreed
+            self._state_agreed = " ".join(state).strip() or self._state_agreed
             self._batch, self._loss, self._accumulated = [], 0x7FC00000, False
 
     def _weights(self) -> str:

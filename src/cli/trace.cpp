@@ -29,7 +29,7 @@ using archive::UserError;
 constexpr std::int64_t kMostSamples = 4096;
 
 struct Options {
-  std::string run, runs, steps, out, data, values, repository;
+  std::string run, runs, steps, out, data, network, values, repository;
   std::vector<std::string> read, limits;
   std::int64_t samples = 0;
   bool statistics = false, json = false, quiet = false, trust = false;
@@ -114,40 +114,76 @@ void print_result(const Options& options, const std::string& run, trace::Window 
   if (!differs.empty()) fmt::print(stderr, "isobit: {}: {}\n", archive::printable(name), differs);
 }
 
-// A Python program is executed as isobit verify does it: as a whole, in a sandbox.
-int run_script(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
-  if (!options.data.empty())
-    throw UserError(named.name(), "is a Python program's record, which finds its data itself",
-                    "leave --data out, and call isobit where the data lie, or with --repository");
+// What is executed in a sandbox is asked for this.
+struct CodeRequest {
+  VerifyOptions again;
+  trace::TraceHeader asked;
+};
+
+CodeRequest code_request(const Options& options, trace::Window window) {
+  CodeRequest request;
+  request.again.run = options.run;
+  request.again.runs = options.runs;
+  request.again.data = options.data;
+  request.again.repository = options.repository;
+  request.again.trust = options.trust;
+  request.again.read = options.read;
+  request.again.limits = options.limits;
+  request.again.execution = options.execution;
+  request.asked.window = window;
+  request.asked.samples = options.samples;
+  request.asked.statistics = options.statistics;
+  request.asked.values = options.values;
+  return request;
+}
+
+void expect_steps(const Options& options, const archive::RunRecord& record, trace::Window window) {
   const auto steps = static_cast<std::int64_t>(record.steps().size());
   if (window.last() > steps)
     throw UserError("--steps " + options.steps, fmt::format("the run has {} steps", steps), "choose steps that it has");
   if (archive::is_there(options.out))
     throw UserError(options.out, "is there already", "name another file, or remove it");
-  VerifyOptions again;
-  again.run = options.run;
-  again.runs = options.runs;
-  again.repository = options.repository;
-  again.trust = options.trust;
-  again.read = options.read;
-  again.limits = options.limits;
-  again.execution = options.execution;
-  trace::TraceHeader asked;
-  asked.window = window;
-  asked.samples = options.samples;
-  asked.statistics = options.statistics;
-  asked.values = options.values;
-  const ScriptVerdict result = trace_script(record, again, named.name(), asked, options.out);
-  if (result.verdict.interrupted) {
-    fmt::print(stderr, "isobit: interrupted; no trace was written\n");
-    return kInterruptedExit;
-  }
+}
+
+// What the sandbox left.
+int print_made(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window,
+               std::int64_t start, std::optional<std::int64_t> differs_at) {
   const trace::Trace trace = trace::read_trace(options.out);
+  print_result(options, record.summary().id, window, static_cast<std::int64_t>(trace.operators.size()),
+               std::filesystem::file_size(options.out), start, differs_at, named.name());
+  return 0;
+}
+
+int interrupted() {
+  fmt::print(stderr, "isobit: interrupted; no trace was written\n");
+  return kInterruptedExit;
+}
+
+// A network in TorchScript is code that came with the record.
+int run_network(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
+  if (!options.network.empty() || !options.repository.empty())
+    throw UserError(named.name(), "is traced in a sandbox, with the network that it names",
+                    "leave out --network and --repository, or --trust the network");
+  expect_steps(options, record, window);
+  if (!options.quiet) fmt::print(stderr, "isobit: tracing the network in a sandbox without network connections\n");
+  const auto [again, asked] = code_request(options, window);
+  const TracedAgain traced = trace_network(record, again, named.name(), asked, options.out);
+  if (traced.interrupted) return interrupted();
+  return print_made(options, record, named, window, traced.start, traced.differs_at);
+}
+
+// A Python program is executed as isobit verify does it: as a whole, in a sandbox.
+int run_script(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
+  if (!options.data.empty() || !options.network.empty())
+    throw UserError(named.name(), "is a Python program's record, which finds its data itself",
+                    "leave --data and --network out, and call isobit where the data lie, or with --repository");
+  expect_steps(options, record, window);
+  const auto [again, asked] = code_request(options, window);
+  const ScriptVerdict result = trace_script(record, again, named.name(), asked, options.out);
+  if (result.verdict.interrupted) return interrupted();
   std::optional<std::int64_t> differs_at;
   if (result.verdict.difference) differs_at = result.verdict.difference->step;
-  print_result(options, record.summary().id, window, static_cast<std::int64_t>(trace.operators.size()),
-               std::filesystem::file_size(options.out), 0, differs_at, named.name());
-  return 0;
+  return print_made(options, record, named, window, 0, differs_at);
 }
 
 int run(const Options& options) {
@@ -157,10 +193,13 @@ int run(const Options& options) {
   const auto record = archive::RunRecord::open(named.folder());
   if (record.is_stock()) options.execution.repeat_stock(record.environment());
   if (record.is_script()) return run_script(options, record, named, window);
-  if (options.trust || !options.repository.empty() || !options.read.empty() || !options.limits.empty())
+  const train::Experiment experiment = experiment_of(record, named.name());
+  const bool code = !experiment.model.torchscript.empty();
+  if (code && !options.trust) return run_network(options, record, named, window);
+  if ((options.trust && !code) || !options.repository.empty() || !options.read.empty() || !options.limits.empty())
     throw UserError(named.name(), "is a record of isobit run, which runs without a sandbox",
                     "leave out --trust, --repository, --read and --limit");
-  const train::ArithmeticScope arithmetic(experiment_of(record, named.name()));
+  const train::ArithmeticScope arithmetic(experiment);
 
   trace::TraceHeader header = trace::header_of_this_process();
   header.run = record.summary().id;
@@ -174,12 +213,9 @@ int run(const Options& options) {
   progress.begin(checkpoint == nullptr ? 0 : checkpoint->step);
   const StopSignal stop;
   const train::TraceOutcome outcome =
-      train::trace_steps(record, {window, options.data, options.execution.execution()}, writer, stop.flag(),
-                         [&](const train::TracedStep& step) { progress.step(step); });
-  if (outcome.interrupted) {
-    fmt::print(stderr, "isobit: interrupted; no trace was written\n");
-    return kInterruptedExit;
-  }
+      train::trace_steps(record, {window, options.data, options.network, options.execution.execution()}, writer,
+                         stop.flag(), [&](const train::TracedStep& step) { progress.step(step); });
+  if (outcome.interrupted) return interrupted();
   writer.finish();
   print_result(options, header.run, window, writer.operators(), writer.bytes(), outcome.start, outcome.differs_at,
                named.name());
@@ -195,6 +231,7 @@ Action declare(OptionSet& app) {
   app.add("--out", options->out, "The trace (docs/formats/trace.md)").type("FILE").required();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("--data", options->data, "Folder of the data files, if they moved").type("PATH");
+  app.add("--network", options->network, "The TorchScript file of a trusted network, if it moved").type("FILE");
   app.add("--samples", options->samples,
           "Values kept of each tensor, at the same indices on every machine (default: 0)")
       .type("N")
@@ -214,11 +251,13 @@ Action declare(OptionSet& app) {
   app.add("--repository", options->repository,
           "For a Python program: the folder of its repository and data (default: here)")
       .type("DIR");
-  app.flag("--trust", options->trust, "Run a Python program without a sandbox, with all your rights");
-  app.add("--read", options->read, "A file or folder that a Python program may read (repeatable)")
+  app.flag("--trust", options->trust,
+           "Run a Python program or TorchScript network without a sandbox, with all your rights");
+  app.add("--read", options->read, "A file or folder that the sandboxed code may read (repeatable)")
       .type("PATH")
       .repeatable();
-  app.add("--limit", options->limits, "Of a Python program: memory=8G, disk=20G, time=2h or processes=500 (repeatable)")
+  app.add("--limit", options->limits,
+          "Of the sandboxed code: memory=8G, disk=20G, time=2h or processes=500 (repeatable)")
       .type("NAME=N")
       .repeatable();
   options->execution.declare(app);

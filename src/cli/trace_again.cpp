@@ -32,12 +32,6 @@ struct CannotTrace {
   std::string why;
 };
 
-std::string first_line(const std::string& text) {
-  std::string line = text.substr(0, text.find('\n'));
-  if (line.starts_with("isobit: ")) line.erase(0, 8);
-  return line;
-}
-
 // What a run says of itself before a child is started.
 std::string why_not(const ComparedRun& run, const char* side) {
   if (!run.finished) return fmt::format("{} is not finished: only a finished record is executed again", side);
@@ -94,10 +88,7 @@ class Repetitions {
     as_recorded(run, request);
     tell(fmt::format("executing {} again, steps {}..{}", side, window.first, window.last()));
     const ChildResult result = run_child(request);
-    if (result.code != 0) {
-      const std::string said = first_line(result.err);
-      throw CannotTrace{fmt::format("{}: {}", side, said.empty() ? "isobit trace " + result.how_it_ended() : said)};
-    }
+    if (result.code != 0) throw CannotTrace{fmt::format("{}: {}", side, result.error_line())};
     note_repeat(result.output, side);
     return file;
   }

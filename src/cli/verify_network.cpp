@@ -4,13 +4,17 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "archive/files.h"
+#include "archive/json_text.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
 #include "archive/sha256.h"
+#include "archive/tar_file.h"
 #include "archive/user_error.h"
 #include "cli/compare_records.h"
 #include "cli/sandbox.h"
@@ -46,6 +50,11 @@ printf 'ended %d\nrecords %d\n' "$code" "$count" >&3
 [ "$count" = 1 ] || exit 0
 echo record >&3
 find . -path ./.locks -prune -o -type f -printf '%P\0' | tar --null --no-recursion -T - --format=ustar -cf - >&3
+)sh";
+
+// Traces, and sends what it made on descriptor 3, as a tar file. What the trace says of itself goes to stdout.
+constexpr const char* kTraceShell = R"sh(mkdir /verify/runs/traced && "$@" || exit
+cd /verify/runs && tar --format=ustar -cf - traced/* >&3
 )sh";
 
 int add_library(dl_phdr_info* info, std::size_t, void* context) {
@@ -112,20 +121,42 @@ void expect_possible(const RunRecord& record, const VerifyOptions& options, cons
                   "verify it with the isobit that recorded it");
 }
 
-std::vector<std::string> run_words(const ExecutionOptions& asked, int threads) {
-  std::vector<std::string> words = {"/bin/sh",
-                                    "-c",
-                                    kShell,
-                                    "sh",
-                                    fs::read_symlink("/proc/self/exe").string(),
-                                    "run",
-                                    fmt::format("{}/experiment.toml", kProgramFolder),
-                                    "--runs",
-                                    kRunsFolder};
+std::string this_program() { return fs::read_symlink("/proc/self/exe").string(); }
+
+std::vector<std::string> in_shell(const char* shell, const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"/bin/sh", "-c", shell, "sh", this_program()};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+// With --threads, which decides the bits of stock PyTorch.
+void add_execution(std::vector<std::string>& words, const RunRecord& record, const ExecutionOptions& asked) {
   const std::vector<std::string> same = asked.words();
   words.insert(words.end(), same.begin(), same.end());
+  const int threads = record.is_stock() ? kernels::thread_count() : asked.threads;
   if (threads != 0) words.insert(words.end(), {"--threads", std::to_string(threads)});
-  return words;
+}
+
+// The sandbox in which the network runs, but its words: the data alone, and the network in `program`, a new folder, as
+// `experiment` names it from now on.
+SandboxRequest network_sandbox(const RunRecord& record, const VerifyOptions& options, train::Experiment& experiment,
+                               const fs::path& program) {
+  experiment.data.path = train::recorded_data_path(experiment.data.path, options.data);
+  SandboxRequest request;
+  request.readable = data_of(record, experiment);
+  const fs::path network = network_of(record, experiment.model);
+  require_sandbox();
+  archive::make_folders(program);
+  fs::copy_file(network, program / archive::kNetworkFile);
+  experiment.model.torchscript = fmt::format("{}/{}", kProgramFolder, archive::kNetworkFile);
+  request.layers = {program};
+  for (const fs::path& file : program_files()) request.readable.push_back(file);
+  for (const std::string& path : options.read) request.readable.emplace_back(path);
+  request.home = "/home/verify";
+  request.devices = options.execution.device != "cpu";
+  request.environment = environment(record.is_stock());
+  request.limits = sandbox_limits(options.limits);
+  return request;
 }
 
 }  // namespace
@@ -136,29 +167,18 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   const std::string place = (record.folder() / "experiment.toml").string();
   train::Experiment experiment = train::recorded_experiment(record.experiment(), place);
   train::require_same_run(record, experiment, record.summary().steps);  // the steps that it makes are compared
-  experiment.data.path = train::recorded_data_path(experiment.data.path, options.data);
-  SandboxRequest request;
-  request.readable = data_of(record, experiment);
-  const fs::path network = network_of(record, experiment.model);
-  require_sandbox();
-
+  const std::string named_network = experiment.model.torchscript;
   const archive::TemporaryFolder work;
   const fs::path program = work.path() / "program";
-  archive::make_folders(program);
-  fs::copy_file(network, program / archive::kNetworkFile);
-  experiment.model.torchscript = fmt::format("{}/{}", kProgramFolder, archive::kNetworkFile);
+  SandboxRequest request = network_sandbox(record, options, experiment, program);
   archive::write_file(program / "experiment.toml", train::to_toml(experiment));
-  request.layers = {program};
-  for (const fs::path& file : program_files()) request.readable.push_back(file);
-  for (const std::string& path : options.read) request.readable.emplace_back(path);
   request.hidden = kept_from_program(record, options, "");
-  request.home = "/home/verify";
-  request.devices = options.execution.device != "cpu";
-  request.words = run_words(options.execution, record.is_stock() ? kernels::thread_count() : options.execution.threads);
-  request.environment = environment(record.is_stock());
-  request.limits = sandbox_limits(options.limits);
+  std::vector<std::string> words = {"run", fmt::format("{}/experiment.toml", kProgramFolder), "--runs", kRunsFolder};
+  add_execution(words, record, options.execution);
+  request.words = in_shell(kShell, words);
+
   fmt::print(stderr, "isobit: running the network {} in a sandbox without network connections\n",
-             archive::printable(network.filename().string()));
+             archive::printable(fs::path(named_network).filename().string()));
 
   const StopSignal stop;
   const Again again{static_cast<std::int64_t>(record.steps().size()),
@@ -172,6 +192,76 @@ ScriptVerdict verify_network(const RunRecord& record, const VerifyOptions& optio
   if (!second) return result;
   result.verdict = verdict_of(record, *second);
   return result;
+}
+
+TracedAgain trace_network(const RunRecord& record, const VerifyOptions& options, const std::string& named,
+                          const trace::TraceHeader& asked, const fs::path& out) {
+  train::Experiment experiment =
+      train::recorded_experiment(record.experiment(), (record.folder() / "experiment.toml").string());
+  const archive::TemporaryFolder work;
+  SandboxRequest request = network_sandbox(record, options, experiment, work.path() / "program");
+  const fs::path folder = fs::canonical(record.folder());
+  request.readable.push_back(folder);
+  std::vector<std::string> words = {"trace",
+                                    folder.string(),
+                                    "--steps",
+                                    fmt::format("{}:{}", asked.window.first, asked.window.count),
+                                    "--out",
+                                    fmt::format("{}/traced/{}", kRunsFolder, kTraceFile),
+                                    "--json",
+                                    "--quiet",
+                                    "--trust",
+                                    "--data",
+                                    experiment.data.path,
+                                    "--network",
+                                    experiment.model.torchscript,
+                                    "--samples",
+                                    std::to_string(asked.samples)};
+  if (asked.statistics) words.emplace_back("--statistics");
+  if (!asked.values.empty()) words.insert(words.end(), {"--values", asked.values});
+  add_execution(words, record, options.execution);
+  request.words = in_shell(kTraceShell, words);
+
+  TracedAgain traced;
+  const StopSignal stop;
+  ChildResult result;
+  {
+    archive::AppendFile tar(work.path() / "trace.tar");
+    ChildRequest child = in_sandbox(request, work.path());
+    child.together = false;
+    child.report = [&](std::string_view bytes) {
+      if (tar.size() + bytes.size() > request.limits.disk) return false;
+      tar.append(bytes);
+      return true;
+    };
+    child.stop = &stop.flag();
+    result = run_child(child);
+  }
+  traced.interrupted = result.interrupted;
+  if (traced.interrupted) return traced;
+  if (!result.limit.empty()) {
+    const LimitText text = describe_limit(request.limits, result.limit);
+    throw UserError(named, text.problem + " and was ended", text.remedy);
+  }
+  if (result.code != 0)
+    throw UserError(named, "cannot be traced: " + archive::printable(result.error_line()),
+                    "--trust runs it outside of a sandbox");
+  try {
+    const auto said = archive::parse_json(result.output);
+    traced.start = archive::integer<std::int64_t>(said.at("start"));
+    if (const auto& differs = said.at("differs_at"); !differs.is_null())
+      traced.differs_at = archive::integer<std::int64_t>(differs);
+    const fs::path made = work.path() / "made";
+    archive::make_folders(made);
+    take_made_trace(made / archive::unpack_tar(work.path() / "trace.tar", made), asked, out);
+  } catch (const nlohmann::json::exception&) {
+    throw UserError(named, "cannot be traced: what ran in the sandbox is no isobit",
+                    "--trust runs it outside of a sandbox");
+  } catch (const std::invalid_argument&) {
+    throw UserError(named, "cannot be traced: what ran in the sandbox is no isobit",
+                    "--trust runs it outside of a sandbox");
+  }
+  return traced;
 }
 
 }  // namespace isobit::cli

@@ -236,6 +236,15 @@ void place_file(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+void take_made_trace(const fs::path& made, const trace::TraceHeader& asked, const fs::path& out) {
+  const trace::Trace trace = trace::read_trace(made / kTraceFile);
+  if (!asked.values.empty()) {
+    static_cast<void>(trace::read_values(trace));
+    place_file(made / kTraceValues, out.string() + trace::kValuesEnding);
+  }
+  place_file(made / kTraceFile, out);
+}
+
 ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
                             std::string& printed) {
   const Settings settings =
@@ -255,12 +264,7 @@ ScriptVerdict trace_script(const RunRecord& record, const VerifyOptions& options
   if (!archive::is_there(made))
     throw UserError(named, "left no trace: it made no step of the window, or its isobit.record is not this isobit's",
                     "choose steps that it makes");
-  const trace::Trace trace = trace::read_trace(made);
-  if (!asked.values.empty()) {
-    static_cast<void>(trace::read_values(trace));
-    place_file(work.path() / kTraceValues, out.string() + trace::kValuesEnding);
-  }
-  place_file(made, out);
+  take_made_trace(work.path(), asked, out);
   return result;
 }
 

@@ -2,7 +2,9 @@
 // in a sandbox (sandbox.h), or with --trust with all rights; the verdict is made here, over the record that this left.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,23 @@ struct ScriptVerdict {
 // instruction set and device are those asked for.
 [[nodiscard]] ScriptVerdict verify_network(const archive::RunRecord& record, const VerifyOptions& options,
                                            const std::string& named, std::string& printed);
+
+// What a traced repeat says of itself; of a stranger's code, as true as its record.
+struct TracedAgain {
+  bool interrupted = false;
+  std::int64_t start = 0;                  // the checkpoint's step; 0: the seed
+  std::optional<std::int64_t> differs_at;  // the first executed step that is not as it was recorded
+};
+
+// The same for such a run: `isobit trace` in a sandbox, which sees the record. `out` as above.
+[[nodiscard]] TracedAgain trace_network(const archive::RunRecord& record, const VerifyOptions& options,
+                                        const std::string& named, const trace::TraceHeader& asked,
+                                        const std::filesystem::path& out);
+
+// The trace in `made` (second_record.h has its names) becomes `out`, with its values beside it where they were asked
+// for: read first, whole or not at all, and no file is replaced. UserError where it is none.
+void take_made_trace(const std::filesystem::path& made, const trace::TraceHeader& asked,
+                     const std::filesystem::path& out);
 
 // What must not be seen by the program: the record, others of its archive (the same run may be there twice), the
 // exported file. `beside` is the folder whose files it sees.

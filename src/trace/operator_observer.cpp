@@ -3,13 +3,16 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -130,8 +133,36 @@ std::unique_ptr<Observation> observation;
 std::optional<at::CallbackHandle> callback;
 thread_local bool watched = false;
 
+// "net.a.fc": the submodules of a TorchScript module whose graph calls the operator; "" where no graph does. The
+// interpreter says "TOP(Net)::forward", "a(Block)::forward", a method of the same module as "SELF(Block)::more", and
+// functions as "CALL_FUNCTION::relu()::relu".
+std::string script_path() {
+  std::string path;
+  for (const std::string& frame : torch::jit::currentModuleHierarchy()) {
+    const std::string name = frame.substr(0, frame.find('('));
+    if (name.empty() || name == "TOP" || name == "SELF" || name.starts_with("CALL_FUNCTION")) continue;
+    path += (path.empty() ? "" : ".") + name;
+  }
+  return path;
+}
+
+// An operator that an interpreter calls comes with all of the interpreter's stack: its own values are the last ones.
+using Values = std::span<const c10::IValue>;
+Values own_values(Values stack, std::size_t own) { return stack.last(std::min(own, stack.size())); }
+Values inputs_of(const at::RecordFunction& call) {
+  const Values all(call.inputs().data(), call.inputs().size());
+  const auto schema = call.operator_schema();
+  return schema ? own_values(all, schema->arguments().size()) : all;
+}
+Values outputs_of(const at::RecordFunction& call) {
+  const Values all(call.outputs().data(), call.outputs().size());
+  const auto schema = call.operator_schema();
+  return schema ? own_values(all, schema->returns().size()) : all;
+}
+
 struct Call : at::ObserverContext {
   std::unique_ptr<OperatorLine> line;
+  std::optional<std::size_t> entered;  // the submodule of a graph
   bool unwritten = false;
 };
 
@@ -145,14 +176,18 @@ std::string name_of(const at::RecordFunction& call) {
 
 void read_inputs(const at::RecordFunction& call, Call& context) {
   const std::string name = name_of(call);
+  // While the operator runs, so that the nodes of autograd that it records are the submodule's, too.
+  if (const std::string within = script_path(); !within.empty() && torch::autograd::get_current_node() == nullptr)
+    context.entered = aten::enter_module(within);
   const OperatorTraits& traits = traits_of(call, name);
   context.unwritten = traits.leaves_unwritten;
   std::string arguments;
   std::vector<Operand> operands;
-  for (std::size_t i = 0; i < call.inputs().size(); ++i) {
+  const Values inputs = inputs_of(call);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (i > 0) arguments += ',';
     const bool overwritten = i < traits.overwritten.size() && traits.overwritten[i];
-    append_argument(call.inputs()[i], overwritten ? Use::overwritten : Use::read, arguments, operands);
+    append_argument(inputs[i], overwritten ? Use::overwritten : Use::read, arguments, operands);
   }
   context.line = observation->begin(name, aten::current_module(), current_phase(), std::move(arguments), operands);
 }
@@ -168,11 +203,12 @@ void after_call(const at::RecordFunction& call, at::ObserverContext* context) {
   if (!is_operator(call)) return;
   if (depth > 0) --depth;
   auto* ended = static_cast<Call*>(context);
+  if (ended != nullptr && ended->entered) aten::leave_module(*ended->entered);
   if (ended == nullptr || !ended->line || !observation) return;
   observation->guarded([&] {
     std::string ignored;
     std::vector<Operand> outputs;
-    for (const c10::IValue& output : call.outputs()) append_argument(output, Use::read, ignored, outputs);
+    for (const c10::IValue& output : outputs_of(call)) append_argument(output, Use::read, ignored, outputs);
     observation->end(*ended->line, outputs, ended->unwritten);
   });
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 
+#include "archive/run_export.h"
 #include "archive/user_error.h"
 #include "trace/operator_observer.h"
 #include "train/checkpoint_state.h"
@@ -21,9 +23,11 @@ class Repetition {
   Repetition(const archive::RunRecord& record, const TraceRequest& request)
       : record_(record), recorded_(recorded_experiment(record.experiment(), experiment_file())), request_(request) {
     if (!recorded_.model.torchscript.empty()) {
-      throw UserError(record.folder().string(),
-                      "has a network of code (TorchScript), which is not executed for a trace",
-                      "trace its training in a Python script (isobit.trace)");
+      const std::filesystem::path own = record.folder() / archive::kNetworkFile;  // of an exported run
+      if (!request.network.empty())
+        recorded_.model.torchscript = request.network;
+      else if (std::filesystem::exists(own))
+        recorded_.model.torchscript = own.string();
     }
     recorded_.data.path = recorded_data_path(recorded_.data.path, request.data_path);
     expect_data(record.data(), recorded_);

@@ -20,6 +20,7 @@ namespace isobit::train {
 struct TraceRequest {
   trace::Window window;
   std::string data_path;  // "": as recorded
+  std::string network;    // the TorchScript file, if it moved
   Execution execution;
 };
 
@@ -40,7 +41,8 @@ struct TraceOutcome {
 [[nodiscard]] const archive::CheckpointEntry* checkpoint_before(const archive::RunRecord& record, std::int64_t step);
 
 // Does not finish `writer`. Throws archive::UserError where the run cannot be executed again here (another contract,
-// other data, a network that is code) or has no such steps.
+// other data) or has no such steps. A network in TorchScript is somebody's code, and runs with this process's rights:
+// where the record is not trusted, call it in a sandbox (cli/verify_network.cpp).
 [[nodiscard]] TraceOutcome trace_steps(const archive::RunRecord& record, const TraceRequest& request,
                                        trace::TraceWriter& writer, const std::atomic<bool>& stop,
                                        const std::function<void(const TracedStep&)>& told = {});

@@ -142,6 +142,28 @@ class Scripts(Traces):
         content = (self.folder / "t").read_bytes()
         self.assertEqual(seal["sealed"], hashlib.sha256(content[:content.rindex(b'{"sealed"')]).hexdigest())
 
+    def test_a_scripted_module_names_its_submodules(self) -> None:
+        """An interpreter hands an operator its whole stack: what is not the operator's own is no input and no output of it."""
+        scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(5, 3))))
+        with isobit.enabled(), isobit.trace(self.folder / "t", steps=(1, 4)):
+            for _ in range(4):
+                optimizer = torch.optim.SGD(scripted.parameters(), lr=0.1)
+                scripted(torch.ones(4, 6)).sum().backward()
+                optimizer.step()
+        lines = [json.loads(line) for line in (self.folder / "t").read_text().splitlines()[1:-1]]
+        linear = [(line["module"], len(line["inputs"]), len(line["outputs"])) for line in lines if line.get("name") == "aten::linear"]
+        self.assertEqual(linear, [("RecursiveScriptModule.0", 3, 1), ("RecursiveScriptModule.1.1", 3, 1)] * 4)
+        backward = [line["module"] for line in lines if line.get("name") == "aten::mm"]
+        self.assertEqual(set(backward), {"RecursiveScriptModule.0", "RecursiveScriptModule.1.1"})
+        torch.set_num_threads(1)
+        with isobit.trace(self.folder / "stock", steps=(1, 4)):  # its profiling executor, from the third step on
+            for _ in range(4):
+                scripted(torch.ones(4, 6)).sum().backward()
+                optimizer.step()
+        for line in map(json.loads, (self.folder / "stock").read_text().splitlines()[1:-1]):
+            if line.get("name") in ("aten::t", "aten::relu", "aten::linear", "aten::reshape", "aten::matmul"):
+                self.assertEqual((len(line["outputs"]), line["arguments"].count("t") <= 3), (1, True), line)
+
     def test_a_forged_operator_is_named(self) -> None:
         self.traced("t", 1)
         lines = (self.folder / "t").read_text().splitlines()

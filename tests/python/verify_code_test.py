@@ -210,6 +210,30 @@ class Network(Sandbox):
         verdict, _ = self.judge(expect=1)
         self.assertEqual((verdict["difference"]["step"], verdict["difference"]["what"]), (3, "loss"))
 
+    @unittest.skipUnless("avx2" in pathlib.Path("/proc/cpuinfo").read_text(), "this CPU has one capability")
+    def test_it_is_traced_in_a_sandbox_and_diff_names_its_submodule(self):
+        self.call(PROGRAM, "trace", "last", "--steps", "3:2", "--out", "inside")
+        self.call(PROGRAM, "trace", "last", "--steps", "3:2", "--out", "outside", "--trust", "--values", "all")
+        self.assertIn("results  equal", self.call(PROGRAM, "diff", "inside", "outside"))
+        lines = [json.loads(line) for line in (self.folder / "inside").read_text().splitlines()]
+        keys = {(line["phase"], line["module"], line["name"]) for line in lines if "phase" in line}
+        self.assertLessEqual({("forward", "model.1", "aten::linear"), ("backward", "model.1", "aten::mm"), ("forward", "model.0", "aten::flatten")},
+                             {(phase, module, name.split(".")[0]) for phase, module, name in keys})
+        self.assertEqual([line["record"] for line in lines if "end" in line], ["agrees"] * 2)
+        # Stock PyTorch on two instruction sets: the network's own operator is named.
+        body = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 5), torch.nn.ReLU())
+        torch.jit.script(torch.nn.Sequential(body, torch.nn.Flatten(), torch.nn.Linear(4 * 576, 10))).save(str(self.folder / "conv.pt"))
+        stock = ("--set", "model.torchscript=conv.pt", "--set", "arithmetic.kind=stock", "--threads", "1", "--runs", "stock", "--capability")
+        for capability in ("default", "avx2"):
+            self.call(PROGRAM, "run", "small.toml", *stock, capability)
+        first, second = sorted(path.name for path in (self.folder / "stock").iterdir() if path.name[0] == "2")
+        found = json.loads(self.call(PROGRAM, "diff", first, second, "--runs", "stock", "--json", expect=1))
+        self.assertEqual((found["operator"]["module"], found["operator"]["name"]), ("model.0.0", "aten::conv2d"), found)
+        self.assertEqual(found["not_looked_into"], "")
+        self.write("conv.pt", "other")
+        found = json.loads(self.call(PROGRAM, "diff", first, second, "--runs", "stock", "--json", expect=1))
+        self.assertIn("is not the network that was recorded", found["not_looked_into"])
+
     def test_a_terminal_sees_how_far_it_is(self):
         write_images(self.folder, train=4000)
         self.write("small.toml", (self.folder / "small.toml").read_text().replace("steps = 4", "steps = 2000"))

@@ -64,16 +64,21 @@ const details = (key, summary, content, open = false) => {
   return element;
 };
 
-// columns: [{title, number}], rows: lists of texts or elements. Rows beyond the limit are left out, and the table says so.
-const table = (label, columns, rows, limit = 1000) => {
+const tableRow = (columns, given) => {
+  const row = typeof given === "function" ? given() : given;
   const cell = (value, i, tag) => h(tag, {class: columns[i].number ? "number" : null, scope: tag === "th" ? "row" : null}, value);
+  return h("tr", {id: row.id ?? null}, (row.cells ?? row).map((value, i) => cell(value, i, i === 0 ? "th" : "td")));
+};
+
+// columns: [{title, number}], rows: lists of texts or elements, or functions that make one where it is shown. Rows beyond
+// the limit are left out, and the table says so.
+const table = (label, columns, rows, limit = 1000) => {
   const shown = rows.slice(0, limit);
   return h("div", {class: "scroll", role: "region", "aria-label": "Table: " + label, tabindex: "0"},
     h("table", {},
       h("caption", {}, label + (shown.length < rows.length ? ` (the first ${formatWhole(limit)} of ${formatWhole(rows.length)} rows)` : "")),
       h("thead", {}, h("tr", {}, columns.map(c => h("th", {class: c.number ? "number" : null, scope: "col"}, c.title)))),
-      h("tbody", {}, shown.map(row => h("tr", {id: row.id ?? null},
-        (row.cells ?? row).map((value, i) => cell(value, i, i === 0 ? "th" : "td")))))));
+      h("tbody", {}, shown.map(row => tableRow(columns, row)))));
 };
 
 const pairs = items => h("dl", {class: "pairs"}, items.filter(item => item[1] !== null && item[1] !== "").map(
@@ -83,16 +88,30 @@ const pairs = items => h("dl", {class: "pairs"}, items.filter(item => item[1] !=
 
 let report;  // the document, "isobit-report-1"
 
+// What is looked up by name and id, made once per document: there may be ten thousand runs.
+const lookups = new WeakMap();
+const lookup = () => {
+  let found = lookups.get(report);
+  if (!found) {
+    found = {count: new Map(), index: new Map()};
+    report.runs.forEach((run, index) => {
+      found.count.set(run.name, (found.count.get(run.name) ?? 0) + 1);
+      if (!found.index.has(run.id)) found.index.set(run.id, index);
+    });
+    lookups.set(report, found);
+  }
+  return found;
+};
+
 const runAnchor = index => `run-${index + 1}`;
 const runLabel = index => {
   const run = report.runs[index];
-  const alone = report.runs.filter(other => other.name === run.name).length === 1;
-  return alone ? run.name : `${run.name} #${index + 1}`;
+  return lookup().count.get(run.name) === 1 ? run.name : `${run.name} #${index + 1}`;
 };
 // Every number leads to the run that it came from.
 const runLink = (index, text, attributes = {}) =>
   index < 0 ? h("span", {}, text) : h("a", {href: "#" + runAnchor(index), class: "run", ...attributes}, text ?? runLabel(index));
-const indexOfRun = id => report.runs.findIndex(run => run.id === id);
+const indexOfRun = id => lookup().index.get(id) ?? -1;
 
 // The last value that was measured: {set, name, value, step}; the test set's before the training set's.
 const lastOf = curve => curve && curve.values.length > 0 ? {value: curve.values.at(-1), step: curve.steps.at(-1)} : null;

@@ -21,9 +21,10 @@ const linesFigure = ({id, title, what, series, caption, table: makeTable, items,
     width, height: heightFor(width), marginLeft: 52, marginRight: 14, marginBottom: 42,
     x: stepAxis(width, d3.max(all, p => p.step)), y: valueAxis(what, type, all.map(point => point.value)),
     marks: [
-      ...series.map((s, i) => Plot.line(points[i].filter(p => Number.isFinite(p.value)), {x: "step", y: "value", stroke: s.color,
-        strokeWidth: many ? 0.8 : points[i].length > 300 ? 1.1 : 1.8, strokeOpacity: many ? Math.max(0.12, Math.min(0.6, 12 / series.length)) : 1,
-        strokeDasharray: s.dashed ? "5 4" : null})),
+      ...(many ? [false, true].map(dashed => Plot.line(series.flatMap((s, i) => Boolean(s.dashed) === dashed ? points[i].filter(p => Number.isFinite(p.value)) : []),
+        {x: "step", y: "value", z: "index", stroke: "var(--many)", strokeWidth: 0.8, strokeOpacity: Math.max(0.12, Math.min(0.6, 12 / series.length)), strokeDasharray: dashed ? "5 4" : null}))
+        : series.map((s, i) => Plot.line(points[i].filter(p => Number.isFinite(p.value)), {x: "step", y: "value", stroke: s.color,
+          strokeWidth: points[i].length > 300 ? 1.1 : 1.8, strokeDasharray: s.dashed ? "5 4" : null}))),
       ...series.map((s, i) => points[i].length > 40 || many ? null : Plot.dot(points[i].filter(p => Number.isFinite(p.value)), {x: "step", y: "value", r: 2.5,
         fill: s.dashed ? "var(--panel)" : s.color, stroke: s.color})),
       lost.length ? Plot.dot(lost, {x: "step", frameAnchor: "top", symbol: "times", stroke: "var(--bad)", r: 4}) : null,
@@ -48,7 +49,7 @@ const lossFigure = runs => {
     : `Drawn: ${series.length === 1 ? `${formatWhole(thinned[0].curve.steps.length)} of ${formatWhole(thinned[0].curve.of)} recorded steps`
       : `at most ${formatWhole(d3.max(thinned, s => s.curve.steps.length))} steps of each run`}: the lowest and the highest loss of each stretch. The record has all.`;
   const makeTable = () => table("Loss, by run", [{title: "run"}, {title: "recorded steps", number: true}, {title: "first", number: true},
-    {title: "lowest", number: true}, {title: "at step", number: true}, {title: "last", number: true}], series.map(({index, curve}) => {
+    {title: "lowest", number: true}, {title: "at step", number: true}, {title: "last", number: true}], series.map(({index, curve}) => () => {
     const values = curve.values.map(toNumber);
     const least = d3.leastIndex(values, (a, b) => d3.ascending(a, b));
     return [runLink(index), formatWhole(curve.of), formatNumber(values[0]), formatNumber(values[least] ?? null),
@@ -63,10 +64,11 @@ const metricFigure = (runs, name) => {
   const sets = ["test", "train"].filter(set => runs.some(run => run.metrics[set]?.[name]));
   const series = sets.flatMap((set, i) => runs.map((run, index) => run.metrics[set]?.[name] && ({
     index, set, curve: run.metrics[set][name], color: one ? seriesColors[i] : colorOf(index, runs.length), dashed: i > 0}))).filter(Boolean);
-  const rows = series.flatMap(s => s.curve.steps.map((step, i) => [runLink(s.index), s.set, formatWhole(step), formatNumber(s.curve.values[i])]));
-  const lasts = series.map(s => [runLink(s.index), s.set, formatWhole(s.curve.steps.at(-1)), formatNumber(s.curve.values.at(-1))]);
+  const measured = d3.sum(series, s => s.curve.steps.length);
+  const row = (s, i) => () => [runLink(s.index), s.set, formatWhole(s.curve.steps.at(i)), formatNumber(s.curve.values.at(i))];
   const columns = [{title: "run"}, {title: "set"}, {title: "step", number: true}, {title: name, number: true}];
-  const makeTable = () => rows.length <= 400 ? table(`${name}, each measurement`, columns, rows) : table(`${name}, last measurement`, columns, lasts, 2000);
+  const makeTable = () => measured <= 400 ? table(`${name}, each measurement`, columns, series.flatMap(s => s.curve.steps.map((_, i) => row(s, i))))
+    : table(`${name}, last measurement`, columns, series.map(s => row(s, -1)), 2000);
   const items = one ? sets.map((set, i) => ({label: set, color: seriesColors[i], kind: i > 0 ? "line dashed" : "line", always: true}))
     : [...(runs.length <= mostColored ? runs.map((run, index) => ({label: runLink(index), color: seriesColors[index], kind: "line"})) : []),
       ...(sets.length > 1 ? [{label: sets[0], color: "var(--soft)", kind: "line"}, {label: sets[1], color: "var(--soft)", kind: "line dashed"}] : [])];

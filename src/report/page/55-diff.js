@@ -3,10 +3,12 @@
 const partNames = {experiment: "Experiment", data: "Data", code: "Code", environment: "Environment", hardware: "Hardware"};
 const difference = side => side === null ? h("span", {class: "soft"}, "none") : h("code", {}, side);
 
+const fieldNames = {weights: "weights differ", gradients: "gradients differ", optimizer: "optimizer's state differs"};
+
 const firstStep = diff => {
   const step = diff.first_step;
   if (!step) return h("p", {}, diff.results === "equal" ? "No recorded step differs." : "No first step was found.");
-  return [h("p", {}, "The records part at ", h("strong", {}, `step ${formatWhole(step.step)}`), step.epoch ? ` (epoch ${formatWhole(step.epoch)})` : "", `: the ${step.field} differs first.`),
+  return [h("p", {}, "The records part at ", h("strong", {}, `step ${formatWhole(step.step)}`), step.epoch ? ` (epoch ${formatWhole(step.epoch)})` : "", `: the ${fieldNames[step.field] ?? `${step.field} differs`} first.`),
     pairs([["a", difference(step.a)], ["b", difference(step.b)]])];
 };
 

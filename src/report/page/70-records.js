@@ -9,22 +9,47 @@ const settingsSection = () => {
   if (runs.length === 1) return section("settings", "Settings", null, details("settings-all", plural(common.length, "setting") + " of the experiment", list));
   return section("settings", "Settings", differing.length === 0 ? "All runs have the same settings." : null,
     differing.length === 0 ? null : table("What differs between the runs", [{title: "run"}, ...differing.map(key => ({title: key}))],
-      sound.map(({run, index}) => [runLink(index), ...differing.map(key => run.settings[key] === undefined ? "–" : h("code", {}, run.settings[key]))])),
+      sound.map(({run, index}) => () => [runLink(index), ...differing.map(key => run.settings[key] === undefined ? "–" : h("code", {}, run.settings[key]))])),
     report.differing.length > differing.length ? h("p", {class: "soft"}, `${formatWhole(report.differing.length - differing.length)} more keys differ.`) : null,
     common.length === 0 ? null : details("settings-all", plural(common.length, "setting") + " that all share", list));
 };
 
+// Of very many runs the first rows are made at once, more where a link leads to one or the button asks for them.
+const mostRows = 500;
+let showRun = () => {};
+
+// `showRun(index)` puts a row that is not there yet where it belongs.
+const growingTable = (label, columns, rows) => {
+  const words = () => `${label}: ${formatWhole(body.rows.length)} are shown; a link to a run shows that one`;
+  const element = table(label, columns, rows, mostRows), body = element.querySelector("tbody"), caption = element.querySelector("caption");
+  const button = h("button", {type: "button", onclick: () => {
+    const missing = rows.map((_, index) => index).filter(index => !document.getElementById(runAnchor(index))).slice(0, mostRows);
+    missing.forEach(showRun);
+    button.hidden = body.rows.length === rows.length;
+  }}, `Show ${formatWhole(mostRows)} more runs`);
+  showRun = index => {
+    if (!(index >= 0 && index < rows.length) || body.querySelector(`#${runAnchor(index)}`)) return;
+    const after = [...body.rows].find(row => Number(row.id.slice(4)) > index + 1) ?? null;
+    body.insertBefore(tableRow(columns, rows[index]), after);
+    caption.textContent = words();
+  };
+  caption.textContent = words();
+  return [element, h("p", {class: "controls"}, button)];
+};
+
 const runsSection = () => {
   const runs = report.runs;
+  showRun = () => {};
   if (runs.length === 0) return null;
   const names = metricNames(runs).slice(0, 4);
-  const rows = runs.map((run, index) => ({id: runAnchor(index), cells: [
+  const rows = runs.map((run, index) => () => ({id: runAnchor(index), cells: [
     [h("strong", {}, runs.length > 1 ? runLabel(index) : run.name), h("small", {class: "where"}, h("code", {}, run.id), h("br"), "path ", h("code", {}, run.path),
       run.seal ? [h("br"), "seal ", h("code", {}, runs.length > 50 ? run.seal.slice(0, 16) + "…" : run.seal)] : null, run.note ? [h("br"), run.note] : null)],
     stateBadge(run), formatWhole(run.steps), ...names.map(({set, name}) => formatNumber(metricOf(run, set, name)?.value ?? null)),
     h("code", {title: run.weights}, shortWeights(run.weights))]}));
   const columns = [{title: "run"}, {title: "state"}, {title: "steps", number: true}, ...names.map(({set, name}) => ({title: `${set} ${name}`, number: true})), {title: "weights"}];
-  return section("runs", runs.length === 1 ? "The run" : "Runs", null, table(runs.length === 1 ? "The run" : `All ${formatWhole(runs.length)} runs`, columns, rows, 20000));
+  if (runs.length > 2 * mostRows) return section("runs", "Runs", null, growingTable(`${formatWhole(runs.length)} runs`, columns, rows));
+  return section("runs", runs.length === 1 ? "The run" : "Runs", null, table(runs.length === 1 ? "The run" : `All ${formatWhole(runs.length)} runs`, columns, rows));
 };
 
 const qrImage = qr => {

@@ -10,6 +10,7 @@ function render() {
   const place = window.scrollY, focused = document.activeElement?.id;
   document.getElementById("page").replaceChildren(overview(), sections.length > 1 ? contents(sections) : "", h("main", {id: "content"}, sections));
   for (const container of [...drawings.keys()]) drawInto(container);
+  showLinked();
   window.scrollTo(0, place);
   if (focused) document.getElementById(focused)?.focus({preventScroll: true});
 }
@@ -44,7 +45,19 @@ async function follow() {
   }
 }
 
+// The row of the run that the address names: it may not be made yet.
+function showLinked() {
+  const run = /^#run-([0-9]{1,9})$/.exec(location.hash);
+  if (run) showRun(Number(run[1]) - 1);
+}
+
+function visit() {
+  showLinked();
+  if (location.hash.length > 1) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
 report = JSON.parse(document.getElementById("report").textContent);
 render();
-if (location.hash.length > 1) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+window.addEventListener("hashchange", visit);
+visit();
 if (report.live) follow();

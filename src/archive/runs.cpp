@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <future>
 #include <iterator>
 #include <string_view>
+#include <thread>
 #include <tuple>
 
 #include "archive/files.h"
@@ -78,6 +80,24 @@ std::string stamp_of(const OpenFolder& runs, const std::string& id) {
     append_number(stamp, static_cast<std::int64_t>(status.st_ino), ';');
   }
   return run ? stamp : "";
+}
+
+// Of each run. Looking at files is what a list of many runs waits for, on a network above all: some threads share it.
+std::vector<std::string> stamps_of(const OpenFolder& runs, const std::vector<std::string>& ids) {
+  constexpr std::size_t kWorthAThread = 500;
+  std::vector<std::string> stamps(ids.size());
+  const std::size_t most = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 4);
+  const std::size_t parts = std::clamp<std::size_t>(ids.size() / kWorthAThread, 1, most);
+  const auto look = [&](std::size_t part) {
+    for (std::size_t i = ids.size() * part / parts; i < ids.size() * (part + 1) / parts; ++i)
+      stamps[i] = stamp_of(runs, ids[i]);
+  };
+  std::vector<std::future<void>> others;
+  for (std::size_t part = 1; part < parts; ++part)
+    others.push_back(std::async(std::launch::async | std::launch::deferred, look, part));
+  look(0);
+  for (std::future<void>& other : others) other.get();
+  return stamps;
 }
 
 std::int64_t last_step(const fs::path& run) {
@@ -196,10 +216,11 @@ std::optional<fs::path> find_ending(const fs::path& runs, const std::string& end
 std::vector<RunSummary> list_runs(const fs::path& runs) {
   RunIndex index(index_path(), runs);
   std::vector<RunSummary> list;
-  const OpenFolder folder(runs);
-  for (const std::string& id : names_of_runs(runs)) {
-    // Before reading: a file that changes meanwhile gives a stamp that will not fit next time.
-    const std::string stamp = stamp_of(folder, id);
+  const std::vector<std::string> ids = names_of_runs(runs);
+  // Before reading: a file that changes meanwhile gives a stamp that will not fit next time.
+  const std::vector<std::string> stamps = stamps_of(OpenFolder(runs), ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::string &id = ids[i], &stamp = stamps[i];
     if (stamp.empty()) continue;
     auto summary = index.find(id, stamp);
     if (!summary) {

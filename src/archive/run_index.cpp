@@ -130,8 +130,10 @@ Database open_database(const fs::path& file, bool& busy) {
                     busy);
 }
 
-// A row that rotted on disk must not be believed: FNV-1a over what it says, eight bytes at a time.
-std::int64_t check_sum(std::string_view id, std::string_view stamp, std::string_view summary) {
+}  // namespace
+
+// FNV-1a over what the row says, eight bytes at a time.
+std::int64_t row_check_sum(std::string_view id, std::string_view stamp, std::string_view summary) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
   const auto add = [&](std::uint64_t word) {
     hash = (hash ^ word) * 0x100000001b3ull;
@@ -148,8 +150,6 @@ std::int64_t check_sum(std::string_view id, std::string_view stamp, std::string_
   }
   return static_cast<std::int64_t>(hash);
 }
-
-}  // namespace
 
 struct RunIndex::Impl {
   struct Row {
@@ -206,7 +206,7 @@ void RunIndex::Impl::write() {
     bind_text(insert.get(), 2, row.id);
     bind_text(insert.get(), 3, row.stamp);
     bind_text(insert.get(), 4, row.summary);
-    sqlite3_bind_int64(insert.get(), 5, check_sum(row.id, row.stamp, row.summary));
+    sqlite3_bind_int64(insert.get(), 5, row_check_sum(row.id, row.stamp, row.summary));
     sqlite3_step(insert.get());
   }
   sqlite3_exec(raw, "COMMIT", nullptr, nullptr, nullptr);
@@ -240,7 +240,7 @@ std::optional<RunSummary> RunIndex::find(const std::string& id, const std::strin
     const auto row = impl_->known.find(id);
     if (row == impl_->known.end() || row->second.stamp != stamp) return std::nullopt;
     const std::string& text = row->second.summary;
-    if (row->second.check_sum != check_sum(id, stamp, text)) return std::nullopt;
+    if (row->second.check_sum != row_check_sum(id, stamp, text)) return std::nullopt;
     return from_text(text);
   } catch (const std::exception&) {  // a row we cannot read is a row we do not have
     return std::nullopt;

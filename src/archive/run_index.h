@@ -5,10 +5,12 @@
 // without, silently. Nothing here throws. One thread per object; processes may share the file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "archive/record_types.h"
 
@@ -16,6 +18,9 @@ namespace isobit::archive {
 
 // $XDG_CACHE_HOME, else $HOME/.cache; empty where neither is set.
 [[nodiscard]] std::filesystem::path index_path();
+
+// Of a row, which has it beside: one that rotted on disk must not be believed.
+[[nodiscard]] std::int64_t row_check_sum(std::string_view id, std::string_view stamp, std::string_view summary);
 
 class RunIndex {
  public:

@@ -272,15 +272,6 @@ std::vector<std::string> zip_seeds() {
 
 namespace {
 
-std::int64_t sum_of_row(const std::string& id, const std::string& stamp, const std::string& summary) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const std::string* text : {&id, &stamp, &summary}) {
-    for (const char c : *text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-    hash = (hash ^ 0xff) * 0x100000001b3ull;
-  }
-  return static_cast<std::int64_t>(hash);
-}
-
 const fs::path& index_file() {
   static const fs::path file = scratch() / "index.sqlite";
   return file;
@@ -298,8 +289,7 @@ void put_row(sqlite3* database, const std::string& archive, const std::string& s
   sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO runs VALUES (?, 'id', 'stamp', ?, ?)", -1, &insert, nullptr);
   sqlite3_bind_text(insert, 1, archive.c_str(), -1, SQLITE_TRANSIENT);
   sqlite3_bind_text(insert, 2, summary.c_str(), static_cast<int>(summary.size()), SQLITE_TRANSIENT);
-  // As the reader sees it: a text ends at its first zero byte.
-  sqlite3_bind_int64(insert, 3, sum_of_row("id", "stamp", summary.c_str()));
+  sqlite3_bind_int64(insert, 3, row_check_sum("id", "stamp", summary));
   sqlite3_step(insert);
   sqlite3_finalize(insert);
 }
@@ -348,10 +338,14 @@ std::vector<std::string> run_index_seeds() {
     seeds.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(select, 0)));
   sqlite3_finalize(select);
   sqlite3_close(database);
-  for (const char* state : {"1e300", "77", "-1"}) {
-    std::string other = seeds.at(0);
-    seeds.push_back(other.replace(other.find("\"state\":3"), 9, "\"state\":" + std::string(state)));
-  }
+  // "1:31:8": the state, then the steps; numbers and lengths that are none, too large, or beyond the text.
+  const std::string sound = seeds.at(0);
+  const std::size_t state = sound.find("1:31:8");
+  require(state != sound.npos, "where the seed's state stands");
+  for (const char* other : {"2:771:8", "2:-11:8", "5:1e3001:8", "1:320:99999999999999999999",
+                            "1:399999999999999999999:8", "1:318446744073709551615:8", "1:3-1:8", "1:3:8", "1:38"})
+    seeds.push_back(std::string(sound).replace(state, 6, other));
+  seeds.push_back(sound + "4:test1:81:219:9223372036854775807");  // so many values
   return seeds;
 }
 

@@ -44,9 +44,10 @@ EXPERIMENTS = {
 }
 
 
-def experiment(model):
+def experiment(model, steps=None):
     """(its text, its number of steps)"""
-    data, network, grain, grains, steps = EXPERIMENTS[model]
+    data, network, grain, grains, usual = EXPERIMENTS[model]
+    steps = steps or usual
     text = (f'name = "{model}"\nseed = 3\nsteps = {steps}\nbatch = {grain * grains}\ngrain = {grain}\n\n'
             f'{data}\n[model]\n{network}\n\n'
             '[optimizer]\nname = "adam"\nlr = 0.001\n\n[evaluate]\nevery = 1\nbatch = 16\n\n[checkpoint]\nevery = 7\n')
@@ -84,12 +85,12 @@ def send(pid, number):
 class Jobs:
     """A scratch folder with data, the experiment, and what one process made of it."""
 
-    def __init__(self, program, model):
+    def __init__(self, program, model, steps=None):
         self.program = os.path.abspath(program)
         self.scratch = tempfile.mkdtemp(prefix="isobit-jobs-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         self.environment = {**os.environ, "XDG_CACHE_HOME": f"{self.scratch}/cache"}
         make_data(f"{self.scratch}/made")
-        text, self.length = experiment(model)
+        text, self.length = experiment(model, steps)
         with open(f"{self.scratch}/small.toml", "w", encoding="ascii") as file:
             file.write(text)
         alone = self.start(["small.toml", "--runs", "alone"])

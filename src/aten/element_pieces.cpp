@@ -148,7 +148,7 @@ struct Cut {
     return made;
   }
 
-  // Of the piece before the next one, which costs less than to make it.
+  // Makes the piece before `number` the one of that number, which costs less than a new one.
   void advance(at::Tensor& piece, const at::Tensor& tensor, std::int64_t number) const {
     if (number + 1 == pieces) return place(piece, tensor, number);  // may be smaller
     piece.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + number * per_piece * step(tensor));

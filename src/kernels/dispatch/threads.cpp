@@ -115,7 +115,7 @@ class Pool {
   }
 
  private:
-  // Longer than what lies between two operators of a step, short against what the system needs to wake a thread's core.
+  // Longer than what lies between two operators of a step: on a busy machine it takes as long to be woken, or longer.
   // By the clock: `pause` takes 40 cycles on one make of CPU and 140 on another.
   static constexpr std::chrono::microseconds kSpin{200};
 

@@ -4,7 +4,6 @@
 Usage: workers_command_test.py PROGRAM [unittest arguments]. Standard library only. ISOBIT_TEST_MOMENTS: how many random
 moments a worker is killed at (default 2).
 """
-import contextlib
 import glob
 import json
 import os
@@ -12,13 +11,15 @@ import random
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
+from worker_jobs import children, make_data, send
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 MOMENTS = int(os.environ.get("ISOBIT_TEST_MOMENTS", "2"))
@@ -55,35 +56,6 @@ every = 5
 [fingerprint]
 gradients = 1
 """
-
-
-def children(pid):
-    """The running child processes of a process."""
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{name}/stat", encoding="ascii") as file:
-                fields = file.read().rsplit(")", 1)[1].split()
-        except (OSError, IndexError):
-            continue
-        if fields[1] == str(pid) and fields[0] != "Z":
-            found.append(int(name))
-    return sorted(found)
-
-
-def kill(pid, number):
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def make_data(folder, count=384):
-    """IDX files of grey images and labels."""
-    os.makedirs(folder)
-    numbers = random.Random(1)
-    with open(f"{folder}/x", "wb") as file:
-        file.write(struct.pack(">IIII", 0x803, count, 28, 28) + numbers.randbytes(count * 784))
-    with open(f"{folder}/y", "wb") as file:
-        file.write(struct.pack(">II", 0x801, count) + bytes(numbers.randrange(10) for _ in range(count)))
 
 
 class Workers(unittest.TestCase):
@@ -180,7 +152,7 @@ class Workers(unittest.TestCase):
                         alive = children(process.pid)
                         if alive:
                             victims.append(numbers.choice(alive))
-                            kill(victims[-1], signal.SIGKILL)
+                            send(victims[-1], signal.SIGKILL)
 
                 self.expect_finished(self.job("lenet5.toml", "--workers", "3", "--runs", runs, disturb=disturb))
 
@@ -190,9 +162,9 @@ class Workers(unittest.TestCase):
         def disturb(process):
             self.wait_for_step(process, runs, 4)
             recorder = children(process.pid)[0]
-            kill(recorder, signal.SIGSTOP)
+            send(recorder, signal.SIGSTOP)
             self.wait_for_step(process, runs, 10)  # the other one goes on, and writes
-            kill(recorder, signal.SIGCONT)
+            send(recorder, signal.SIGCONT)
 
         self.expect_finished(self.job("lenet5.toml", "--workers", "2", "--silence", "2", "--runs", runs, disturb=disturb))
 
@@ -201,10 +173,10 @@ class Workers(unittest.TestCase):
             while process.poll() is None:
                 slow = children(process.pid)[-1:]
                 for pid in slow:
-                    kill(pid, signal.SIGSTOP)
+                    send(pid, signal.SIGSTOP)
                 time.sleep(0.02)
                 for pid in slow:
-                    kill(pid, signal.SIGCONT)
+                    send(pid, signal.SIGCONT)
                 time.sleep(0.01)
 
         self.expect_finished(self.job("lenet5.toml", "--workers", "2", "--runs", self.runs(), disturb=disturb))
@@ -290,12 +262,12 @@ class Workers(unittest.TestCase):
             while not workers and process.poll() is None:
                 workers = children(process.pid)
             for pid in workers:  # the job waits meanwhile
-                kill(pid, signal.SIGSTOP)
+                send(pid, signal.SIGSTOP)
             join = ["lenet5.toml", "--join", f"127.0.0.1:{port}"]
             said.append(self.refused(*join, environment={"ISOBIT_JOB_KEY": "6" * 64}))
             said.append(self.refused(*join, "--set", "seed=4", environment={"ISOBIT_JOB_KEY": "5" * 64}))
             for pid in workers:
-                kill(pid, signal.SIGCONT)
+                send(pid, signal.SIGCONT)
 
         self.expect_finished(self.job("lenet5.toml", "--workers", "2", "--runs", runs, "--silence", "60", "--listen", f"127.0.0.1:{port}",
                                       disturb=disturb, environment={"ISOBIT_JOB_KEY": "5" * 64}))

@@ -102,7 +102,7 @@ class Workers(unittest.TestCase):
         code, found, err = result
         self.assertEqual(code, 0, err)
         self.assertEqual([f"sha256  {found['weights_sha256']}", f"weights {found['weights']}"], self.expected[model])
-        with open(f"{self.scratch}/{found['folder']}/steps.jsonl", "rb") as log:  # each step's gradients, too
+        with open(os.path.join(self.scratch, found["folder"], "steps.jsonl"), "rb") as log:  # each step's gradients, too
             self.assertEqual(log.read(), self.steps[self.expected[model][-1]])
         return found
 

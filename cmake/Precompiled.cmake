@@ -8,7 +8,7 @@ set(ISOBIT_ATEN_HEADERS
   <ATen/core/Tensor.h> <ATen/ops/empty.h> <torch/library.h>
   <algorithm> <array> <functional> <memory> <optional> <string> <tuple> <vector>)
 set(ISOBIT_RECORD_HEADERS
-  <fmt/format.h> <nlohmann/json.hpp>
+  <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>
   <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <vector>)
 
 # isobit_together(<list of sources> NAME FILE...): compiles the files as one unit, which instantiates torch's templates once
@@ -32,18 +32,49 @@ function(isobit_together list name)
     string(APPEND content "#include \"${relative}\"\n")
   endforeach()
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/together_${name}.cpp)
+  get_property(taken DIRECTORY PROPERTY ISOBIT_TOGETHER_UNITS)
+  if(unit IN_LIST taken)
+    message(FATAL_ERROR "isobit_together: this folder has a unit '${name}' already")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY ISOBIT_TOGETHER_UNITS ${unit})
   file(CONFIGURE OUTPUT ${unit} CONTENT "${content}" @ONLY)
   set(${list} ${sources} ${unit} PARENT_SCOPE)
 endfunction()
 
-# isobit_precompile(<target> HEADER...)
+# isobit_precompile(<target> HEADER...): a list of its own.
 function(isobit_precompile target)
   if(ISOBIT_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE ${ARGN})
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(${target} PRIVATE -fpch-preprocess)  # the compiler cache asks for it
-    else()
-      target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-    endif()
+    isobit_precompiled_options(${target})
+  endif()
+endfunction()
+
+# isobit_headers(<kind> LIBRARY...): ISOBIT_<KIND>_HEADERS, precompiled once for all targets that share them.
+# isobit_share_headers(<target> <kind>): the target is compiled with them. Its level of optimization must be theirs, since g++
+# passes over what was precompiled with another one (CMake's -Winvalid-pch then warns).
+function(isobit_headers kind)
+  if(ISOBIT_PRECOMPILE)
+    string(TOUPPER ${kind} upper)
+    file(GENERATE OUTPUT headers_${kind}.cpp CONTENT "")
+    add_library(isobit_headers_${kind} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/headers_${kind}.cpp)
+    target_link_libraries(isobit_headers_${kind} PRIVATE ${ARGN})
+    isobit_precompile(isobit_headers_${kind} ${ISOBIT_${upper}_HEADERS})
+  endif()
+endfunction()
+function(isobit_share_headers target kind)
+  if(ISOBIT_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} REUSE_FROM isobit_headers_${kind})
+    isobit_precompiled_options(${target})
+  elseif(ISOBIT_PRECOMPILE)  # clang asks for the same definitions, which differ by target
+    string(TOUPPER ${kind} upper)
+    isobit_precompile(${target} ${ISOBIT_${upper}_HEADERS})
+  endif()
+endfunction()
+
+function(isobit_precompiled_options target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # the compiler cache asks for it
+  else()
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()

@@ -14,6 +14,9 @@
 
 namespace isobit::archive {
 
+// What helps where a file of a finished record is not what it was.
+inline constexpr const char* kRestore = "restore the run's folder from a copy";
+
 inline constexpr const char* kManifest = "manifest.json";
 
 struct Manifest {

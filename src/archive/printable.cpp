@@ -68,4 +68,6 @@ std::string escape(std::string_view text, bool lines) {
 std::string printable(std::string_view text) { return escape(text, false); }
 std::string printable_lines(std::string_view text) { return escape(text, true); }
 
+std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
 }  // namespace isobit::archive

@@ -2,6 +2,7 @@
 // control characters. Thread-safe; no state.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,8 @@ namespace isobit::archive {
 
 // The same for a text of several lines: its line ends and tabs stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
+
+// "1 file", "2 files".
+[[nodiscard]] std::string plural(std::size_t n, const char* what);
 
 }  // namespace isobit::archive

@@ -12,6 +12,7 @@
 
 #include "archive/experiment_text.h"
 #include "archive/json_text.h"
+#include "archive/manifest.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
@@ -19,8 +20,6 @@
 
 namespace isobit::archive {
 namespace {
-
-constexpr const char* kRestore = "restore the run's folder from a copy";
 
 // What run.log takes (python/isobit/_record_texts.py).
 bool is_name_of_set(const std::string& name) {

@@ -36,8 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRestore = "restore the run's folder from a copy";
-
 void require_name(const std::string& name) {
   if (!is_run_name(name)) {
     throw UserError("", fmt::format("'{}' is not a valid run name", name),

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRestore = "restore the run's folder from a copy";
-
 bool is_script_folder(const fs::path& folder) {
   std::error_code ignored;
   const fs::path experiment = folder / kExperimentFile;

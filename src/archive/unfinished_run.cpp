@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kRestore = "restore the run's folder from a copy";
 constexpr std::string_view kCut = ".cut-";
 constexpr std::uint64_t kLastGeneration = std::uint64_t{1} << 62;  // as a lock may name (lock_owner.cpp)
 // In such a folder, written last: how many bytes of checkpoints.jsonl were kept.

@@ -156,7 +156,7 @@ int bench(Arguments& arguments) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
+Action declare_bench(OptionSet& app) {
   auto arguments = std::make_shared<Arguments>();
   app.add("what", arguments->what,
           "ops (operator by operator), step (whole training steps), profile (operators of a step), memory (peak of a "
@@ -189,11 +189,11 @@ Action declare(OptionSet& app) {
   return [arguments] { return bench(*arguments); };
 }
 
-const CommandRegistration registration({.name = "bench",
-                                        .summary = "Time stock PyTorch against isobit",
-                                        .example = "isobit bench step --models lenet5 --threads 1,2",
-                                        .rank = 60,
-                                        .declare = declare});
+const CommandRegistration bench_command({.name = "bench",
+                                         .summary = "Time stock PyTorch against isobit",
+                                         .example = "isobit bench step --models lenet5 --threads 1,2",
+                                         .rank = 60,
+                                         .declare = declare_bench});
 
 }  // namespace
 }  // namespace isobit::cli

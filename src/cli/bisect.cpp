@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using study::Results;
 
-struct Options {
+struct BisectOptions {
   std::string a, b, runs;
   bool json = false;
 };
@@ -64,7 +64,7 @@ trace::Window window_before(std::int64_t step, std::int64_t equal_after) {
   return {first, step - first + 1};
 }
 
-Outcome of_runs(const Options& options) {
+Outcome of_runs(const BisectOptions& options) {
   const NamedRun named_a(options.a, options.runs), named_b(options.b, options.runs);
   const study::ComparedRun a = study::read_run(named_a.folder(), named_a.name());
   const study::ComparedRun b = study::read_run(named_b.folder(), named_b.name());
@@ -81,7 +81,7 @@ Outcome of_runs(const Options& options) {
   return outcome;
 }
 
-Outcome of_traces(const Options& options) {
+Outcome of_traces(const BisectOptions& options) {
   const trace::Trace a = trace::read_trace(options.a), b = trace::read_trace(options.b);
   Outcome outcome{study::compare_traces(a, b), {}, ""};
   const study::Diff& diff = outcome.diff;
@@ -106,7 +106,7 @@ Outcome of_traces(const Options& options) {
   return outcome;
 }
 
-Outcome outcome_of(const Options& options) {
+Outcome outcome_of(const BisectOptions& options) {
   const bool trace_a = trace::looks_like_trace(options.a), trace_b = trace::looks_like_trace(options.b);
   if (trace_a && trace_b) return of_traces(options);
   if (!trace_a && !trace_b) return of_runs(options);
@@ -139,7 +139,7 @@ void print_text(const Outcome& outcome) {
   }
 }
 
-int run(const Options& options) {
+int run_bisect(const BisectOptions& options) {
   const Outcome outcome = outcome_of(options);
   if (options.json) {
     fmt::print("{}\n", json_of(outcome));
@@ -150,20 +150,21 @@ int run(const Options& options) {
   return results == Results::equal ? 0 : results == Results::differ ? 1 : 2;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_bisect(OptionSet& app) {
+  auto options = std::make_shared<BisectOptions>();
   app.add("a", options->a, "A trace, or a run as isobit diff takes it").type("A").required();
   app.add("b", options->b, "The same of another machine or setting").type("B").required();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.flag("--json", options->json, "One JSON object on stdout (docs/cli.md)");
-  return [options] { return run(*options); };
+  return [options] { return run_bisect(*options); };
 }
 
-const CommandRegistration registration({.name = "bisect",
-                                        .summary = "Find the first operator that differs between two machines' traces",
-                                        .example = "isobit bisect here.trace there.trace",
-                                        .rank = 43,
-                                        .declare = declare});
+const CommandRegistration bisect_command(
+    {.name = "bisect",
+     .summary = "Find the first operator that differs between two machines' traces",
+     .example = "isobit bisect here.trace there.trace",
+     .rank = 43,
+     .declare = declare_bisect});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -33,13 +33,13 @@ using study::Verdict;
 constexpr const char* kFolder = ".calibrations";  // in the archive; lists pass over it
 constexpr int kPatience = 120;
 
-struct Options {
+struct CalibrateOptions {
   std::string runs, add, as, remove, program;
   std::vector<std::string> tags;
   bool list = false, json = false;
 };
 
-struct Outcome {
+struct CalibrationOutcome {
   Baseline baseline;
   Calibration calibration;
   std::string kept;  // the new record, where it stays
@@ -57,7 +57,7 @@ std::vector<RunRecord> open_recorded(const fs::path& runs, const Baseline& basel
   return records;
 }
 
-int add_baseline(const Options& options, const fs::path& runs) {
+int add_baseline(const CalibrateOptions& options, const fs::path& runs) {
   if (!archive::is_run_name(options.as))
     throw UserError("--as",
                     options.as.empty() ? "is missing: the baseline's name"
@@ -102,7 +102,7 @@ int remove_baseline(const std::string& name, const fs::path& runs) {
   return 0;
 }
 
-int list_baselines(const Options& options, const std::vector<Baseline>& baselines) {
+int list_baselines(const CalibrateOptions& options, const std::vector<Baseline>& baselines) {
   Json list = Json::array();
   for (const Baseline& b : baselines) {
     list.push_back({{"name", b.name}, {"runs", b.runs}, {"added", b.added}, {"claimed", {"runs", "added"}}});
@@ -129,7 +129,7 @@ void as_recorded(ChildRequest& request, const RunRecord& record) {
 }
 
 // The record of the run, made anew; nothing with `problem` said, or where the user stopped it.
-std::optional<fs::path> make_anew(const Options& options, const fs::path& runs, const RunRecord& record,
+std::optional<fs::path> make_anew(const CalibrateOptions& options, const fs::path& runs, const RunRecord& record,
                                   const std::atomic<bool>& stop, std::string& problem) {
   ChildRequest request;
   request.words = {options.program, "run",    (record.folder() / archive::kExperimentFile).string(),
@@ -163,9 +163,9 @@ study::CalibrationLine line_of(const Baseline& baseline, const Calibration& cali
   return line;
 }
 
-Outcome calibrate(const Options& options, const fs::path& runs, const Baseline& baseline,
-                  const std::atomic<bool>& stop) {
-  Outcome outcome{baseline, {}, ""};
+CalibrationOutcome calibrate(const CalibrateOptions& options, const fs::path& runs, const Baseline& baseline,
+                             const std::atomic<bool>& stop) {
+  CalibrationOutcome outcome{baseline, {}, ""};
   const auto history = study::read_history(runs, baseline.name);
   const auto recorded = open_recorded(runs, baseline);
   std::string problem;
@@ -193,7 +193,7 @@ Json json_of(const std::vector<study::Change>& changes) {
   return list;
 }
 
-Json json_of(const Outcome& outcome) {
+Json json_of(const CalibrationOutcome& outcome) {
   const Calibration& c = outcome.calibration;
   Json object{{"baseline", outcome.baseline.name},
               {"run", outcome.baseline.runs[0]},
@@ -216,7 +216,7 @@ Json json_of(const Outcome& outcome) {
   return object;
 }
 
-void print_outcome(const Outcome& outcome) {
+void print_outcome(const CalibrationOutcome& outcome) {
   const Calibration& c = outcome.calibration;
   const auto say = [](const std::string& line) { fmt::print("  {}\n", archive::printable(line)); };
   fmt::print("{:<20}  {}\n", outcome.baseline.name, study::to_string(c.verdict));
@@ -235,7 +235,7 @@ void print_outcome(const Outcome& outcome) {
   if (!outcome.kept.empty()) say(fmt::format("isobit diff {} {}", outcome.baseline.runs[0], outcome.kept));
 }
 
-int calibrate_all(const Options& options, const fs::path& runs, const std::vector<Baseline>& baselines) {
+int calibrate_all(const CalibrateOptions& options, const fs::path& runs, const std::vector<Baseline>& baselines) {
   std::vector<Baseline> chosen;
   for (const std::string& tag : options.tags) {
     const auto found =
@@ -251,7 +251,7 @@ int calibrate_all(const Options& options, const fs::path& runs, const std::vecto
   Json list = Json::array();
   bool moved = false, unknown = false;
   for (const Baseline& baseline : chosen) {
-    const Outcome outcome = calibrate(options, runs, baseline, stop.flag());
+    const CalibrationOutcome outcome = calibrate(options, runs, baseline, stop.flag());
     if (stop.flag()) {
       fmt::print(stderr, "isobit: interrupted; nothing is recorded of {}\n", baseline.name);
       return kInterruptedExit;
@@ -270,8 +270,8 @@ int calibrate_all(const Options& options, const fs::path& runs, const std::vecto
   return moved ? 1 : unknown ? 2 : 0;
 }
 
-int run(const Options& given) {
-  Options options = given;
+int run_calibrate(const CalibrateOptions& given) {
+  CalibrateOptions options = given;
   const fs::path runs = archive::runs_folder(options.runs);
   const int chosen =
       int{!options.add.empty()} + int{!options.remove.empty()} + int{options.list} + int{!options.tags.empty()};
@@ -286,8 +286,8 @@ int run(const Options& given) {
   return calibrate_all(options, runs, baselines);
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_calibrate(OptionSet& app) {
+  auto options = std::make_shared<CalibrateOptions>();
   app.add("--tag", options->tags, "Only this baseline (repeatable; default: all)").type("NAME").repeatable();
   app.add("--add", options->add, "Make a finished run a baseline, or one more run of a stock one").type("RUN");
   app.add("--as", options->as, "The baseline's name").type("NAME");
@@ -298,14 +298,14 @@ Action declare(OptionSet& app) {
   app.add("--program", options->program, "The isobit that makes the runs (default: this one)")
       .type("FILE")
       .group("Advanced");
-  return [options] { return run(*options); };
+  return [options] { return run_calibrate(*options); };
 }
 
-const CommandRegistration registration({.name = "calibrate",
-                                        .summary = "Make baselines anew after an upgrade, and say what moved",
-                                        .example = "isobit calibrate --add last --as lenet; isobit calibrate",
-                                        .rank = 47,
-                                        .declare = declare});
+const CommandRegistration calibrate_command({.name = "calibrate",
+                                             .summary = "Make baselines anew after an upgrade, and say what moved",
+                                             .example = "isobit calibrate --add last --as lenet; isobit calibrate",
+                                             .rank = 47,
+                                             .declare = declare_calibrate});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -86,7 +86,7 @@ int demo(const DemoOptions& options) {
   return 1;
 }
 
-Action declare(OptionSet& app) {
+Action declare_demo(OptionSet& app) {
   auto options = std::make_shared<DemoOptions>();
   app.add("--data", options->data, "Folder of Fashion-MNIST's four files, instead of images made here").type("DIR");
   app.add("--out", options->out, "Folder for data, experiment and record").type("DIR").show_default();
@@ -94,12 +94,12 @@ Action declare(OptionSet& app) {
   return [options] { return demo(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration demo_command(
     {.name = "demo",
      .summary = "A first run that anyone can compare: half a minute, no data needed",
      .example = "isobit demo\n  isobit demo --data /usr/share/datasets/fashion-mnist",
      .rank = 5,
-     .declare = declare});
+     .declare = declare_demo});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -15,13 +15,13 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a, b, runs;
   AgainOptions again;
   bool json = false, all = false, records_only = false;
 };
 
-study::Diff diff_of_runs(const Options& options) {
+study::Diff diff_of_runs(const DiffOptions& options) {
   const NamedRun named_a(options.a, options.runs), named_b(options.b, options.runs);
   const study::ComparedRun a = study::read_run(named_a.folder(), named_a.name());
   const study::ComparedRun b = study::read_run(named_b.folder(), named_b.name());
@@ -36,7 +36,7 @@ study::Diff diff_of_runs(const Options& options) {
   return diff;
 }
 
-study::Diff diff_of(const Options& options) {
+study::Diff diff_of(const DiffOptions& options) {
   const bool trace_a = trace::looks_like_trace(options.a), trace_b = trace::looks_like_trace(options.b);
   if (trace_a && trace_b) return study::compare_traces(trace::read_trace(options.a), trace::read_trace(options.b));
   if (trace_a != trace_b) {
@@ -46,14 +46,14 @@ study::Diff diff_of(const Options& options) {
   return diff_of_runs(options);
 }
 
-int run(const Options& options) {
+int run_diff(const DiffOptions& options) {
   const study::Diff diff = diff_of(options);
   fmt::print("{}", options.json ? to_json(diff) + "\n" : diff_text(diff, options.all));
   return diff.results == study::Results::equal ? 0 : diff.results == study::Results::differ ? 1 : 2;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_diff(OptionSet& app) {
+  auto options = std::make_shared<DiffOptions>();
   app.add("a", options->a, "A run's folder, id, beginning of an id, last, a file written by isobit export, or a trace")
       .type("A")
       .required();
@@ -64,15 +64,15 @@ Action declare(OptionSet& app) {
   app.flag("--all", options->all, "List every difference of environment and hardware");
   app.flag("--json", options->json, "One JSON object on stdout (docs/cli.md)");
   app.flag("--quiet", options->again.quiet, "No progress on stderr");
-  return [options] { return run(*options); };
+  return [options] { return run_diff(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration diff_command(
     {.name = "diff",
      .summary = "Compare two runs or traces: the first step and operator that differ",
      .example = "isobit diff 20261121-0458 last",
      .rank = 42,
-     .declare = declare});
+     .declare = declare_diff});
 
 }  // namespace
 }  // namespace isobit::cli

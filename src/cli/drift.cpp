@@ -11,13 +11,13 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct DriftOptions {
   std::vector<std::string> names;
   std::string runs;
   bool json = false;
 };
 
-int run(const Options& options) {
+int run_drift(const DriftOptions& options) {
   if (options.names.size() < 2)
     throw archive::UserError("drift", "compares runs with the first, and only one is named", "name two runs or more");
   const auto folder = archive::runs_folder(options.runs);
@@ -29,19 +29,19 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_drift(OptionSet& app) {
+  auto options = std::make_shared<DriftOptions>();
   app.add("run", options->names, "Runs: the others are compared with the first").type("RUN RUN...").required();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.flag("--json", options->json, "One object: steps, layers, cells, per_step (docs/formats/study.md)");
-  return [options] { return run(*options); };
+  return [options] { return run_drift(*options); };
 }
 
-const CommandRegistration registration({.name = "drift",
-                                        .summary = "How runs part: distances of weights, losses and predictions",
-                                        .example = "isobit drift RUN1 RUN2 --json",
-                                        .rank = 45,
-                                        .declare = declare});
+const CommandRegistration drift_command({.name = "drift",
+                                         .summary = "How runs part: distances of weights, losses and predictions",
+                                         .example = "isobit drift RUN1 RUN2 --json",
+                                         .rank = 45,
+                                         .declare = declare_drift});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "archive/files.h"
+#include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
@@ -20,15 +21,14 @@
 namespace isobit::cli {
 namespace {
 
+using archive::plural;
 using archive::UserError;
 
-struct Options {
+struct ExportOptions {
   std::string run, folder, runs, out, sign, to = "tar";
   std::vector<std::string> allow;
   bool with_weights = false, redact = false, yes = false, json = false;
 };
-
-std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 void show_patch(const archive::ExportPlan& plan, bool whole) {
   if (whole) fmt::print(stderr, "{}\n", archive::printable_lines(plan.texts.at(archive::kPatchFile)));
@@ -45,7 +45,7 @@ void show_patch(const archive::ExportPlan& plan, bool whole) {
 }
 
 // Whether the uncommitted changes may go out.
-bool confirmed(const archive::ExportPlan& plan, const Options& options) {
+bool confirmed(const archive::ExportPlan& plan, const ExportOptions& options) {
   if (!plan.texts.contains(archive::kPatchFile)) return true;
   const bool person = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
   show_patch(plan, person && !options.yes);
@@ -87,7 +87,7 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
   print_json_line(object);
 }
 
-[[noreturn]] void refuse(const archive::ExportPlan& plan, const Options& options) {
+[[noreturn]] void refuse(const archive::ExportPlan& plan, const ExportOptions& options) {
   if (options.json) print_json(plan, "", {}, "");
   for (const archive::Finding& finding : plan.findings)
     fmt::print(stderr, "{}: looks like {}\n", archive::printable(finding.place), archive::printable(finding.what));
@@ -101,7 +101,7 @@ void print_json(const archive::ExportPlan& plan, const std::string& file, const 
 }
 
 // For another tool: a folder in its format.
-int write_folder(const archive::ExportPlan& plan, const archive::RunRecord& record, const Options& options) {
+int write_folder(const archive::ExportPlan& plan, const archive::RunRecord& record, const ExportOptions& options) {
   const std::string& named = options.folder.empty() ? options.out : options.folder;
   const std::string folder = named.empty() ? plan.run + "-" + options.to : named;
   if (options.to == "csv") report::write_csv(plan, folder);
@@ -118,7 +118,7 @@ int write_folder(const archive::ExportPlan& plan, const archive::RunRecord& reco
   return 0;
 }
 
-void require_sound(const Options& options) {
+void require_sound(const ExportOptions& options) {
   if (options.to == "tar" && !options.folder.empty())
     throw UserError(options.folder, "a second argument is the folder of --to", "name the file with --out");
   if (options.to != "tar" && !options.folder.empty() && !options.out.empty())
@@ -128,7 +128,7 @@ void require_sound(const Options& options) {
   if (!options.sign.empty()) require_can_sign(options.sign);
 }
 
-int run(const Options& options) {
+int run_export(const ExportOptions& options) {
   require_sound(options);
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
   const archive::RunRecord record = archive::RunRecord::open(folder);
@@ -156,8 +156,8 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_export(OptionSet& app) {
+  auto options = std::make_shared<ExportOptions>();
   app.add("run", options->run, "A finished run's folder, id, beginning of an id, or last").type("RUN").required();
   app.add("folder", options->folder, "With --to: the folder to write (default: <id>-<format> here)").type("DIR");
   app.add("-o,--out", options->out, "The file to write (default: <id>.tar here); with --to the folder").type("FILE");
@@ -178,16 +178,16 @@ Action declare(OptionSet& app) {
       .type("KEY");
   app.flag("--yes", options->yes, "Export uncommitted changes without asking");
   app.flag("--json", options->json, "One JSON object on stdout (docs/formats/export.md)");
-  return [options] { return run(*options); };
+  return [options] { return run_export(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration export_command(
     {.name = "export",
      .summary = "Write a finished run to one file that anyone can verify",
      .example = "isobit export last --out run.tar --sign ~/.ssh/id_ed25519\n  isobit verify run.tar --signers signers\n"
                 "  isobit export last --to mlflow mlruns",
      .rank = 25,
-     .declare = declare});
+     .declare = declare_export});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -13,7 +13,7 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct LogOptions {
   std::string runs;
   std::int64_t count = 0;
   bool json = false;
@@ -42,7 +42,7 @@ void print_table(const std::vector<archive::RunSummary>& runs) {
   fmt::print("{}", std::string_view(lines.data(), lines.size()));
 }
 
-int run(const Options& options) {
+int run_log(const LogOptions& options) {
   auto runs = archive::list_runs(archive::runs_folder(options.runs));
   if (options.count > 0 && runs.size() > static_cast<std::size_t>(options.count)) runs.resize(options.count);
   if (options.json) {
@@ -57,19 +57,19 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_log(OptionSet& app) {
+  auto options = std::make_shared<LogOptions>();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("-n,--count", options->count, "List at most N runs (0: all)").type("N").at_least(0);
   app.flag("--json", options->json, "An array of objects: id, name, state, steps, weights, metrics, ...");
-  return [options] { return run(*options); };
+  return [options] { return run_log(*options); };
 }
 
-const CommandRegistration registration({.name = "log",
-                                        .summary = "List the runs of an archive, newest first",
-                                        .example = "isobit log --json --count 1",
-                                        .rank = 30,
-                                        .declare = declare});
+const CommandRegistration log_command({.name = "log",
+                                       .summary = "List the runs of an archive, newest first",
+                                       .example = "isobit log --json --count 1",
+                                       .rank = 30,
+                                       .declare = declare_log});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -90,7 +90,7 @@ void print_coverage(const OpsOptions& options) {
   fmt::print("{}", options.json ? coverage.dump(2) + "\n" : coverage_text(coverage));
 }
 
-Action declare(OptionSet& app) {
+Action declare_ops(OptionSet& app) {
   auto options = std::make_shared<OpsOptions>();
   app.add("--search", options->search, "only operators whose name contains this");
   app.add("--class", options->kind, "only one class: certified, exact, composite or refused");
@@ -110,12 +110,12 @@ Action declare(OptionSet& app) {
   };
 }
 
-const CommandRegistration registration(
+const CommandRegistration ops_command(
     {.name = "ops",
      .summary = "List PyTorch's operators: certified, exact, composite or refused",
      .example = "isobit ops --search conv\n  isobit ops --class certified --json\n  isobit ops --coverage",
      .rank = 50,
-     .declare = declare});
+     .declare = declare_ops});
 
 }  // namespace
 }  // namespace isobit::cli

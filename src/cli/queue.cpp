@@ -15,7 +15,7 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct QueueOptions {
   bool all = false, json = false;
 };
 
@@ -137,7 +137,7 @@ void print_partitions(const slurm::Cluster& cluster) {
   print_table(rows);
 }
 
-int run(const Options& options) {
+int run_queue(const QueueOptions& options) {
   std::vector<slurm::Job> jobs = slurm::read_jobs(call_slurm);
   const auto user = static_cast<std::int64_t>(::getuid());
   if (!options.all) std::erase_if(jobs, [&](const slurm::Job& job) { return job.user_id != user; });
@@ -158,18 +158,18 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_queue(OptionSet& app) {
+  auto options = std::make_shared<QueueOptions>();
   app.flag("--all", options->all, "Jobs of all users");
   app.flag("--json", options->json, "One object: jobs and partitions, with what is free of each");
-  return [options] { return run(*options); };
+  return [options] { return run_queue(*options); };
 }
 
-const CommandRegistration registration({.name = "queue",
-                                        .summary = "Show your jobs under Slurm, and what of the cluster is free",
-                                        .example = "isobit queue --all",
-                                        .rank = 14,
-                                        .declare = declare});
+const CommandRegistration queue_command({.name = "queue",
+                                         .summary = "Show your jobs under Slurm, and what of the cluster is free",
+                                         .example = "isobit queue --all",
+                                         .rank = 14,
+                                         .declare = declare_queue});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -30,18 +30,17 @@ namespace isobit::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using archive::plural;
 using archive::UserError;
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> what, allow;
   std::string runs, out, diff, drift, targets, title;
   bool redact = false, json = false;
 };
 
-std::string plural(std::size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
-
 // Of two runs: what isobit diff --records-only and isobit drift say, where no file says it.
-void compare_two(const std::vector<fs::path>& folders, const Options& options, report::ReportParts& parts) {
+void compare_two(const std::vector<fs::path>& folders, const ReportOptions& options, report::ReportParts& parts) {
   if (!parts.diff) {
     const auto side = [&](std::size_t i) { return study::read_run(folders[i], options.what[i]); };
     study::Diff diff = study::compare_runs(side(0), side(1));
@@ -76,7 +75,7 @@ report::TargetsByDigest targets_in_data(const report::ReportParts& parts) {
 }
 
 // What the words mean: a study's folder, or runs.
-report::ReportParts gather(const Options& options) {
+report::ReportParts gather(const ReportOptions& options) {
   report::ReportParts parts;
   parts.title = options.title;
   std::vector<fs::path> folders;
@@ -109,7 +108,7 @@ report::ReportParts gather(const Options& options) {
 // A page is given to others: no home paths, and no secrets (archive/secret_scan.h), as in an export.
 class Cleaner {
  public:
-  explicit Cleaner(const Options& options)
+  explicit Cleaner(const ReportOptions& options)
       : redact_(options.redact), scan_(options.allow, archive::environment_variables(), home()) {}
 
   void clean(const std::string& place, std::string& text) {
@@ -176,7 +175,7 @@ void write_page(const fs::path& path, const std::string& page) {
   archive::write_file(path, page);
 }
 
-int run(const Options& options) {
+int run_report(const ReportOptions& options) {
   report::ReportParts parts = gather(options);
   Cleaner cleaner(options);
   cleaner.clean(parts);
@@ -199,8 +198,8 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_report(OptionSet& app) {
+  auto options = std::make_shared<ReportOptions>();
   app.add("runs", options->what, "Runs (folder, id, beginning of an id, or last), or one study's folder")
       .type("RUN")
       .required();
@@ -221,15 +220,15 @@ Action declare(OptionSet& app) {
       .type("TEXT")
       .repeatable();
   app.flag("--json", options->json, "One JSON object on stdout: file, size, sha256, runs");
-  return [options] { return run(*options); };
+  return [options] { return run_report(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration report_command(
     {.name = "report",
      .summary = "Write runs, a study or a comparison as one page that works offline",
      .example = "isobit report last --out run.html\n  isobit report RUN RUN --diff diff.json --out comparison.html",
      .rank = 48,
-     .declare = declare});
+     .declare = declare_report});
 
 }  // namespace
 }  // namespace isobit::cli

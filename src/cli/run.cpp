@@ -170,7 +170,7 @@ RunOutcome run(const RunOptions& options) {
 
 namespace {
 
-Action declare(OptionSet& app) {
+Action declare_run(OptionSet& app) {
   auto options = std::make_shared<RunOptions>();
   app.add("file", options->file, "The experiment (docs/experiment.md)").type("FILE.toml");
   app.add("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
@@ -202,11 +202,11 @@ Action declare(OptionSet& app) {
   return [options] { return run(*options).code; };
 }
 
-const CommandRegistration registration({.name = "run",
-                                        .summary = "Train by the contract and leave a record",
-                                        .example = "isobit run examples/fashion-lenet5.toml --set epochs=2",
-                                        .rank = 10,
-                                        .declare = declare});
+const CommandRegistration run_command({.name = "run",
+                                       .summary = "Train by the contract and leave a record",
+                                       .example = "isobit run examples/fashion-lenet5.toml --set epochs=2",
+                                       .rank = 10,
+                                       .declare = declare_run});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -55,7 +55,7 @@ void require_asked(const RunRecord& record, const SegmentCall& call, const Verdi
 }
 
 // Of a process that has ended.
-Verdict verdict_of(const RunRecord& record, const SegmentCall& call, const ChildResult& result) {
+Verdict segment_verdict(const RunRecord& record, const SegmentCall& call, const ChildResult& result) {
   std::optional<Verdict> verdict;
   std::string message;
   try {
@@ -93,7 +93,7 @@ std::optional<Verdict> run_segment(const RunRecord& record, const VerifyOptions&
   };
   const ChildResult result = run_child(request);
   if (result.interrupted) return {};
-  return verdict_of(record, call, result);
+  return segment_verdict(record, call, result);
 }
 
 }  // namespace isobit::cli

@@ -22,7 +22,7 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string run, runs;
   bool json = false, tables = false;
 };
@@ -126,7 +126,7 @@ int print_tables(const std::filesystem::path& folder) {
   return 0;
 }
 
-int run(const Options& options) {
+int run_show(const ShowOptions& options) {
   const auto folder = archive::find_run(archive::runs_folder(options.runs), options.run);
   if (options.tables) return print_tables(folder);
   archive::RunSummary summary = archive::summarize(folder);
@@ -154,20 +154,20 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_show(OptionSet& app) {
+  auto options = std::make_shared<ShowOptions>();
   app.add("run", options->run, "A run's folder, id, beginning of an id, or last").type("RUN").required();
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.flag("--json", options->json, "One object: what `log --json` says, and path, record, experiment, ...");
   app.flag("--tables", options->tables, "A finished run's logs as one object of columns (docs/formats/tables.md)");
-  return [options] { return run(*options); };
+  return [options] { return run_show(*options); };
 }
 
-const CommandRegistration registration({.name = "show",
+const CommandRegistration show_command({.name = "show",
                                         .summary = "Show one run and check its record against its manifest",
                                         .example = "isobit show last",
                                         .rank = 40,
-                                        .declare = declare});
+                                        .declare = declare_show});
 
 }  // namespace
 }  // namespace isobit::cli

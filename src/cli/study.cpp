@@ -40,7 +40,7 @@ using study::Study;
 constexpr std::uint64_t kLargestExperiment = 1 << 20;
 constexpr std::size_t kMostChecks = 64;
 
-struct Options {
+struct StudyOptions {
   std::string file, out, program;
   std::int64_t jobs = 0;
   bool json = false, dry_run = false, resume = false, gather = false, submit = false;
@@ -76,7 +76,8 @@ void check_capabilities(const Study& study, const std::string& file) {
 
 // Each level of each factor once, the others at their first: what is wrong is said before the first run, and not in the
 // hundredth.
-void check_levels(const Options& options, const Study& study, const std::vector<Cell>& cells, const std::string& file) {
+void check_levels(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells,
+                  const std::string& file) {
   std::vector<std::vector<std::string>> checks;
   std::map<std::pair<std::string, std::string>, bool> seen;
   for (const Cell& cell : cells) {
@@ -131,7 +132,7 @@ class Hits {
   std::map<std::string, std::optional<std::vector<std::int64_t>>> targets_;  // by their digest
 };
 
-void print_plan(const Options& options, const Study& study, const std::vector<Cell>& cells) {
+void print_plan(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells) {
   if (options.json) {
     fmt::print("{}", study::format_cells(study, cells));
     return;
@@ -142,8 +143,8 @@ void print_plan(const Options& options, const Study& study, const std::vector<Ce
 
 // A new folder, or the one of the same study that is to be resumed, with cells of earlier calls where they are the
 // same.
-void prepare_folder(const Options& options, const Study& study, const std::string& experiment, const fs::path& folder,
-                    std::vector<Cell>& cells) {
+void prepare_folder(const StudyOptions& options, const Study& study, const std::string& experiment,
+                    const fs::path& folder, std::vector<Cell>& cells) {
   const bool there = archive::is_there(folder / "cells.json");
   if (there && !options.resume && !options.gather && !options.submit)
     throw UserError(folder.string(), "holds a study already",
@@ -192,12 +193,12 @@ study::Results write_results(const Study& study, std::vector<Cell>& cells, const
   return results;
 }
 
-void print_results(const Options& options, const Study& study, const study::Results& results) {
+void print_results(const StudyOptions& options, const Study& study, const study::Results& results) {
   fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
 }
 
 // In the study's folder, which is this process's alone.
-int work_in(const fs::path& folder, const Options& options, const Study& study, const std::string& experiment,
+int work_in(const fs::path& folder, const StudyOptions& options, const Study& study, const std::string& experiment,
             std::vector<Cell>& cells) {
   const FolderLock lock(folder);
   prepare_folder(options, study, experiment, folder, cells);
@@ -221,8 +222,8 @@ int work_in(const fs::path& folder, const Options& options, const Study& study, 
   return std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; }) ? 1 : 0;
 }
 
-int run(const Options& given) {
-  Options options = given;
+int run_study(const StudyOptions& given) {
+  StudyOptions options = given;
   if (options.program.empty()) options.program = fs::read_symlink("/proc/self/exe").string();
   Study study = study::read_study(options.file);
   const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
@@ -248,8 +249,8 @@ int run(const Options& given) {
   return work_in(folder, options, study, experiment, cells);
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_study(OptionSet& app) {
+  auto options = std::make_shared<StudyOptions>();
   app.add("file", options->file, "The study (docs/formats/study.md)").type("FILE.toml").required();
   app.add("--out", options->out, "The study's folder (default: studies/NAME)").type("DIR");
   app.add("--jobs", options->jobs, "Runs at a time (default: as many as cores and memory take)").type("N").at_least(1);
@@ -269,14 +270,14 @@ Action declare(OptionSet& app) {
   app.add("--program", options->program, "The isobit that makes the runs (default: this one)")
       .type("FILE")
       .group("Advanced");
-  return [options] { return run(*options); };
+  return [options] { return run_study(*options); };
 }
 
-const CommandRegistration registration({.name = "study",
-                                        .summary = "Make many runs, and say what they show and what is noise",
-                                        .example = "isobit study examples/study-optimizers.toml --jobs 2",
-                                        .rank = 46,
-                                        .declare = declare});
+const CommandRegistration study_command({.name = "study",
+                                         .summary = "Make many runs, and say what they show and what is noise",
+                                         .example = "isobit study examples/study-optimizers.toml --jobs 2",
+                                         .rank = 46,
+                                         .declare = declare_study});
 
 }  // namespace
 }  // namespace isobit::cli

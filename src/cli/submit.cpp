@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using archive::UserError;
 
-struct Options {
+struct SubmitOptions {
   std::string file, runs, name, gpus, time, partition, memory, container, device;
   std::int64_t nodes = 1, workers = 0, cpus = 0, at_once = 0;
   std::vector<std::string> overrides, array;
@@ -35,7 +35,7 @@ struct Options {
 };
 
 // The file's name without its end, as far as Slurm and a run take it.
-std::string name_of(const Options& options) {
+std::string name_of(const SubmitOptions& options) {
   std::string name = options.name.empty() ? fs::path(options.file).stem().string() : options.name;
   if (options.name.empty()) {
     for (char& c : name) c = archive::is_run_name(std::string(1, c)) ? c : '-';
@@ -47,7 +47,7 @@ std::string name_of(const Options& options) {
   return name;
 }
 
-slurm::JobRequest request_of(const Options& options) {
+slurm::JobRequest request_of(const SubmitOptions& options) {
   slurm::JobRequest request;
   request.name = name_of(options);
   request.partition = slurm::parse_partition(options.partition);
@@ -83,7 +83,7 @@ slurm::Container find_container(const std::string& name) {
 }
 
 // Places that the nodes must see under the same names.
-slurm::JobScript job_of(const Options& options, slurm::JobRequest request) {
+slurm::JobScript job_of(const SubmitOptions& options, slurm::JobRequest request) {
   slurm::JobScript job;
   job.request = std::move(request);
   job.container = find_container(options.container);
@@ -108,7 +108,7 @@ std::string submitted(const std::string& script) {
   return id;
 }
 
-void print(const Options& options, const slurm::JobScript& job, const std::string& id) {
+void print(const SubmitOptions& options, const slurm::JobScript& job, const std::string& id) {
   const std::string log = job.folder + (job.request.array.empty() ? "/" + id + ".log" : "/" + id + "_INDEX.log");
   if (!options.json) {
     fmt::print("job {}\n", id);
@@ -126,7 +126,7 @@ void print(const Options& options, const slurm::JobScript& job, const std::strin
   fmt::print("{}\n", result.dump());
 }
 
-int run(const Options& options) {
+int run_submit(const SubmitOptions& options) {
   slurm::JobRequest request = request_of(options);
   const SubmittedExperiment experiment = check_experiment(options.file, options.overrides, request.array);
   if (experiment.resolved.empty())
@@ -155,8 +155,8 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_submit(OptionSet& app) {
+  auto options = std::make_shared<SubmitOptions>();
   app.add("file", options->file, "The experiment (docs/experiment.md)").type("FILE.toml").required();
   app.add("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
       .type("KEY=VALUE")
@@ -183,14 +183,14 @@ Action declare(OptionSet& app) {
       .type("DIR");
   app.flag("--dry-run", options->dry_run, "Check, print the job script, and submit nothing");
   app.flag("--json", options->json, "One JSON object on stdout instead of the job's id");
-  return [options] { return run(*options); };
+  return [options] { return run_submit(*options); };
 }
 
-const CommandRegistration registration({.name = "submit",
-                                        .summary = "Submit a run to a cluster under Slurm",
-                                        .example = "isobit submit examples/fashion-lenet5.toml --time 30",
-                                        .rank = 12,
-                                        .declare = declare});
+const CommandRegistration submit_command({.name = "submit",
+                                          .summary = "Submit a run to a cluster under Slurm",
+                                          .example = "isobit submit examples/fashion-lenet5.toml --time 30",
+                                          .rank = 12,
+                                          .declare = declare_submit});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -28,7 +28,7 @@ using archive::UserError;
 
 constexpr std::int64_t kMostSamples = 4096;
 
-struct Options {
+struct TraceOptions {
   std::string run, runs, steps, out, data, network, values, repository;
   std::vector<std::string> read, limits;
   std::int64_t samples = 0;
@@ -61,7 +61,7 @@ std::string size_text(std::uint64_t bytes) {
 // On stderr: what will be executed, and after the first traced step what the whole will take.
 class Progress {
  public:
-  Progress(const Options& options, trace::Window window) : options_(options), window_(window) {}
+  Progress(const TraceOptions& options, trace::Window window) : options_(options), window_(window) {}
 
   void begin(std::int64_t start) {
     if (options_.quiet) return;
@@ -90,13 +90,13 @@ class Progress {
   }
 
  private:
-  const Options& options_;
+  const TraceOptions& options_;
   trace::Window window_;
   double untraced_ = 0;
 };
 
 // The result, whoever executed the steps.
-void print_result(const Options& options, const std::string& run, trace::Window window, std::int64_t operators,
+void print_result(const TraceOptions& options, const std::string& run, trace::Window window, std::int64_t operators,
                   std::uint64_t bytes, std::int64_t start, std::optional<std::int64_t> differs_at,
                   const std::string& name) {
   const std::string differs = differs_at ? fmt::format("step {} is not as it was recorded", *differs_at) : "";
@@ -120,7 +120,7 @@ struct CodeRequest {
   trace::TraceHeader asked;
 };
 
-CodeRequest code_request(const Options& options, trace::Window window) {
+CodeRequest code_request(const TraceOptions& options, trace::Window window) {
   CodeRequest request;
   request.again.run = options.run;
   request.again.runs = options.runs;
@@ -137,7 +137,7 @@ CodeRequest code_request(const Options& options, trace::Window window) {
   return request;
 }
 
-void expect_steps(const Options& options, const archive::RunRecord& record, trace::Window window) {
+void expect_steps(const TraceOptions& options, const archive::RunRecord& record, trace::Window window) {
   const auto steps = static_cast<std::int64_t>(record.steps().size());
   if (window.last() > steps)
     throw UserError("--steps " + options.steps, fmt::format("the run has {} steps", steps), "choose steps that it has");
@@ -146,8 +146,8 @@ void expect_steps(const Options& options, const archive::RunRecord& record, trac
 }
 
 // What the sandbox left.
-int print_made(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window,
-               std::int64_t start, std::optional<std::int64_t> differs_at) {
+int print_made(const TraceOptions& options, const archive::RunRecord& record, const NamedRun& named,
+               trace::Window window, std::int64_t start, std::optional<std::int64_t> differs_at) {
   const trace::Trace trace = trace::read_trace(options.out);
   print_result(options, record.summary().id, window, static_cast<std::int64_t>(trace.operators.size()),
                std::filesystem::file_size(options.out), start, differs_at, named.name());
@@ -160,7 +160,8 @@ int interrupted() {
 }
 
 // A network in TorchScript is code that came with the record.
-int run_network(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
+int run_network(const TraceOptions& options, const archive::RunRecord& record, const NamedRun& named,
+                trace::Window window) {
   if (!options.network.empty() || !options.repository.empty())
     throw UserError(named.name(), "is traced in a sandbox, with the network that it names",
                     "leave out --network and --repository, or --trust the network");
@@ -173,7 +174,8 @@ int run_network(const Options& options, const archive::RunRecord& record, const 
 }
 
 // A Python program is executed as isobit verify does it: as a whole, in a sandbox.
-int run_script(const Options& options, const archive::RunRecord& record, const NamedRun& named, trace::Window window) {
+int run_script(const TraceOptions& options, const archive::RunRecord& record, const NamedRun& named,
+               trace::Window window) {
   if (!options.data.empty() || !options.network.empty())
     throw UserError(named.name(), "is a Python program's record, which finds its data itself",
                     "leave --data and --network out, and call isobit where the data lie, or with --repository");
@@ -186,7 +188,7 @@ int run_script(const Options& options, const archive::RunRecord& record, const N
   return print_made(options, record, named, window, 0, differs_at);
 }
 
-int run(const Options& options) {
+int run_trace(const TraceOptions& options) {
   const trace::Window window = window_of(options.steps);
   options.execution.apply();
   const NamedRun named(options.run, options.runs);
@@ -222,8 +224,8 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_trace(OptionSet& app) {
+  auto options = std::make_shared<TraceOptions>();
   app.add("run", options->run, "A run's folder, id, beginning of an id, last, or a file written by isobit export")
       .type("RUN")
       .required();
@@ -261,14 +263,14 @@ Action declare(OptionSet& app) {
       .type("NAME=N")
       .repeatable();
   options->execution.declare(app);
-  return [options] { return run(*options); };
+  return [options] { return run_trace(*options); };
 }
 
-const CommandRegistration registration({.name = "trace",
-                                        .summary = "Execute steps of a run again and write every operator down",
-                                        .example = "isobit trace last --steps 100:3 --out here.trace",
-                                        .rank = 44,
-                                        .declare = declare});
+const CommandRegistration trace_command({.name = "trace",
+                                         .summary = "Execute steps of a run again and write every operator down",
+                                         .example = "isobit trace last --steps 100:3 --out here.trace",
+                                         .rank = 44,
+                                         .declare = declare_trace});
 
 }  // namespace
 }  // namespace isobit::cli

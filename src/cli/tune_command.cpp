@@ -21,7 +21,7 @@ int show(const TuneOptions& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
+Action declare_tune(OptionSet& app) {
   auto options = std::make_shared<TuneOptions>();
   app.add("--out", options->out,
           "File to write (default: $ISOBIT_TUNING, else isobit/tuning.json in $XDG_CONFIG_HOME or ~/.config)")
@@ -37,13 +37,13 @@ Action declare(OptionSet& app) {
   return [options] { return options->show ? show(*options) : tune_search()(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration tune_command(
     {.name = "tune",
      .summary = "Fit the kernels' block sizes to this machine: changes speed, never a bit",
      .example = "isobit tune\n  isobit tune --threads 1 --dry-run\n  isobit tune --show",
      .rank = 65,
      .without_torch_only_with = "--show",
-     .declare = declare});
+     .declare = declare_tune});
 
 }  // namespace
 

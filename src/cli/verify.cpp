@@ -174,7 +174,7 @@ int verify(const VerifyOptions& options) {
 
 namespace {
 
-Action declare(OptionSet& app) {
+Action declare_verify(OptionSet& app) {
   auto options = std::make_shared<VerifyOptions>();
   app.add("run", options->run, "A run's folder, id, beginning of an id, last, or a file written by isobit export")
       .type("RUN")
@@ -207,14 +207,14 @@ Action declare(OptionSet& app) {
   return [options] { return verify(*options); };
 }
 
-const CommandRegistration registration(
+const CommandRegistration verify_command(
     {.name = "verify",
      .summary = "Execute a recorded run again and compare everything",
      .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  "
                 "isobit verify last --workers 4\n  isobit verify run.tar --data data\n  isobit verify last "
                 "--repository ~/project -- --epochs 2",
      .rank = 20,
-     .declare = declare});
+     .declare = declare_verify});
 
 }  // namespace
 }  // namespace isobit::cli

@@ -155,7 +155,7 @@ ChildRequest program_child(const RunRecord& record, const VerifyOptions& options
   return in_sandbox(request, work);
 }
 
-void expect_possible(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
+void expect_repeatable_script(const RunRecord& record, const VerifyOptions& options, const std::string& named) {
   if (options.from != 0 || options.to != 0 || !options.data.empty() || options.execution.device != "cpu") {
     throw UserError(named, "is the record of a Python program; it can only be verified as a whole and on the CPU",
                     "leave out --from, --to, --data and --device");
@@ -202,7 +202,7 @@ namespace {
 ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& options, const std::string& named,
                             const Settings& settings, const trace::TraceHeader* traced, const fs::path& work,
                             std::string& printed) {
-  expect_possible(record, options, named);
+  expect_repeatable_script(record, options, named);
   const SandboxLimits limits = sandbox_limits(options.limits);
   if (!options.trust) require_sandbox();
   ScriptVerdict result;

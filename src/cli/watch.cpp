@@ -13,13 +13,13 @@
 namespace isobit::cli {
 namespace {
 
-struct Options {
+struct WatchOptions {
   std::vector<std::string> what;
   std::string runs;
   std::int64_t port = 0;
 };
 
-int run(const Options& options) {
+int run_watch(const WatchOptions& options) {
   if (options.port > 65535) throw archive::UserError("--port", "is above 65535", "name another port, or none");
   const std::filesystem::path archive_folder = archive::runs_folder(options.runs);
   std::vector<std::filesystem::path> folders;
@@ -35,21 +35,21 @@ int run(const Options& options) {
   return 0;
 }
 
-Action declare(OptionSet& app) {
-  auto options = std::make_shared<Options>();
+Action declare_watch(OptionSet& app) {
+  auto options = std::make_shared<WatchOptions>();
   app.add("runs", options->what,
           "Runs: a folder, id, beginning of an id, or last (default: the newest 40 of the archive)")
       .type("RUN");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("--port", options->port, "The port on 127.0.0.1 (default: one that is free)").type("N").at_least(1);
-  return [options] { return run(*options); };
+  return [options] { return run_watch(*options); };
 }
 
-const CommandRegistration registration({.name = "watch",
-                                        .summary = "Show runs in a browser on this machine while they go on",
-                                        .example = "isobit watch last",
-                                        .rank = 49,
-                                        .declare = declare});
+const CommandRegistration watch_command({.name = "watch",
+                                         .summary = "Show runs in a browser on this machine while they go on",
+                                         .example = "isobit watch last",
+                                         .rank = 49,
+                                         .declare = declare_watch});
 
 }  // namespace
 }  // namespace isobit::cli

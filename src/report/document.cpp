@@ -11,18 +11,13 @@
 #include "archive/printable.h"
 #include "archive/user_error.h"
 #include "report/qr_code.h"
+#include "report/tables.h"
 
 namespace isobit::report {
 namespace {
 
 constexpr std::size_t kMostPoints = 1200, kFewestPoints = 60, kPointsOfAll = 240'000;
 constexpr std::size_t kRunsWithQrCode = 4, kLongestSetting = 2000;
-
-Json number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
 
 std::string shortened(const std::string& text, std::size_t longest = kLongestSetting) {
   const std::string printable = archive::printable(text);

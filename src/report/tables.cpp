@@ -15,13 +15,14 @@
 #include "report/settings.h"
 
 namespace isobit::report {
-namespace {
 
 Json number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
 }
+
+namespace {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 

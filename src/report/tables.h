@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 // `texts`: a finished run's files by name, as archive::plan_export or a reader of the folder gives them.
 [[nodiscard]] Json run_tables(const std::map<std::string, std::string>& texts);
 
+// As tables hold numbers: NaN and infinities as texts.
+[[nodiscard]] Json number(double value);
+
 // What of them `isobit verify` cannot recompute (archive/field_standing.h): "run", "timings.seconds", ...; of columns
 // that hold such values in some rows alone it says in which.
 [[nodiscard]] Json claimed_columns(const std::map<std::string, std::string>& texts);

@@ -18,7 +18,7 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "restore the file, or set data.path and data.train";
+constexpr const char* kCsvRemedy = "restore the file, or set data.path and data.train";
 constexpr std::size_t kMostColumns = 1 << 20;
 
 std::string shown(std::string_view cell) {
@@ -199,7 +199,7 @@ class CsvTable::Rows {
   std::string unquoted_;
 };
 
-CsvTable::CsvTable(const std::string& path) : file_(path, kRemedy) {
+CsvTable::CsvTable(const std::string& path) : file_(path, kCsvRemedy) {
   file_.expect_sequential();
   const auto bytes = file_.bytes();
   const char* const begin = reinterpret_cast<const char*>(bytes.data());
@@ -213,10 +213,10 @@ CsvTable::CsvTable(const std::string& path) : file_(path, kRemedy) {
     const std::string name(cell.text);
     const std::string where = fmt::format("{}, line {}, column {}", path, 1, columns_.size() + 1);
     if (cell.problem != nullptr)
-      throw UserError(where, fmt::format("'{}' is no cell: {}", shown(name), cell.problem), kRemedy);
+      throw UserError(where, fmt::format("'{}' is no cell: {}", shown(name), cell.problem), kCsvRemedy);
     if (name.empty()) throw UserError(where, "the column has no name", "name every column (pandas: index=False)");
     if (columns_.size() == kMostColumns)
-      throw UserError(where, fmt::format("has more than {} columns", kMostColumns), kRemedy);
+      throw UserError(where, fmt::format("has more than {} columns", kMostColumns), kCsvRemedy);
     columns_.push_back(name);
     lines_.first += cell.lines;
     at = cell.next;

@@ -16,7 +16,7 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "restore the file, or set data.path (Debian: apt install dataset-fashion-mnist)";
+constexpr const char* kIdxRemedy = "restore the file, or set data.path (Debian: apt install dataset-fashion-mnist)";
 
 constexpr std::uint64_t kDeflateRatio = 1032;  // no more is possible
 
@@ -52,7 +52,7 @@ class GzipBytes : public Bytes {
   GzipBytes(const std::string& path, std::uint64_t size) : path_(path) {
     most_ = std::min(size, std::uint64_t{1} << 50) * kDeflateRatio + kDeflateRatio;
     file_ = gzopen(path.c_str(), "rb");
-    if (file_ == nullptr) throw UserError(path, fmt::format("cannot be opened: {}", std::strerror(errno)), kRemedy);
+    if (file_ == nullptr) throw UserError(path, fmt::format("cannot be opened: {}", std::strerror(errno)), kIdxRemedy);
     gzbuffer(file_, 1 << 18);
   }
   ~GzipBytes() override { gzclose(file_); }
@@ -71,7 +71,7 @@ class GzipBytes : public Bytes {
     }
     int code = Z_OK;
     gzerror(file_, &code);
-    if (code == Z_BUF_ERROR) throw UserError(path_, "truncated: its compressed data ends early", kRemedy);
+    if (code == Z_BUF_ERROR) throw UserError(path_, "truncated: its compressed data ends early", kIdxRemedy);
     if (code != Z_OK) damaged();
     return done;
   }
@@ -80,7 +80,7 @@ class GzipBytes : public Bytes {
   [[noreturn]] void damaged() {
     int code = Z_OK;
     const char* text = gzerror(file_, &code);
-    throw UserError(path_, fmt::format("damaged: {}", code == Z_ERRNO ? std::strerror(errno) : text), kRemedy);
+    throw UserError(path_, fmt::format("damaged: {}", code == Z_ERRNO ? std::strerror(errno) : text), kIdxRemedy);
   }
 
   std::string path_;
@@ -93,38 +93,38 @@ std::vector<std::int64_t> read_header(Bytes& bytes, const std::string& path, int
   std::uint8_t head[4] = {};
   const std::size_t got = bytes.read(head, 4);
   if (got < 4)
-    throw UserError(path, fmt::format("truncated: it has {} bytes, an IDX file starts with 4", got), kRemedy);
+    throw UserError(path, fmt::format("truncated: it has {} bytes, an IDX file starts with 4", got), kIdxRemedy);
   if (head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] != rank) {
     throw UserError(path,
                     fmt::format("wrong magic number 0x{:02x}{:02x}{:02x}{:02x}: {} have 0x000008{:02x}", head[0],
                                 head[1], head[2], head[3], content, rank),
-                    kRemedy);
+                    kIdxRemedy);
   }
   std::vector<std::int64_t> dims;
   std::size_t total = 1;
   for (int d = 0; d < rank; ++d) {
     std::uint8_t size[4] = {};
-    if (bytes.read(size, 4) < 4) throw UserError(path, "truncated within its header", kRemedy);
+    if (bytes.read(size, 4) < 4) throw UserError(path, "truncated within its header", kIdxRemedy);
     dims.push_back(std::int64_t{size[0]} << 24 | size[1] << 16 | size[2] << 8 | size[3]);
     const auto dim = static_cast<std::size_t>(dims.back());
-    if (dim == 0) throw UserError(path, "empty: one of its dimensions is 0", kRemedy);
+    if (dim == 0) throw UserError(path, "empty: one of its dimensions is 0", kIdxRemedy);
     if (dim > (std::size_t{1} << 40) / total)
-      throw UserError(path, "damaged: its header claims more than 2^40 elements", kRemedy);
+      throw UserError(path, "damaged: its header claims more than 2^40 elements", kIdxRemedy);
     total *= dim;
   }
   if (total > bytes.most())
     throw UserError(
         path,
         fmt::format("truncated: its header claims {} bytes of {}, more than such a file can hold", total, content),
-        kRemedy);
+        kIdxRemedy);
   return dims;
 }
 
 [[noreturn]] void truncated(const std::string& path, std::size_t done, std::size_t total, const std::string& content) {
-  throw UserError(path, fmt::format("truncated: {} of {} {} bytes", done, total, content), kRemedy);
+  throw UserError(path, fmt::format("truncated: {} of {} {} bytes", done, total, content), kIdxRemedy);
 }
 [[noreturn]] void too_long(const std::string& path, std::size_t total) {
-  throw UserError(path, fmt::format("longer than the {} bytes its header claims", total), kRemedy);
+  throw UserError(path, fmt::format("longer than the {} bytes its header claims", total), kIdxRemedy);
 }
 
 std::size_t product(const std::vector<std::int64_t>& dims) {
@@ -146,7 +146,7 @@ void expect_classes(const std::string& path, const std::vector<std::uint8_t>& la
 }  // namespace
 
 IdxFile::IdxFile(const std::string& path, int rank, const std::string& content)
-    : mapped_(std::make_unique<MappedFile>(path, kRemedy)) {
+    : mapped_(std::make_unique<MappedFile>(path, kIdxRemedy)) {
   const auto bytes = mapped_->bytes();
   const bool gzip = bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
   if (!gzip) {

@@ -15,7 +15,7 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "restore the file, or leave it out";
+constexpr const char* kImageRemedy = "restore the file, or leave it out";
 
 const char* kind_text(ImageKind kind) {
   switch (kind) {
@@ -73,7 +73,7 @@ class ImageSamples : public Samples {
   // That it is of the kind and size of the first one; reads its header.
   void look_at(std::int64_t id) {
     const std::string path = list_.full_path(id);
-    const MappedFile file(path, kRemedy);
+    const MappedFile file(path, kImageRemedy);
     const ImageKind kind = kind_of(file.bytes());
     if (id > 0 && kind != kind_) {
       throw UserError(list_.folder(),

@@ -21,7 +21,7 @@ using archive::UserError;
 
 constexpr int kMostScans = 200;  // of a progressive file; encoders write about ten
 
-std::size_t big_endian(const std::byte* from) {
+std::size_t big_endian_pair(const std::byte* from) {
   return std::to_integer<std::size_t>(from[0]) << 8 | std::to_integer<std::size_t>(from[1]);
 }
 
@@ -97,7 +97,7 @@ ImageSize jpeg_size(FileBytes file, const std::string& place) {
       ++at;
       continue;
     }
-    const std::size_t length = big_endian(&file[at + 2]);
+    const std::size_t length = big_endian_pair(&file[at + 2]);
     if (marker < 0xc0 || marker == 0xd9 || marker == 0xda || (marker >= 0xd0 && marker <= 0xd8) || length < 2)
       damaged_image(place, "its header ends without a size");
     const bool frame = marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
@@ -114,8 +114,8 @@ ImageSize jpeg_size(FileBytes file, const std::string& place) {
     if (channels != 1 && channels != 3)
       throw UserError(place, fmt::format("has {} channels{}", channels, channels == 4 ? " (CMYK)" : ""),
                       "save it in grey or RGB: Image.convert('RGB')");
-    return {channels, static_cast<std::int64_t>(big_endian(&file[at + 5])),
-            static_cast<std::int64_t>(big_endian(&file[at + 7]))};
+    return {channels, static_cast<std::int64_t>(big_endian_pair(&file[at + 5])),
+            static_cast<std::int64_t>(big_endian_pair(&file[at + 7]))};
   }
   damaged_image(place, "truncated within its header");
 }

@@ -15,11 +15,11 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "write the array with numpy.save";
+constexpr const char* kNpyRemedy = "write the array with numpy.save";
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 [[noreturn]] void damaged(const std::string& place, const std::string& what) {
-  throw UserError(place, "damaged: " + what, kRemedy);
+  throw UserError(place, "damaged: " + what, kNpyRemedy);
 }
 
 // The dictionary, as numpy writes it: no other Python is read.
@@ -163,11 +163,11 @@ std::string NpyHeader::text() const {
 
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& place) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with("\x93NUMPY")) throw UserError(place, "no .npy array: it does not begin as one", kRemedy);
+  if (!text.starts_with("\x93NUMPY")) throw UserError(place, "no .npy array: it does not begin as one", kNpyRemedy);
   if (text.size() < 12) damaged(place, "truncated within its header");
   const auto byte = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(text[at])}; };
   if (byte(6) < 1 || byte(6) > 3 || byte(7) != 0)
-    throw UserError(place, fmt::format("version {}.{} of the format is not known", byte(6), byte(7)), kRemedy);
+    throw UserError(place, fmt::format("version {}.{} of the format is not known", byte(6), byte(7)), kNpyRemedy);
   const std::size_t begin = byte(6) == 1 ? 10 : 12;
   const std::size_t length = byte(8) | byte(9) << 8 | (begin == 12 ? byte(10) << 16 | byte(11) << 24 : 0);
   if (begin + length > kMostNpyHeader) damaged(place, fmt::format("its header claims {} bytes", length));

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using archive::UserError;
 
-constexpr const char* kRemedy = "restore the file, or set data.path and data.train";
+constexpr const char* kNpySamplesRemedy = "restore the file, or set data.path and data.train";
 
 // Arrays by name, opened when they are asked for.
 class Arrays {
@@ -43,11 +43,11 @@ class FolderArrays : public Arrays {
     std::sort(names_.begin(), names_.end());
   }
   std::shared_ptr<const NpyArray> open(const std::string& name) const override {
-    const auto file = std::make_shared<const MappedFile>(path(name), kRemedy);
+    const auto file = std::make_shared<const MappedFile>(path(name), kNpySamplesRemedy);
     return std::make_shared<const NpyArray>(file, file->bytes(), std::vector<std::byte>(), file->path());
   }
   NpyHeader header(const std::string& name) const override {
-    const MappedFile file(path(name), kRemedy);
+    const MappedFile file(path(name), kNpySamplesRemedy);
     return parse_npy_header(file.bytes().first(std::min(file.bytes().size(), kMostNpyHeader)), file.path());
   }
 
@@ -58,7 +58,7 @@ class FolderArrays : public Arrays {
 
 class ZipArrays : public Arrays {
  public:
-  explicit ZipArrays(const std::string& path) : file_(std::make_shared<const MappedFile>(path, kRemedy)) {
+  explicit ZipArrays(const std::string& path) : file_(std::make_shared<const MappedFile>(path, kNpySamplesRemedy)) {
     for (ZipMember& member : zip_members(file_->bytes(), path)) {
       if (member.name.size() <= 4 || !member.name.ends_with(".npy")) continue;
       const std::string name = member.name.substr(0, member.name.size() - 4);

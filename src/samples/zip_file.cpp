@@ -15,7 +15,7 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "restore the file; numpy.savez writes such files";
+constexpr const char* kZipRemedy = "restore the file; numpy.savez writes such files";
 constexpr std::uint64_t kDeflateRatio = 1032;  // no more is possible
 constexpr std::uint64_t kEndSize = 22, kEntrySize = 46, kLocalSize = 30;
 
@@ -24,7 +24,7 @@ class ZipBytes {
  public:
   ZipBytes(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
 
-  [[noreturn]] void damaged(const std::string& what) const { throw UserError(path_, "damaged: " + what, kRemedy); }
+  [[noreturn]] void damaged(const std::string& what) const { throw UserError(path_, "damaged: " + what, kZipRemedy); }
   [[nodiscard]] std::span<const std::byte> part(std::uint64_t at, std::uint64_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) damaged("a part of it lies behind its end");
     return bytes_.subspan(at, size);
@@ -172,14 +172,14 @@ std::vector<std::byte> unpack(const ZipMember& member, std::uint64_t most, const
     done += room - stream.avail_out;
   }
   if (done < wanted || (code != Z_OK && code != Z_STREAM_END))
-    throw UserError(path, fmt::format("damaged: its member '{}' cannot be decompressed", shown), kRemedy);
+    throw UserError(path, fmt::format("damaged: its member '{}' cannot be decompressed", shown), kZipRemedy);
   if (wanted == member.size) {
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at < out.size(); at += 1 << 30)
       sum = static_cast<std::uint32_t>(crc32(sum, reinterpret_cast<const Bytef*>(out.data() + at),
                                              static_cast<uInt>(std::min<std::size_t>(out.size() - at, 1 << 30))));
     if (sum != member.check_sum)
-      throw UserError(path, fmt::format("damaged: the check sum of its member '{}' differs", shown), kRemedy);
+      throw UserError(path, fmt::format("damaged: the check sum of its member '{}' differs", shown), kZipRemedy);
   }
   return out;
 }

@@ -14,7 +14,7 @@ namespace {
 
 using archive::UserError;
 
-constexpr const char* kRemedy = "start it by srun in a job, or unset the variables SLURM_* to run without Slurm";
+constexpr const char* kJobRemedy = "start it by srun in a job, or unset the variables SLURM_* to run without Slurm";
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 // The variables of one task, read strictly.
@@ -26,7 +26,7 @@ class Variables {
   [[nodiscard]] bool has(const std::string& name) const { return !text(name).empty(); }
   [[nodiscard]] std::string required(const std::string& name) const {
     const std::string value = text(name);
-    if (value.empty()) throw UserError(name, "is not set, though this is a Slurm job", kRemedy);
+    if (value.empty()) throw UserError(name, "is not set, though this is a Slurm job", kJobRemedy);
     return value;
   }
   // `other` where it is not set.
@@ -36,7 +36,7 @@ class Variables {
   [[nodiscard]] std::int64_t required_count(const std::string& name) const {
     std::int64_t value = 0;
     const std::string given = required(name);
-    if (!parse_count(given, value)) throw UserError(name, "is no whole number: '" + given + "'", kRemedy);
+    if (!parse_count(given, value)) throw UserError(name, "is no whole number: '" + given + "'", kJobRemedy);
     return value;
   }
   [[nodiscard]] std::vector<std::string> hosts(const std::string& name) const {
@@ -59,7 +59,7 @@ std::vector<std::string> grouped_nodes(const Variables& variables, const std::ve
     }
   }
   if (nodes.size() != wanted.size())
-    throw UserError("SLURM_STEP_NODELIST", "names nodes that are in no group of the job", kRemedy);
+    throw UserError("SLURM_STEP_NODELIST", "names nodes that are in no group of the job", kJobRemedy);
   return nodes;
 }
 
@@ -70,7 +70,7 @@ void read_step(const Variables& variables, Allocation& task) {
   task.tasks = variables.has("SLURM_STEP_NUM_TASKS") ? variables.required_count("SLURM_STEP_NUM_TASKS")
                                                      : variables.required_count("SLURM_NTASKS");
   if (task.task >= task.tasks)
-    throw UserError("SLURM_PROCID", fmt::format("is {} of {} tasks", task.task, task.tasks), kRemedy);
+    throw UserError("SLURM_PROCID", fmt::format("is {} of {} tasks", task.task, task.tasks), kJobRemedy);
   // The tasks of this node by their numbers, this one among them at its place.
   const std::string here = variables.required("SLURM_GTIDS");
   const auto numbers = split_outside_brackets(here);
@@ -79,7 +79,7 @@ void read_step(const Variables& variables, Allocation& task) {
   if (task.local_task >= task.local_tasks || !parse_count(numbers[static_cast<std::size_t>(task.local_task)], own) ||
       own != task.task)
     throw UserError("SLURM_GTIDS", fmt::format("'{}' has no task {} at place {}", here, task.task, task.local_task),
-                    kRemedy);
+                    kJobRemedy);
 
   const bool by_step = variables.has("SLURM_STEP_NODELIST");
   task.nodes = grouped_nodes(variables, variables.hosts(by_step ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST"));

@@ -12,7 +12,7 @@ namespace {
 using archive::UserError;
 using nlohmann::json;
 
-constexpr const char* kRemedy = "isobit reads what Slurm 22.05 and later print with --json";
+constexpr const char* kJsonRemedy = "isobit reads what Slurm 22.05 and later print with --json";
 
 // A cluster's whole state is some MB; deeper or more than this is something else.
 json parse(std::string_view text, const char* program) {
@@ -26,14 +26,14 @@ json parse(std::string_view text, const char* program) {
       },
       false);
   if (too_deep || document.is_discarded() || !document.is_object())
-    throw UserError(program, "printed something other than a JSON object", kRemedy);
+    throw UserError(program, "printed something other than a JSON object", kJsonRemedy);
   return document;
 }
 
 }  // namespace
 
 Entry::Entry(const json& object, std::string place) : object_(object), place_(std::move(place)) {
-  if (!object.is_object()) throw UserError(place_, "is no JSON object", kRemedy);
+  if (!object.is_object()) throw UserError(place_, "is no JSON object", kJsonRemedy);
 }
 
 const json* Entry::find(const char* key) const {
@@ -42,7 +42,7 @@ const json* Entry::find(const char* key) const {
 }
 
 void Entry::refuse(const char* key, const char* expected) const {
-  throw UserError(fmt::format("{}.{}", place_, key), fmt::format("is not {}", expected), kRemedy);
+  throw UserError(fmt::format("{}.{}", place_, key), fmt::format("is not {}", expected), kJsonRemedy);
 }
 
 std::string Entry::text(const char* key) const {
@@ -87,7 +87,7 @@ Answer::Answer(std::string_view text, const char* program, const char* key)
     throw UserError(program, "reports an error: " + errors->dump(), "");
   const auto list = document_.find(key);
   if (list == document_.end() || !list->is_array())
-    throw UserError(program, fmt::format("printed no list '{}'", key), kRemedy);
+    throw UserError(program, fmt::format("printed no list '{}'", key), kJsonRemedy);
 }
 
 std::vector<Entry> Answer::entries() const {

@@ -46,7 +46,7 @@ Tensor permutation(const Tensor& given, at::IntArrayRef batch, std::int64_t rows
   return result;
 }
 
-Parts lu_unpack(const Tensor& lu, const Tensor& pivots, bool with_data_parts, bool with_pivots) {
+Parts unpack_lu(const Tensor& lu, const Tensor& pivots, bool with_data_parts, bool with_pivots) {
   const at::ScalarType type = require_computed("aten::lu_unpack", lu.scalar_type());
   TORCH_CHECK(lu.dim() >= 2, "lu_unpack: matrices expected, got ", lu.sizes());
   const std::int64_t rows = lu.size(-2), columns = lu.size(-1), k = std::min(rows, columns);
@@ -69,14 +69,14 @@ PartsOut give(const Parts& parts, Tensor& p, Tensor& l, Tensor& u) {
   copy_out(p, std::get<0>(parts)), copy_out(l, std::get<1>(parts)), copy_out(u, std::get<2>(parts));
   return {p, l, u};
 }
-PartsOut lu_unpack_out(const Tensor& lu, const Tensor& pivots, bool with_data_parts, bool with_pivots, Tensor& p,
+PartsOut unpack_lu_out(const Tensor& lu, const Tensor& pivots, bool with_data_parts, bool with_pivots, Tensor& p,
                        Tensor& l, Tensor& u) {
-  return give(lu_unpack(lu, pivots, with_data_parts, with_pivots), p, l, u);
+  return give(unpack_lu(lu, pivots, with_data_parts, with_pivots), p, l, u);
 }
 
 Parts lu(const Tensor& a, bool pivot) {
   const auto [factors, pivots, info] = at::linalg_lu_factor_ex(a, pivot, false);
-  return lu_unpack(factors, pivots, true, true);
+  return unpack_lu(factors, pivots, true, true);
 }
 PartsOut lu_out(const Tensor& a, bool pivot, Tensor& p, Tensor& l, Tensor& u) { return give(lu(a, pivot), p, l, u); }
 
@@ -88,8 +88,8 @@ std::vector<Entry> lu_part_operators() {
   return {
       certify_by_host<lu>("aten::linalg_lu", "", factors),
       certify_by_host<lu_out>("aten::linalg_lu", "out", factors),
-      certify_by_host<lu_unpack>("aten::lu_unpack", "", parts),
-      certify_by_host<lu_unpack_out>("aten::lu_unpack", "out", parts),
+      certify_by_host<unpack_lu>("aten::lu_unpack", "", parts),
+      certify_by_host<unpack_lu_out>("aten::lu_unpack", "out", parts),
   };
 }
 

@@ -82,14 +82,14 @@ void group_norm_backward(const GroupNormBackwardOf<T>& p) {
 }
 
 template <class T, class Table>
-void fill(Table& t) {
+void fill_group_norm(Table& t) {
   t.group_norm = group_norm<T>;
   t.group_norm_backward = group_norm_backward<T>;
 }
 
 }  // namespace
 
-void fill_group_norm(KernelTable& t) { fill<float>(t); }
-void fill_group_norm(HostTable& t) { fill<double>(t); }
+void fill_group_norm(KernelTable& t) { fill_group_norm<float>(t); }
+void fill_group_norm(HostTable& t) { fill_group_norm<double>(t); }
 
 }  // namespace isobit::kernels::reference

@@ -48,14 +48,14 @@ std::int64_t nll_backward(const NllShape& s, const T* dy, const std::int64_t* ta
 }
 
 template <class T, class Table>
-void fill(Table& t) {
+void fill_loss(Table& t) {
   t.nll_forward = nll_forward<T>;
   t.nll_backward = nll_backward<T>;
 }
 
 }  // namespace
 
-void fill_loss(KernelTable& t) { fill<float>(t); }
-void fill_loss(HostTable& t) { fill<double>(t); }
+void fill_loss(KernelTable& t) { fill_loss<float>(t); }
+void fill_loss(HostTable& t) { fill_loss<double>(t); }
 
 }  // namespace isobit::kernels::reference

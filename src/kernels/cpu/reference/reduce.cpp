@@ -96,7 +96,7 @@ void argmax(const ReduceShape& shape, const T* x, std::int64_t* out) {
 }
 
 template <class T, class Table>
-void fill(Table& t) {
+void fill_reduce(Table& t) {
   t.sum = sum<T>;
   t.mean = mean<T>;
   t.norm2 = norm2<T>;
@@ -107,7 +107,7 @@ void fill(Table& t) {
 
 }  // namespace
 
-void fill_reduce(KernelTable& t) { fill<float>(t); }
-void fill_reduce(HostTable& t) { fill<double>(t); }
+void fill_reduce(KernelTable& t) { fill_reduce<float>(t); }
+void fill_reduce(HostTable& t) { fill_reduce<double>(t); }
 
 }  // namespace isobit::kernels::reference

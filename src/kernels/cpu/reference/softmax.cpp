@@ -88,7 +88,7 @@ void log_softmax_backward(const SoftmaxShape& s, const T* dy, const T* y, T* dx)
 }
 
 template <class T, class Table>
-void fill(Table& t) {
+void fill_softmax(Table& t) {
   t.softmax = softmax<T>;
   t.log_softmax = log_softmax<T>;
   t.softmax_backward = softmax_backward<T>;
@@ -97,7 +97,7 @@ void fill(Table& t) {
 
 }  // namespace
 
-void fill_softmax(KernelTable& t) { fill<float>(t); }
-void fill_softmax(HostTable& t) { fill<double>(t); }
+void fill_softmax(KernelTable& t) { fill_softmax<float>(t); }
+void fill_softmax(HostTable& t) { fill_softmax<double>(t); }
 
 }  // namespace isobit::kernels::reference

@@ -35,13 +35,13 @@ void sort_rows(bool descending, std::int64_t rows, std::int64_t n, const T* x, T
 }
 
 template <class T, class Table>
-void fill(Table& t) {
+void fill_sort(Table& t) {
   t.sort_rows = sort_rows<T>;
 }
 
 }  // namespace
 
-void fill_sort(KernelTable& t) { fill<float>(t); }
-void fill_sort(HostTable& t) { fill<double>(t); }
+void fill_sort(KernelTable& t) { fill_sort<float>(t); }
+void fill_sort(HostTable& t) { fill_sort<double>(t); }
 
 }  // namespace isobit::kernels::reference

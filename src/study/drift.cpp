@@ -80,6 +80,11 @@ void compare_checkpoints(Drift& drift, const std::vector<RunRecord>& runs, std::
   }
 }
 
+std::optional<bool> same_values(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return {};
+  return a == b;
+}
+
 // Of the test set's measurements by step: how many of 1 were right.
 std::map<std::int64_t, double> accuracies(const RunRecord& run) {
   std::map<std::int64_t, double> values;
@@ -112,6 +117,8 @@ void compare_steps(Drift& drift, const std::vector<RunRecord>& runs) {
       line.loss = std::bit_cast<float>(steps[i].loss_bits);
       line.same_loss = steps[i].loss_bits == reference[i].loss_bits;
       line.loss_difference = line.same_loss ? 0 : line.loss - std::bit_cast<float>(reference[i].loss_bits);
+      line.same_gradients = same_values(steps[i].gradients, reference[i].gradients);
+      line.same_weights = same_values(steps[i].weights, reference[i].weights);
       if (const auto found = accuracy.find(line.step); found != accuracy.end()) line.accuracy = found->second;
       const auto own = predicted.find(line.step);
       const auto theirs = reference_predictions.find(line.step);

@@ -25,8 +25,9 @@ struct DriftCell {
 struct DriftStep {
   std::size_t run = 0;  // the reference has lines, too
   std::int64_t step = 0;
-  double loss = 0, loss_difference = 0;  // as recorded, and less the reference's; NaN where either is
-  bool same_loss = true;                 // to the bit
+  double loss = 0, loss_difference = 0;              // as recorded, and less the reference's; NaN where either is
+  bool same_loss = true;                             // to the bit
+  std::optional<bool> same_gradients, same_weights;  // as the reference's fingerprints; none where one of them has none
   std::optional<double> accuracy, churn;
 };
 

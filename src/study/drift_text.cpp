@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 // JSON has no infinities and no NaN.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json maybe(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+Json known(const std::optional<bool>& value) { return value ? Json(*value) : Json(nullptr); }
 
 std::string ulp_text(std::uint64_t ulp) { return ulp >= kNotComparable ? "NaN" : fmt::format("{}", ulp); }
 
@@ -33,6 +34,22 @@ std::string weights_text(const Drift& drift, std::size_t run) {
                         cell.relative_norm, 100 * cell.flipped_signs);
   }
   return any ? text : "";
+}
+
+// "gradients: equal at all 10 fingerprints", or where they part; nothing where none were taken of both.
+std::string fingerprints_text(const Drift& drift, std::size_t run, const char* what,
+                              std::optional<bool> DriftStep::*same) {
+  std::size_t compared = 0;
+  std::int64_t last_equal = 0;
+  for (const DriftStep& line : drift.per_step) {
+    if (line.run != run || !(line.*same)) continue;
+    ++compared;
+    if (!*(line.*same))
+      return last_equal == 0 ? fmt::format("  {}: part at step {}, the first fingerprint\n", what, line.step)
+                             : fmt::format("  {}: part at step {}, equal at step {}\n", what, line.step, last_equal);
+    last_equal = line.step;
+  }
+  return compared == 0 ? "" : fmt::format("  {}: equal at all {}\n", what, archive::plural(compared, "fingerprint"));
 }
 
 // "loss: equal in all 938 steps", or where it parts; accuracy and churn at the last evaluation.
@@ -86,6 +103,8 @@ std::string drift_json(const Drift& drift, const std::vector<RunRecord>& runs) {
                                   {"step", line.step},
                                   {"loss", number(line.loss)},
                                   {"loss_difference", number(line.loss_difference)},
+                                  {"same_gradients", known(line.same_gradients)},
+                                  {"same_weights", known(line.same_weights)},
                                   {"accuracy", maybe(line.accuracy)},
                                   {"churn", maybe(line.churn)}});
   }
@@ -100,7 +119,10 @@ std::string drift_text(const Drift& drift, const std::vector<RunRecord>& runs) {
   for (std::size_t r = 1; r < runs.size(); ++r) {
     const bool same = runs[r].weights() == runs[0].weights() && !runs[r].weights().empty();
     text += fmt::format("\n{}{}\n", describe(r), same ? ": the same final weights" : "");
-    text += weights_text(drift, r) + steps_text(drift, r);
+    const std::string layers = weights_text(drift, r);
+    text += layers + steps_text(drift, r);
+    text += fingerprints_text(drift, r, "gradients", &DriftStep::same_gradients);
+    if (layers.empty()) text += fingerprints_text(drift, r, "weights", &DriftStep::same_weights);
   }
   if (!drift.notes.empty()) text += "\n";
   for (const std::string& note : drift.notes) text += "note: " + note + "\n";

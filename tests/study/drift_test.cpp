@@ -83,6 +83,7 @@ RunRecord make_record(const Scratch& scratch, float shift, std::int64_t keep = 0
     archive::StepLine line = archive::small_step(step);
     const float more = step >= 3 ? shift : 0;
     line.loss_bits = std::bit_cast<std::uint32_t>(1.0F / static_cast<float>(step) + more);
+    if (step != 1) line.gradients = std::string(31, '0') + (step >= 2 && shift != 0 ? "1" : "0");
     writer.append_step(line);
     const std::vector<float> weight{1 + more, 2, 3}, bias{0.5F}, momentum{9 + 100 * shift};
     std::vector<TensorView> tensors{view("weights.b.conv.weight", "F32", weight),
@@ -115,10 +116,18 @@ TEST(Drift, FindsStepLayerAndSize) {
   for (const DriftStep& step : drift.per_step) {
     EXPECT_EQ(step.loss_difference != 0, step.run == 2 && step.step >= 3) << step.run << " " << step.step;
     EXPECT_EQ(step.accuracy.has_value(), step.step == 4);
+    EXPECT_EQ(step.same_gradients.has_value(), step.step != 1);  // none was taken at the first
+    if (step.same_gradients) EXPECT_EQ(*step.same_gradients, step.run != 2);
   }
   const auto json = nlohmann::json::parse(drift_json(drift, runs));
   EXPECT_EQ(json["cells"].size(), drift.cells.size());
-  EXPECT_NE(drift_text(drift, runs).find("loss: parts at step 3 of 4"), std::string::npos);
+  EXPECT_TRUE(json["per_step"][0]["same_gradients"].is_null());
+  EXPECT_EQ(json["per_step"][11]["same_gradients"], false);
+  const std::string text = drift_text(drift, runs);
+  EXPECT_NE(text.find("loss: parts at step 3 of 4"), std::string::npos) << text;
+  EXPECT_NE(text.find("gradients: equal at all 3 fingerprints"), std::string::npos) << text;
+  EXPECT_NE(text.find("gradients: part at step 2, the first fingerprint"), std::string::npos) << text;
+  EXPECT_EQ(text.find("weights: "), std::string::npos) << text;  // the layers were compared
 }
 
 TEST(Drift, SaysWhatItCannotCompare) {

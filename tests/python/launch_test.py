@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -301,6 +302,8 @@ class Failures(Jobs):
         for moment, ranks in (("grain 2", "01"), ("summed 2", "1"), ("step 2", "0")):
             for rank in ranks:
                 with self.subTest(moment=moment, rank=rank):
+                    # Else it would be resumed, behind the moment where the other worker took most of the grains.
+                    shutil.rmtree(self.folder / "runs", ignore_errors=True)
                     self.write("parts.py", PARTS.replace("        os.kill(", "        raise KeyError('of its own')\n        os.kill("))
                     self.assert_fail_alike(2, "KeyError: 'of its own'", KILL=f"{rank} {moment}")
                     (self.folder / "killed").unlink()

@@ -113,7 +113,8 @@ class Scripts(Traces):
         # Against stock another arithmetic is listed, and the first operator named.
         self.traced("stock", 1)
         mixed = self.diff("one", "stock", 1)
-        self.assertEqual(mixed["operator"]["module"], "Sequential.0")  # type: ignore[index]
+        # Which one is a matter of the CPU: with AVX-512, stock's first convolution has the contract's bits.
+        self.assertIn(mixed["operator"]["module"], ("Sequential.0", "Sequential.3"))  # type: ignore[index]
 
     def test_changes_no_bit(self) -> None:
         for switch in (contextlib.nullcontext(), isobit.enabled()):

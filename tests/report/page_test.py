@@ -99,10 +99,10 @@ class Page(Case):
                 tab.wait("document.activeElement.parentElement.querySelectorAll('td').length > 0")
                 opened = True
             if tab.evaluate("document.activeElement.id") == "drift-measure" and not chosen:
-                before = tab.evaluate("document.querySelector('#drift-map svg').outerHTML")
+                tab.evaluate("window.before = document.querySelector('#drift-map svg').outerHTML")
                 tab.press("ArrowDown")
                 tab.wait("document.activeElement.id === 'drift-measure' && document.activeElement.selectedIndex === 1")
-                self.assertNotEqual(tab.evaluate("document.querySelector('#drift-map svg').outerHTML"), before)
+                tab.wait("(document.querySelector('#drift-map svg') ?? {outerHTML: before}).outerHTML !== before")  # drawn a frame later
                 chosen = True
         self.assertTrue(opened and chosen)
         self.assertLessEqual({"A", "SUMMARY", "SELECT"}, reached)

@@ -123,11 +123,24 @@ void fetch_columns(const Side& side, std::int64_t row, std::int64_t rows, std::i
     }
     return;
   }
+  if (count == 1 && rows == kMost && side.integers != nullptr) {  // a line a term, of a length that the compiler knows
+    for (std::int64_t t = 0; t < terms; ++t)
+      std::memcpy(out + t * stride, side.integers + side.row_offset[row] + side.term_offset[term + t],
+                  kMost * sizeof(std::int32_t));
+    return;
+  }
   std::uint32_t keep[kMost];
   float first[kMost], second[kMost];
   for (std::int64_t r = 0; r < rows && side.integers == nullptr; ++r) {
     const Scale& scale = side.scale(row + r);
     keep[r] = scale.keep, first[r] = scale.first, second[r] = scale.second;
+  }
+  if (count == 1 && rows == kMost) {
+    for (std::int64_t t = 0; t < terms; ++t) {
+      const float* x = side.floats + side.row_offset[row] + side.term_offset[term + t];
+      for (int r = 0; r < kMost; ++r) out[t * stride + r] = integer_of(x[r], keep[r], first[r], second[r]);
+    }
+    return;
   }
   for (std::int64_t t = 0; t < terms; ++t) {
     for (std::int64_t i = 0; i < count; ++i) {

@@ -6,6 +6,7 @@
 //
 // Compiled twice: for the instructions, and with each written out (ISOBIT_EMULATED), so that packing, edges and blocks
 // are tested on any machine.
+#include "kernels/cpu/exact/digits.h"
 #include "kernels/cpu/exact/problems.h"
 
 #if !defined(ISOBIT_EMULATED)
@@ -105,10 +106,9 @@ struct AmxEngine {
   static void pack_left(const std::int32_t* values, std::int64_t terms, std::uint8_t* to) {
     for (std::int64_t step = 0; step < terms; step += kStep, to += 6 * kTileBytes) {
       for (int r = 0; r < kRows; ++r) {
-        const std::int32_t* v = values + r * terms + step;
         for (int digit = 0; digit < 3; ++digit) {
-          std::uint8_t* line = to + (digit * 2 + r / 16) * kTileBytes + r % 16 * 64;
-          for (int k = 0; k < kStep; ++k) line[k] = digit_of(v[k], digit);
+          exact::line_digits(values + r * terms + step, kStep, digit,
+                             to + (digit * 2 + r / 16) * kTileBytes + r % 16 * 64);
         }
       }
     }
@@ -117,12 +117,9 @@ struct AmxEngine {
   // values[k * kColumns + c] -> [k / 64][digit][k % 64 / 4][c][k % 4]
   static void pack_right(const std::int32_t* values, std::int64_t terms, std::uint8_t* to) {
     for (std::int64_t step = 0; step < terms; step += kStep, to += 3 * kTileBytes) {
-      for (int digit = 0; digit < 3; ++digit) {
-        for (int k = 0; k < kStep; ++k) {
-          const std::int32_t* v = values + (step + k) * kColumns;
-          std::uint8_t* line = to + digit * kTileBytes + k / 4 * 64 + k % 4;
-          for (int c = 0; c < kColumns; ++c) line[c * 4] = digit_of(v[c], digit);
-        }
+      for (int k = 0; k < kStep; k += 4, values += 4 * kColumns) {
+        for (int digit = 0; digit < 3; ++digit)
+          exact::pack_terms<kColumns>(values, digit, exact::kSigned, to + digit * kTileBytes + k / 4 * 64);
       }
     }
   }
@@ -151,11 +148,6 @@ struct AmxEngine {
     t.store<0>(parts), t.store<3>(parts + 256);
     t.store<1>(parts + 512), t.store<4>(parts + 768);
     t.store<2>(parts + 1024), t.store<5>(parts + 1280);
-  }
-
- private:
-  static std::uint8_t digit_of(std::int32_t v, int digit) {  // as a signed byte
-    return static_cast<std::uint8_t>(static_cast<std::uint32_t>(v + 0x808080) >> (16 - 8 * digit) ^ 0x80);
   }
 };
 

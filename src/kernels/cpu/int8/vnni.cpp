@@ -6,6 +6,7 @@
 //
 // Compiled twice: for the instruction, and with it written out (ISOBIT_EMULATED), so that packing, edges and correction
 // are tested on any machine.
+#include "kernels/cpu/exact/digits.h"
 #include "kernels/cpu/exact/problems.h"
 
 #if !defined(ISOBIT_EMULATED)
@@ -83,15 +84,13 @@ struct VnniEngine {
   static void pack_left(const std::int32_t* values, std::int64_t terms, std::uint8_t* to) {
     std::int32_t corrections[3][kRows];
     std::uint8_t* const digits = to + sizeof corrections;
+    std::uint8_t line[kBlock];
     for (int r = 0; r < kRows; ++r) {
-      std::int32_t sum[3] = {};
-      for (std::int64_t k = 0; k < terms; ++k) {
-        const std::uint32_t raised = static_cast<std::uint32_t>(values[r * terms + k] + 0x808080);
-        for (int digit = 0; digit < 3; ++digit) {
-          const auto d = static_cast<std::int32_t>(raised >> (16 - 8 * digit) & 0xff) - 128;
-          sum[digit] += d;
-          digits[((k / 4 * 3 + digit) * kRows + r) * 4 + k % 4] = static_cast<std::uint8_t>(d);
-        }
+      std::int32_t sum[3];
+      for (int digit = 0; digit < 3; ++digit) {
+        sum[digit] = exact::line_digits(values + r * terms, terms, digit, line);
+        for (std::int64_t k = 0; k < terms; k += 4)
+          std::memcpy(digits + ((k / 4 * 3 + digit) * kRows + r) * 4, line + k, 4);
       }
       // 128 times the left digits of each group: (1), (1, 2), (1, 2, 3).
       corrections[0][r] = -128 * sum[0];
@@ -103,14 +102,8 @@ struct VnniEngine {
 
   // values[k * kColumns + c] -> [k / 4][digit][c][4], raised by 128.
   static void pack_right(const std::int32_t* values, std::int64_t terms, std::uint8_t* to) {
-    for (std::int64_t k = 0; k < terms; k += 4, to += 3 * kColumns * 4) {
-      for (int c = 0; c < kColumns; ++c) {
-        for (int i = 0; i < 4; ++i) {
-          const std::uint32_t raised = static_cast<std::uint32_t>(values[(k + i) * kColumns + c] + 0x808080);
-          for (int digit = 0; digit < 3; ++digit)
-            to[(digit * kColumns + c) * 4 + i] = static_cast<std::uint8_t>(raised >> (16 - 8 * digit));
-        }
-      }
+    for (std::int64_t k = 0; k < terms; k += 4, values += 4 * kColumns) {
+      for (int digit = 0; digit < 3; ++digit, to += kColumns * 4) exact::pack_terms<kColumns>(values, digit, 0, to);
     }
   }
 

@@ -50,7 +50,7 @@ std::vector<std::string> values_of(const std::string& key, const std::string& li
       values.push_back(word);
       continue;
     }
-    if (last < first || static_cast<std::size_t>(last - first) >= kMostRuns)
+    if (last < first || static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) >= kMostRuns)
       throw UserError("--array", fmt::format("'{}' of {} has no values, or too many", word, key),
                       fmt::format("write the smaller number first, at most {} values", kMostRuns));
     for (std::int64_t value = first; value <= last; ++value) values.push_back(std::to_string(value));

@@ -204,7 +204,8 @@ TEST_P(ExactReduce, HasTheBitsOfOneProcess) {
                  reduce_gradients(exchange, sums[rank], each.course.parameters, reduce, memory, each.piece);
              const auto again = reduce_gradients(exchange, sums[rank], each.course.parameters, reduce, memory);
              for (std::size_t i = 0; i < gradients.size(); ++i)
-               EXPECT_EQ(std::memcmp(gradients[i].const_data_ptr(), again[i].const_data_ptr(), again[i].nbytes()), 0);
+               EXPECT_TRUE(again[i].nbytes() == 0 || std::memcmp(gradients[i].const_data_ptr(),
+                                                                 again[i].const_data_ptr(), again[i].nbytes()) == 0);
            }
            text += bits(exact_reduce(exchange, sums[rank], each.course.parameters, {}, packed[rank], reduce, memory));
          }

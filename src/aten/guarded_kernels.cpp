@@ -54,7 +54,7 @@ class Arguments {
  public:
   Arguments(const OperatorHandle& op, Stack& stack) : schema_(op.schema()) {
     const std::size_t count = schema_.arguments().size();
-    values_ = &stack[stack.size() - count];
+    values_ = stack.data() + (stack.size() - count);
   }
 
   template <typename Visit>

@@ -202,7 +202,10 @@ void run_text(std::string_view input) {
 }
 
 std::vector<std::string> text_seeds() {
-  return {"\x04to be or not to be", "\x01ab", std::string("\0abc", 4),
+  return {"\x04to be or not to be",
+          "\x01"
+          "ab",
+          std::string("\0abc", 4),
           "\xff"
           "abc",
           "\x7f" + std::string(300, '\xfe')};

@@ -82,8 +82,9 @@ template <class Value>
 bool read_value(const toml::node& node, Value& out) {
   if constexpr (std::is_same_v<Value, double>) {
     if (!node.is_integer() && !node.is_floating_point()) return false;
-    out = *node.value<double>();
-    return true;
+    const auto value = node.value<double>();  // none of an integer that binary64 does not hold
+    if (value) out = *value;
+    return value.has_value();
   } else {
     const auto value = node.value_exact<Value>();
     if (value) out = *value;

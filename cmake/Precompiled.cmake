@@ -7,6 +7,7 @@ option(ISOBIT_PRECOMPILE "Precompile the headers of torch, JSON and the command 
 set(ISOBIT_ATEN_HEADERS
   <ATen/core/Tensor.h> <ATen/ops/empty.h> <torch/library.h>
   <algorithm> <array> <functional> <memory> <optional> <string> <tuple> <vector>)
+# Both headers of fmt: targets with torch find the wheel's fmt first, and one header of each version would not fit together.
 set(ISOBIT_RECORD_HEADERS
   <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>
   <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <vector>)
@@ -50,8 +51,8 @@ function(isobit_precompile target)
 endfunction()
 
 # isobit_headers(<kind> LIBRARY...): ISOBIT_<KIND>_HEADERS, precompiled once for all targets that share them.
-# isobit_share_headers(<target> <kind>): the target is compiled with them. Its level of optimization must be theirs, since g++
-# passes over what was precompiled with another one (CMake's -Winvalid-pch then warns).
+# isobit_share_headers(<target> <kind>): the target is compiled with them. g++ takes them at -O1 and -O2 alike, but passes over
+# them at -O0, or where the target defines a macro that they look at, as -pthread does; CMake's -Winvalid-pch then warns.
 function(isobit_headers kind)
   if(ISOBIT_PRECOMPILE)
     string(TOUPPER ${kind} upper)

@@ -14,7 +14,7 @@ struct StepLine {
   std::uint32_t loss_bits = 0;     // the loss, a binary32, as its bits
   std::string batch;               // digest of the batch as the network saw it
   std::string weights, optimizer;  // fingerprints after the step; "" where none was taken
-  std::string gradients;           // of those that the step was made of; "" where none was taken
+  std::string gradients{};         // of those that the step was made of; "" where none was taken
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 

@@ -16,7 +16,7 @@ struct StepResult {
   float loss = 0;
   std::int64_t correct = 0;                       // targets predicted during training, before the update
   kernels::Fingerprint batch_digest;              // of the list (fields, samples) as the network saw it
-  std::optional<kernels::Fingerprint> gradients;  // by parameter's name, as the optimizer is given them; where due
+  std::optional<kernels::Fingerprint> gradients{};  // by parameter's name, as the optimizer is given them; where due
 };
 
 // Sums over the steps of the current epoch, in binary64 in step order.

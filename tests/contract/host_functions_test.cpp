@@ -170,7 +170,9 @@ TEST(HostFunctions, AngleOfTwoNumbersEqualsMpfr) {
 TEST(HostFunctions, CubeRootsOfCubesAreExact) {
   for (std::uint64_t n = 1; n < 200000; n = n * 3 / 2 + 1) {
     const double cube = static_cast<double>(n * n * n);
-    if (n < 131072) EXPECT_EQ(cbrt_rounded(-cube), -static_cast<double>(n));
+    if (n < 131072) {
+      EXPECT_EQ(cbrt_rounded(-cube), -static_cast<double>(n));
+    }
     EXPECT_EQ(cbrt_rounded(std::ldexp(cube, -900)), cbrt_rounded(cube) * 0x1p-300);
   }
 }

@@ -117,7 +117,9 @@ TEST(Drift, FindsStepLayerAndSize) {
     EXPECT_EQ(step.loss_difference != 0, step.run == 2 && step.step >= 3) << step.run << " " << step.step;
     EXPECT_EQ(step.accuracy.has_value(), step.step == 4);
     EXPECT_EQ(step.same_gradients.has_value(), step.step != 1);  // none was taken at the first
-    if (step.same_gradients) EXPECT_EQ(*step.same_gradients, step.run != 2);
+    if (step.same_gradients) {
+      EXPECT_EQ(*step.same_gradients, step.run != 2);
+    }
   }
   const auto json = nlohmann::json::parse(drift_json(drift, runs));
   EXPECT_EQ(json["cells"].size(), drift.cells.size());

@@ -1,5 +1,6 @@
 #include "trace/operator_observer.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

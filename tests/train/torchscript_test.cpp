@@ -21,6 +21,7 @@ constexpr const char* kForward = R"(
 def forward(self, x):
     return torch.linear(x.flatten(1), self.weight)
 )";
+std::string forward_and(const std::string& more) { return kForward + more; }
 
 // A network of this code, as torch.jit.save writes it.
 class Network {
@@ -86,10 +87,10 @@ def forward(self, x):
 }
 
 TEST(TorchScript, MethodsThatForwardDoesNotCallCount) {
-  expect_says(Network(std::string(kForward) + R"(
+  expect_says(Network(forward_and(R"(
 def other(self, x: float) -> float:
     return torch.log(x)
-)")
+)"))
                   .error(),
               {"aten::log.float"});
 }
@@ -114,9 +115,9 @@ def forward(self, x):
 
 TEST(TorchScript, FilesAndSeedsAreRefused) {
   expect_says(
-      Network(std::string(kForward) + "def keep(self, x):\n    torch.save(x, \"kept.pt\")\n    return x\n").error(),
+      Network(forward_and("def keep(self, x):\n    torch.save(x, \"kept.pt\")\n    return x\n")).error(),
       {"aten::save"});
-  expect_says(Network(std::string(kForward) + "def again(self, x):\n    torch.manual_seed(1)\n    return x\n").error(),
+  expect_says(Network(forward_and("def again(self, x):\n    torch.manual_seed(1)\n    return x\n")).error(),
               {"aten::manual_seed", "isobit.seed"});
 }
 
@@ -124,16 +125,16 @@ TEST(TorchScript, FilesAndSeedsAreRefused) {
 TEST(TorchScript, NothingIsWrittenWhileAFileIsRead) {
   const ScratchFolder folder;
   const std::filesystem::path written = folder.path() / "written.pt";
-  const Network network(std::string(kForward) + R"(
+  const Network network(forward_and(R"(
 def __getstate__(self):
     return (self.weight, self.training)
 def __setstate__(self, state: Tuple[Tensor, bool]):
     self.weight = state[0]
     self.training = state[1]
-    torch.save(state[0], ")" +
-                        written.string() + R"(")
+    torch.save(state[0], ")" + written.string() +
+                                    R"(")
     return None
-)");
+)"));
   expect_says(network.error(), {"net.pt: not a TorchScript network: isobit: aten::save is not certified"});
   EXPECT_FALSE(std::filesystem::exists(written));
 }

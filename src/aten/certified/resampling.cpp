@@ -4,6 +4,7 @@
 #include "aten/certified/support/axis_taps.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/device_work.h"
 
 namespace isobit::aten {
 namespace {
@@ -42,9 +43,17 @@ void check_sizes(const std::string& op, const Tensor& x, IntArrayRef in, IntArra
 Tensor interpolate(Kind kind, const Tensor& x, IntArrayRef out, bool align, const Scales& scales) {
   check_sizes(name_of(kind, out.size()), x, x.sizes(), out, out.size());
   Tensor y = contiguous(x);
-  for (std::size_t d = out.size(); d-- > 0;) {
+  std::size_t left = out.size();  // dimensions to do, the last first
+  const auto taps_along = [&](std::size_t d) {
+    return interpolation_taps(kind, x.size(static_cast<std::int64_t>(d) + 2), out[d], align, scales[d]);
+  };
+  if (copies(kind) && left >= 2 && working_device() == nullptr) {
+    y = copy_grid(taps_along(left - 2), taps_along(left - 1), y);
+    left -= 2;
+  }
+  for (std::size_t d = left; d-- > 0;) {
     const auto dim = static_cast<std::int64_t>(d) + 2;
-    const AxisTaps taps = interpolation_taps(kind, x.size(dim), out[d], align, scales[d]);
+    const AxisTaps taps = taps_along(d);
     y = copies(kind) ? copy_taps(taps, y, dim) : apply_taps(taps, y, dim);
   }
   return y;

@@ -186,6 +186,28 @@ Entries entries_at(const AxisTaps& taps, std::int64_t k, const Tensor& like, std
   return e;
 }
 
+// One row of copies along the last dimension.
+class RowCopy {
+ public:
+  explicit RowCopy(const AxisTaps& taps) : source_(taps.source.data()), in_(taps.in), out_(taps.out()) {
+    if (out_ != 2 * in_) return;
+    doubled_ = true;
+    for (std::int64_t o = 0; o < out_; ++o) doubled_ &= source_[o] == o / 2;
+  }
+  void operator()(const float* __restrict from, float* __restrict to) const {
+    if (doubled_) {  // what most networks ask for; the compiler makes vectors of it
+      for (std::int64_t i = 0; i < in_; ++i) to[2 * i] = from[i], to[2 * i + 1] = from[i];
+    } else {
+      for (std::int64_t o = 0; o < out_; ++o) to[o] = from[source_[o]];
+    }
+  }
+
+ private:
+  const std::int32_t* source_;
+  std::int64_t in_, out_;
+  bool doubled_ = false;
+};
+
 Tensor composed_taps(const AxisTaps& taps, const Tensor& x, std::int64_t dim, const Parts& parts) {
   Tensor sum = new_tensor(parts.sizes).zero_();
   if (taps.in == 0) return sum;
@@ -217,13 +239,42 @@ Tensor copy_taps(const AxisTaps& taps, const Tensor& given, std::int64_t dim) {
   return write_new(parts.sizes, [&](float* y) {
     const float* const from = x.const_data_ptr<float>();
     const std::int64_t out = taps.out(), inner = parts.inner;
+    if (inner == 1) {
+      const RowCopy copy(taps);
+      kernels::parallel_for(0, parts.outer, 8192 / (out + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) copy(from + i * taps.in, y + i * out);
+      });
+      return;
+    }
     kernels::parallel_for(0, parts.outer * out, 8192 / (inner + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const float* const row = from + (i / out * taps.in + taps.source[i % out]) * inner;
-        if (inner == 1) {
-          y[i] = *row;
+        std::memcpy(y + i * inner, row, sizeof(float) * static_cast<std::size_t>(inner));
+      }
+    });
+  });
+}
+
+Tensor copy_grid(const AxisTaps& rows, const AxisTaps& columns, const Tensor& given) {
+  const Tensor x = contiguous(given);
+  at::DimVector sizes(x.sizes());
+  TORCH_INTERNAL_ASSERT(x.dim() >= 2 && sizes.end()[-2] == rows.in && sizes.back() == columns.in);
+  sizes.end()[-2] = rows.out();
+  sizes.back() = columns.out();
+  return write_new(sizes, [&](float* y) {
+    const RowCopy copy(columns);
+    const float* const from = x.const_data_ptr<float>();
+    const std::int64_t height = rows.out(), width = columns.out();
+    std::int64_t planes = 1;
+    for (std::int64_t d = 0; d < x.dim() - 2; ++d) planes *= x.size(d);
+    kernels::parallel_for(0, planes * height, 8192 / (width + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t row = i % height;
+        float* const to = y + i * width;
+        if (i > begin && row > 0 && rows.source[row] == rows.source[row - 1]) {
+          std::memcpy(to, to - width, sizeof(float) * static_cast<std::size_t>(width));
         } else {
-          std::memcpy(y + i * inner, row, sizeof(float) * static_cast<std::size_t>(inner));
+          copy(from + (i / height * rows.in + rows.source[row]) * columns.in, to);
         }
       }
     });

@@ -14,8 +14,8 @@ struct StepResult {
   StepPlace place;
   double lr = 0;
   float loss = 0;
-  std::int64_t correct = 0;                       // targets predicted during training, before the update
-  kernels::Fingerprint batch_digest;              // of the list (fields, samples) as the network saw it
+  std::int64_t correct = 0;                         // targets predicted during training, before the update
+  kernels::Fingerprint batch_digest;                // of the list (fields, samples) as the network saw it
   std::optional<kernels::Fingerprint> gradients{};  // by parameter's name, as the optimizer is given them; where due
 };
 

@@ -114,9 +114,8 @@ def forward(self, x):
 }
 
 TEST(TorchScript, FilesAndSeedsAreRefused) {
-  expect_says(
-      Network(forward_and("def keep(self, x):\n    torch.save(x, \"kept.pt\")\n    return x\n")).error(),
-      {"aten::save"});
+  expect_says(Network(forward_and("def keep(self, x):\n    torch.save(x, \"kept.pt\")\n    return x\n")).error(),
+              {"aten::save"});
   expect_says(Network(forward_and("def again(self, x):\n    torch.manual_seed(1)\n    return x\n")).error(),
               {"aten::manual_seed", "isobit.seed"});
 }

@@ -54,6 +54,12 @@ void check(const Arguments& arguments) {
   for (const int threads : arguments.options.threads) {
     if (threads < 1) throw archive::UserError("--threads", "must be at least 1", "for example --threads 1,2");
   }
+  if (arguments.options.disturb > 99) {
+    throw archive::UserError("--disturb", "must be at most 99", "for example --disturb 50");
+  }
+  if (arguments.options.disturb > 0 && arguments.what != "step") {
+    throw archive::UserError("--disturb", "is for step", "leave it out of isobit bench " + arguments.what);
+  }
   if (arguments.options.products != "ordered" && arguments.what != "ops" && arguments.what != "step") {
     throw archive::UserError("--products", "is for ops and step", "leave it out of isobit bench " + arguments.what);
   }
@@ -182,6 +188,9 @@ Action declare_bench(OptionSet& app) {
   app.add("--rounds", arguments->options.rounds, "interleaved rounds; the median is printed")
       .at_least(1)
       .show_default();
+  app.add("--disturb", arguments->options.disturb, "step: percent of one core that another process uses meanwhile")
+      .type("PERCENT")
+      .at_least(0);
   app.flag("--inference", arguments->options.inference,
            "step: also the forward pass in evaluation mode, batch 1 and 64");
   app.flag("--only-inference", arguments->options.only_inference, "step: those alone");

@@ -16,6 +16,7 @@ struct BenchOptions {
   std::string filter;                // operators whose name contains it
   std::string products = "ordered";  // isobit's tier of them: of operators and steps
   int rounds = 15;
+  int disturb = 0;         // steps: percent of a core that another process uses meanwhile
   bool inference = false;  // rows for the forward pass in evaluation mode, batch 1 and 64, too
   bool only_inference = false;
   std::function<void(const BenchRow&)> report;  // called as each row is known

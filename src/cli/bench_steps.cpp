@@ -2,6 +2,7 @@
 #include "cli/bench.h"
 #include "cli/bench_bound.h"
 #include "cli/bench_workload.h"
+#include "cli/disturbance.h"
 #include "cli/machine_peak.h"
 
 namespace isobit::cli {
@@ -45,6 +46,7 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, co
 }  // namespace
 
 std::vector<BenchRow> bench_steps(const BenchOptions& options) {
+  const Disturbance disturbance(options.disturb);
   std::vector<BenchRow> rows;
   for (const std::string& name : options.models) {
     const Workload work = workload(name);

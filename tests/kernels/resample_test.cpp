@@ -38,6 +38,34 @@ Table table(std::int64_t in, std::int64_t out, std::int64_t most, bool steady, u
   return t;
 }
 
+// A doubling's gradient, which has a way of its own along the last dimension; and tables that nearly are one.
+TEST(Resample, SumsOfPairs) {
+  for (const std::int64_t out : {1, 7, 8, 16, 40}) {
+    for (const int change : {0, 1, 2, 3}) {
+      Table t;
+      t.in = 2 * out, t.most = 2;
+      for (std::int64_t o = 0; o < out; ++o) {
+        t.source.push_back(static_cast<std::int32_t>(2 * o)), t.source.push_back(static_cast<std::int32_t>(2 * o + 1));
+        t.begin.push_back(static_cast<std::int32_t>(t.source.size()));
+      }
+      t.weight.assign(t.source.size(), 1.0f);
+      if (change == 1) t.weight.back() = 0.5f;
+      if (change == 2) std::swap(t.source[0], t.source[1]);
+      if (change == 3) t.in += 1;
+      for (const bool nan : {false, true}) {
+        const std::vector<float> x = hostile_floats(9 * t.in, static_cast<unsigned>(out), nan);
+        expect_host_reference_bits(
+            [&] {
+              std::vector<float> y(static_cast<std::size_t>(9 * out), 7.0f);
+              resample_axis(t.view(), 9, 1, x.data(), y.data());
+              return y;
+            },
+            std::to_string(out) + ", change " + std::to_string(change));
+      }
+    }
+  }
+}
+
 TEST(Resample, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
   for (const std::int64_t inner : {1, 2, 15, 16, 33}) {

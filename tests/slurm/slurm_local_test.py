@@ -354,6 +354,8 @@ class SlurmLocal(unittest.TestCase):
 
     def test_the_queue_shows_jobs_and_what_is_free(self):
         path = self.stand_in("sleep 30")
+        # What the tests before left is still ending: it holds nodes and GPUs.
+        self.wait_for(lambda: set(self.slurm("sinfo", "-h", "-N", "-o", "%t").stdout.split()) == {"idle"}, what="free nodes")
         number, _ = self.submit(self.experiment(), "--gpus", "gtx970:2", "--workers-per-node", "1", "--mem", "500", "--cpus",
                                 "1", "--name", "busy", "--container", "tools.sif", PATH=path)
         self.wait_for(lambda: self.state(number) == "RUNNING", what="the start")

@@ -68,10 +68,15 @@ Tensor interpolate_backward(Kind kind, const Tensor& dy, IntArrayRef out, IntArr
   TORCH_CHECK(dy.sizes() == IntArrayRef(expected), op, ": grad_output has sizes ", dy.sizes(),
               ", not those of the output");
   Tensor dx = dy;
-  for (std::size_t d = 0; d < out.size(); ++d) {
-    const auto dim = static_cast<std::int64_t>(d) + 2;
-    dx = apply_taps(transposed(interpolation_taps(kind, in[d + 2], out[d], align, scales[d])), dx, dim);
+  const auto taps_along = [&](std::size_t d) {
+    return transposed(interpolation_taps(kind, in[d + 2], out[d], align, scales[d]));
+  };
+  std::size_t d = 0;
+  if (copies(kind) && out.size() >= 2) {
+    if (out.size() == 3) dx = apply_taps(taps_along(d++), dx, 2);
+    return apply_grid(taps_along(d), taps_along(d + 1), dx);
   }
+  for (; d < out.size(); ++d) dx = apply_taps(taps_along(d), dx, static_cast<std::int64_t>(d) + 2);
   return dx;
 }
 

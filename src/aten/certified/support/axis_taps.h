@@ -38,7 +38,11 @@ enum class Interpolation { nearest, nearest_exact, linear, cubic, linear_antiali
 
 // The weighted sums along x's dimension; contiguous. On a device a composition of certified operators.
 [[nodiscard]] at::Tensor apply_taps(const AxisTaps& taps, const at::Tensor& x, std::int64_t dim);
-// Copies instead of sums: every output has one entry. copy_grid: along the last two dimensions in one pass, on the host only.
+// apply_taps along the last but one dimension, then along the last, a plane after another where one fits a cache.
+// Faster for short rows of the tables only: they are prepared for each plane.
+[[nodiscard]] at::Tensor apply_grid(const AxisTaps& rows, const AxisTaps& columns, const at::Tensor& x);
+// Copies instead of sums: every output has one entry. copy_grid: along the last two dimensions in one pass, on the host
+// only.
 [[nodiscard]] at::Tensor copy_taps(const AxisTaps& taps, const at::Tensor& x, std::int64_t dim);
 [[nodiscard]] at::Tensor copy_grid(const AxisTaps& rows, const AxisTaps& columns, const at::Tensor& x);
 

@@ -248,7 +248,7 @@ Tensor apply_grid(const AxisTaps& rows, const AxisTaps& columns, const Tensor& g
   constexpr std::int64_t kCache = 65536;  // elements between the two sums: 256 kB
   std::int64_t planes = 1;
   for (std::int64_t d = 0; d < last - 1; ++d) planes *= given.size(d);
-  if (working_device() != nullptr || between > kCache || planes < 2 * kernels::thread_count()) {
+  if (working_device() != nullptr || between > kCache || planes < std::int64_t{2} * kernels::thread_count()) {
     return apply_taps(columns, apply_taps(rows, given, last - 1), last);
   }
   const Tensor x = contiguous(given);

@@ -232,6 +232,17 @@ ISOBIT_INLINE void interleave(FloatLanes a, FloatLanes b, FloatLanes& low, Float
 #endif
 }
 
+// The other way: of a0 a1 ... b0 b1 ... those at even places, and those at odd ones.
+ISOBIT_INLINE void split_pairs(FloatLanes a, FloatLanes b, FloatLanes& even, FloatLanes& odd) {
+#if ISOBIT_LANES == 16
+  even = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  odd = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#else
+  even = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14);
+  odd = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15);
+#endif
+}
+
 // Work that goes lane by lane.
 ISOBIT_INLINE float lane(FloatLanes a, int i) { return a.v[i]; }
 ISOBIT_INLINE void set_lane(FloatLanes& a, int i, float value) { a.v[i] = value; }

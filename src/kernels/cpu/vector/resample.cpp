@@ -80,16 +80,6 @@ bool halves(const AxisTable& t) {
   return all;
 }
 
-ISOBIT_INLINE void split_pairs(FloatLanes a, FloatLanes b, FloatLanes& even, FloatLanes& odd) {
-#if ISOBIT_LANES == 16
-  even = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  odd = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-#else
-  even = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14);
-  odd = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15);
-#endif
-}
-
 // The rows of x, one after another, are one: pairs do not cross their ends.
 void halve(std::int64_t n, const float* x, float* y) {
   parallel_for(0, n, 4096, [&](std::int64_t begin, std::int64_t end) {

@@ -140,6 +140,10 @@ using Places = std::map<std::string, std::string, std::less<>>;
 void set_key(Experiment& experiment, const Key& key, const toml::node& node, const std::string& place, Places& places) {
   const Field field = key.field(experiment);
   if (!std::visit([&](auto* target) { return read_value(node, *target); }, field)) {
+    if (node.is_integer() && std::holds_alternative<double*>(field)) {
+      throw UserError(place, fmt::format("'{}' is an integer that no binary64 number equals", key.name),
+                      fmt::format("write it with a decimal point to have it rounded; allowed: {}", key.range));
+    }
     throw UserError(place, fmt::format("'{}' must be {}", key.name, type_name(field)),
                     fmt::format("allowed: {}", key.range));
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isobit::archive {
@@ -85,5 +86,11 @@ struct RunSummary {
   std::vector<MetricsLine> metrics;  // the last line of each set
   std::string note;                  // why it failed, what is damaged, who runs it; else ""
 };
+
+// Whether two fingerprints of final weights ("isobit-0.1:0011...", "stock-2.13.0:0011...") are of equal values: the digits alone say
+// so, the name before them is of what computed. Stock runs of two versions of PyTorch may well end alike.
+[[nodiscard]] inline bool same_values_of(std::string_view a, std::string_view b) {
+  return a.substr(a.find(':') + 1) == b.substr(b.find(':') + 1);
+}
 
 }  // namespace isobit::archive

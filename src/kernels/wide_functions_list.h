@@ -4,13 +4,12 @@
 // Columns:
 //   name
 //   formula     of x, or of a and b, seen from namespace isobit::kernels::wide (kernels/formulas/wide_formulas.h)
-//   build       vectorized: the vector builds take it in blocks; scalar: they leave it to the reference, as what
-//   branches or
-//               takes long anyway; rests: from fmod's results, which the vector builds find in blocks
+//   build       vectorized: the vector builds take it in blocks; quicker: in blocks by a shorter formula, and by the
+//               contract's where the shorter one's error leaves two results (cpu/vector/quick_functions.h); rests: from
+//               fmod's results, which they find in blocks; scalar: they leave it to the reference
 //   operator    PyTorch's, without aten::
 //   overloads   in_place: a new result, out and in place; no_in_place: the first two; by_hand: another signature or
-//   integers
-//               of its own, written in aten/certified/wide_functions.cpp
+//               integers of its own, written in aten/certified/wide_functions.cpp
 //   section     the contract's, in words, or one of the names that aten/certified/wide_functions.cpp has for several
 // Where a name does not say it:
 //   logit         ln(x / (1 - x)); its gradient (dy, x): NaN for x outside [0, 1]
@@ -29,17 +28,17 @@
 #define ISOBIT_WIDE_UNARY(f) \
   f(log2,    contract::log2(x),    vectorized,  log2,          in_place,     written) \
   f(log10,   contract::log10(x),   vectorized,  log10,         in_place,     written) \
-  f(exp2,    contract::exp2(x),    vectorized,  exp2,          in_place,     written) \
-  f(sinh,    contract::sinh(x),    vectorized,  sinh,          in_place,     written) \
-  f(cosh,    contract::cosh(x),    vectorized,  cosh,          in_place,     written) \
-  f(tan,     contract::tan(x),     scalar,      tan,           in_place,     written) \
+  f(exp2,    contract::exp2(x),    quicker,     exp2,          in_place,     written) \
+  f(sinh,    contract::sinh(x),    quicker,     sinh,          in_place,     written) \
+  f(cosh,    contract::cosh(x),    quicker,     cosh,          in_place,     written) \
+  f(tan,     contract::tan(x),     quicker,     tan,           in_place,     written) \
   f(asin,    contract::asin(x),    vectorized,  asin,          in_place,     written) \
   f(acos,    contract::acos(x),    vectorized,  acos,          in_place,     written) \
   f(atan,    contract::atan(x),    vectorized,  atan,          in_place,     written) \
   f(asinh,   contract::asinh(x),   vectorized,  asinh,         in_place,     written) \
   f(acosh,   contract::acosh(x),   vectorized,  acosh,         in_place,     written) \
   f(atanh,   contract::atanh(x),   vectorized,  atanh,         in_place,     written) \
-  f(erfc,    contract::erfc(x),    scalar,      erfc,          in_place,     written) \
+  f(erfc,    contract::erfc(x),    quicker,     erfc,          in_place,     written) \
   f(erfinv,  contract::erfinv(x),  vectorized,  erfinv,        in_place,     written) \
   f(lgamma,  contract::lgamma(x),  scalar,      lgamma,        in_place,     written) \
   f(digamma, contract::digamma(x), scalar,      digamma,       in_place,     written) \
@@ -58,7 +57,7 @@
 #define ISOBIT_WIDE_BINARY(f) \
   f(atan2,         contract::atan2(a, b),       vectorized,  atan2,           in_place,     written) \
   f(hypot,         contract::hypot(a, b),       vectorized,  hypot,           in_place,     written) \
-  f(logaddexp,     contract::logaddexp(a, b),   vectorized,  logaddexp,       no_in_place,  written) \
+  f(logaddexp,     contract::logaddexp(a, b),   quicker,     logaddexp,       no_in_place,  written) \
   f(logaddexp2,    contract::logaddexp2(a, b),  vectorized,  logaddexp2,      no_in_place,  written) \
   f(fmod,          contract::exact_fmod(a, b),  rests,       fmod,            by_hand,      exact) \
   f(remainder,     remainder(a, b),             rests,       remainder,       by_hand,      exact) \

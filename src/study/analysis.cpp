@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "archive/record_types.h"
 #include "study/comparison.h"
 #include "study/unit_values.h"
 
@@ -112,7 +113,7 @@ std::optional<std::string> finding(const Study& study, const Cells& cells, const
     for (const Cell* cell : members) {
       low = std::min(low, *cell->value);
       high = std::max(high, *cell->value);
-      same = same && cell->weights == members[0]->weights;
+      same = same && archive::same_values_of(cell->weights, members[0]->weights);
     }
     if (!same) ++weights;
     if (high != low) ++moved;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "archive/record_types.h"
 #include "study/distributions.h"
 #include "study/sample_statistics.h"
 
@@ -73,7 +74,7 @@ bool same_bits(const RunRecord& recorded, const RunRecord& now) {
     return a.step == b.step && a.set == b.set &&
            std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), same);
   };
-  return recorded.weights() == now.weights() &&
+  return archive::same_values_of(recorded.weights(), now.weights()) &&
          (recorded.weights_sha256().empty() || recorded.weights_sha256() == now.weights_sha256()) &&
          !first_difference(recorded, now) &&
          std::equal(recorded.metrics().begin(), recorded.metrics().end(), now.metrics().begin(), now.metrics().end(),

@@ -137,13 +137,10 @@ std::optional<std::string> compare_checkpoints(const ComparedRun& a, const Compa
   return first;
 }
 
-// "isobit-0.1:0011..." without the contract's name: the digits are those of the values alone.
-std::string digits(const std::string& weights) { return weights.substr(weights.find(':') + 1); }
-
 std::optional<std::string> compare_ends(const ComparedRun& a, const ComparedRun& b) {
   if (!a.finished || !b.finished) return {};
   const auto &x = a.summary, &y = b.summary;
-  if (digits(x.weights) != digits(y.weights)) return fmt::format("final weights: {} | {}", x.weights, y.weights);
+  if (!archive::same_values_of(x.weights, y.weights)) return fmt::format("final weights: {} | {}", x.weights, y.weights);
   if (!x.weights_sha256.empty() && !y.weights_sha256.empty() && x.weights_sha256 != y.weights_sha256) {
     return fmt::format("SHA-256 of the final weights: {} | {}", x.weights_sha256, y.weights_sha256);
   }

@@ -130,6 +130,23 @@ TEST(Analysis, CountsCopiesOfOneResultOnce) {
   EXPECT_EQ(b.findings.size(), 1u);
 }
 
+// Two versions of PyTorch name their fingerprints differently; the digits are of the values.
+TEST(Analysis, WeightsOfTwoVersionsAreComparedByTheirDigits) {
+  const Study study = parse_study("[study]\nname = 'a'\nscript = 'x.py'\nmetric = 'test.accuracy'\n[factors]\nseed = [1, 2]\n"
+                                  "[environments]\nnew = '/n/python'\nold = '/o/python'\n", "s");
+  std::vector<Cell> cells = finished_cells(study, [](const Cell&) { return 0.5; });
+  const auto finding = [&](const std::string& old_digit) {
+    for (Cell& cell : cells) {
+      const bool is_new = cell.level("environment")->text == "new";
+      cell.weights = is_new ? "stock-2.15.0:" + std::string(32, 'a') : "stock-2.13.0:" + old_digit + std::string(31, 'a');
+    }
+    const Results results = analyse(study, cells);
+    return results.findings.at(0);
+  };
+  EXPECT_NE(finding("a").find("environment: nothing moves"), std::string::npos) << finding("a");
+  EXPECT_NE(finding("b").find("weights differ in 2 of 2"), std::string::npos) << finding("b");
+}
+
 TEST(Analysis, PairsAreMatchedSoThatASharedSeedIsNoNoise) {
   const Study study = parse_study(kCompared + "seed = '1..8'\n", "s");
   // Seeds spread by 0.1, the algorithms differ by 0.001 within each: unpaired, nobody would see it.

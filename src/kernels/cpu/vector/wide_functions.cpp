@@ -1,8 +1,9 @@
 // The formulas of wide_functions.h some elements at a time: loops over blocks that the compiler turns into vectors
-// (this file has flags of its own, src/kernels/CMakeLists.txt), or the reference's: as the list's column `build` says
-// (wide_functions_list.h).
+// (this file has flags of its own, src/kernels/CMakeLists.txt), such loops with a shorter formula (quick_functions.h), or the
+// reference's: as the list's column `build` says (wide_functions_list.h).
 #include <cmath>
 
+#include "kernels/cpu/vector/quick_functions.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/formulas/wide_formulas.h"
 #include "kernels/threads.h"
@@ -69,6 +70,67 @@ struct OfRests {
   }
 };
 
+// Both ends of the shorter formula's error round alike, or the contract's formula decides.
+inline void keep(Block& block, std::int64_t i, quick::Near near) {
+  const float low = static_cast<float>(near.value - near.error), high = static_cast<float>(near.value + near.error);
+  block.y[i] = static_cast<float>(near.value);
+  block.hard[i] = low == high ? 0 : 1;
+}
+template <class Formula>
+inline void decide(Block& block, Formula formula) {
+  std::int32_t any = 0;
+  for (std::int64_t i = 0; i < kBlock; ++i) any |= block.hard[i];
+  if (any == 0) return;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    if (block.hard[i] != 0) block.y[i] = formula(i);
+  }
+}
+
+// The contract's rest and quarter turns where abs(x) < 2^16, and NaN beyond; x itself (a zero's sign, too) where there is no turn.
+inline void find_turns(const Block& block, double* rest, std::int32_t* odd) {
+  constexpr float kShift = contract::kRoundingShift;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const float x = block.a[i], shifted = __builtin_fmaf(x, 0x1.45f306p-1f, kShift), n = shifted - kShift;
+    const float r = __builtin_fmaf(n, -contract::kHalfPi0, x), product = n * contract::kHalfPi1;
+    const float product_low = __builtin_fmaf(n, contract::kHalfPi1, -product), h = r - product;
+    const float l = __builtin_fmaf(n, -contract::kHalfPi2, ((r - h) - product) - product_low);
+    std::int32_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    odd[i] = bits & 1;
+    const double turned = static_cast<double>(h) + static_cast<double>(l), size = __builtin_fabs(static_cast<double>(x));
+    rest[i] = size < 0.5 ? static_cast<double>(x) : size < 0x1p16 ? turned : contract::kNanWide;
+  }
+}
+
+template <WideUnary op>
+struct QuickOne {
+  static void run(Block& block) {
+    if constexpr (op == WideUnary::tan) {
+      double rest[kBlock];
+      std::int32_t odd[kBlock];
+      find_turns(block, rest, odd);
+      for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::tan_of(rest[i], odd[i] != 0));
+    } else {
+      for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, near(block.a[i]));
+    }
+    decide(block, [&](std::int64_t i) { return wide::apply(op, block.a[i]); });
+  }
+  static quick::Near near(float x) {
+    if constexpr (op == WideUnary::exp2) return quick::exp2(x);
+    if constexpr (op == WideUnary::sinh) return quick::sinh(x);
+    if constexpr (op == WideUnary::cosh) return quick::cosh(x);
+    if constexpr (op == WideUnary::erfc) return quick::erfc(x);
+  }
+};
+template <WideBinary op>
+struct QuickTwo {
+  static void run(Block& block) {
+    static_assert(op == WideBinary::logaddexp);
+    for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::logaddexp(block.a[i], block.b[i]));
+    decide(block, [&](std::int64_t i) { return wide::apply(op, block.a[i], block.b[i]); });
+  }
+};
+
 // b is null for functions of one argument. The last block's absent elements are 1.
 template <class Formula>
 void run(const float* a, const float* b, float* y, std::int64_t n) {
@@ -94,12 +156,20 @@ void vectorized(const float* x, float* y, std::int64_t n) {
   run<One<op>>(x, nullptr, y, n);
 }
 template <WideUnary op>
+void quicker(const float* x, float* y, std::int64_t n) {
+  run<QuickOne<op>>(x, nullptr, y, n);
+}
+template <WideUnary op>
 void scalar(const float* x, float* y, std::int64_t n) {
   reference::wide_unary(op, x, y, n);
 }
 template <WideBinary op>
 void vectorized(const float* a, const float* b, float* y, std::int64_t n) {
   run<Two<op>>(a, b, y, n);
+}
+template <WideBinary op>
+void quicker(const float* a, const float* b, float* y, std::int64_t n) {
+  run<QuickTwo<op>>(a, b, y, n);
 }
 template <WideBinary op>
 void rests(const float* a, const float* b, float* y, std::int64_t n) {

@@ -11,9 +11,6 @@
 #include "kernels/sweep.h"
 #include "kernels/wide_functions.h"
 #define ISOBIT_ISA tested
-#if !defined(ISOBIT_LANES)
-#define ISOBIT_LANES 8
-#endif
 #include "kernels/cpu/vector/quick_functions.h"
 
 namespace isobit::kernels {

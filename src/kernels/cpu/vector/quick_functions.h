@@ -7,11 +7,10 @@
 // formula. So nothing here is part of the contract, and fma and shorter series are free. Bounds are some 2^4 above the largest
 // differences seen (tests/kernels/quick_functions_test.cpp; all inputs: scripts/prove-functions --quick).
 //
-// No branches: loops over blocks of these become vectors. Include only from cpu/vector/*.cpp.
+// No branches: loops over blocks of these become vectors. Include only from cpu/vector/*.cpp and their tests.
 #pragma once
 
 #include "contract/functions_wide.h"
-#include "kernels/cpu/vector/lanes.h"
 
 namespace isobit::kernels::ISOBIT_ISA::quick {
 
@@ -24,7 +23,7 @@ inline double plus(double a, double b, double c) { return __builtin_fma(a, b, c)
 // A polynomial of z, the coefficient of its highest power first: written out, since loops within the loop over a block stop g++ 12.
 inline double horner(double, double p) { return p; }
 template <class... Rest>
-ISOBIT_INLINE double horner(double z, double p, double next, Rest... rest) {
+[[gnu::always_inline]] inline double horner(double z, double p, double next, Rest... rest) {
   return horner(z, plus(p, z, next), rest...);
 }
 

@@ -87,8 +87,9 @@ struct RunSummary {
   std::string note;                  // why it failed, what is damaged, who runs it; else ""
 };
 
-// Whether two fingerprints of final weights ("isobit-0.1:0011...", "stock-2.13.0:0011...") are of equal values: the digits alone say
-// so, the name before them is of what computed. Stock runs of two versions of PyTorch may well end alike.
+// Whether two fingerprints of final weights ("isobit-0.1:0011...", "stock-2.13.0:0011...") are of equal values: the
+// digits alone say so, the name before them is of what computed. Stock runs of two versions of PyTorch may well end
+// alike.
 [[nodiscard]] inline bool same_values_of(std::string_view a, std::string_view b) {
   return a.substr(a.find(':') + 1) == b.substr(b.find(':') + 1);
 }

@@ -140,7 +140,8 @@ std::optional<std::string> compare_checkpoints(const ComparedRun& a, const Compa
 std::optional<std::string> compare_ends(const ComparedRun& a, const ComparedRun& b) {
   if (!a.finished || !b.finished) return {};
   const auto &x = a.summary, &y = b.summary;
-  if (!archive::same_values_of(x.weights, y.weights)) return fmt::format("final weights: {} | {}", x.weights, y.weights);
+  if (!archive::same_values_of(x.weights, y.weights))
+    return fmt::format("final weights: {} | {}", x.weights, y.weights);
   if (!x.weights_sha256.empty() && !y.weights_sha256.empty() && x.weights_sha256 != y.weights_sha256) {
     return fmt::format("SHA-256 of the final weights: {} | {}", x.weights_sha256, y.weights_sha256);
   }

@@ -1,6 +1,8 @@
-// The shorter formulas of cpu/vector/quick_functions.h: the contract's bits, and how much of their errors' bounds is used.
+// The shorter formulas of cpu/vector/quick_functions.h: the contract's bits, and how much of their errors' bounds is
+// used.
 //
-// Every 4099th number of binary32; with ISOBIT_ALL_INPUTS=1 in the environment every one (a quarter of an hour on one core).
+// Every 4099th number of binary32; with ISOBIT_ALL_INPUTS=1 in the environment every one (a quarter of an hour on one
+// core).
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -50,9 +52,11 @@ TEST(QuickFunctions, TheContractsBits) {
   });
 }
 
-// Whether a sixteenth of the error would have done: both ends alike, and not the contract's result, would be a narrow escape.
+// Whether a sixteenth of the error would have done: both ends alike, and not the contract's result, would be a narrow
+// escape.
 bool far_from_the_bound(tested::quick::Near near, float contracts) {
-  const float low = static_cast<float>(near.value - near.error / 16), high = static_cast<float>(near.value + near.error / 16);
+  const float low = static_cast<float>(near.value - near.error / 16),
+              high = static_cast<float>(near.value + near.error / 16);
   return low != high || std::bit_cast<std::uint32_t>(low) == std::bit_cast<std::uint32_t>(contracts) ||
          (low == 0.0f && contracts == 0.0f);
 }

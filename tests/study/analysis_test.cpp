@@ -132,13 +132,16 @@ TEST(Analysis, CountsCopiesOfOneResultOnce) {
 
 // Two versions of PyTorch name their fingerprints differently; the digits are of the values.
 TEST(Analysis, WeightsOfTwoVersionsAreComparedByTheirDigits) {
-  const Study study = parse_study("[study]\nname = 'a'\nscript = 'x.py'\nmetric = 'test.accuracy'\n[factors]\nseed = [1, 2]\n"
-                                  "[environments]\nnew = '/n/python'\nold = '/o/python'\n", "s");
+  const Study study = parse_study(
+      "[study]\nname = 'a'\nscript = 'x.py'\nmetric = 'test.accuracy'\n[factors]\nseed = [1, 2]\n"
+      "[environments]\nnew = '/n/python'\nold = '/o/python'\n",
+      "s");
   std::vector<Cell> cells = finished_cells(study, [](const Cell&) { return 0.5; });
   const auto finding = [&](const std::string& old_digit) {
     for (Cell& cell : cells) {
       const bool is_new = cell.level("environment")->text == "new";
-      cell.weights = is_new ? "stock-2.15.0:" + std::string(32, 'a') : "stock-2.13.0:" + old_digit + std::string(31, 'a');
+      cell.weights =
+          is_new ? "stock-2.15.0:" + std::string(32, 'a') : "stock-2.13.0:" + old_digit + std::string(31, 'a');
     }
     const Results results = analyse(study, cells);
     return results.findings.at(0);

@@ -1,6 +1,6 @@
 // The formulas of wide_functions.h some elements at a time: loops over blocks that the compiler turns into vectors
-// (this file has flags of its own, src/kernels/CMakeLists.txt), such loops with a shorter formula (quick_functions.h), or the
-// reference's: as the list's column `build` says (wide_functions_list.h).
+// (this file has flags of its own, src/kernels/CMakeLists.txt), such loops with a shorter formula (quick_functions.h),
+// or the reference's: as the list's column `build` says (wide_functions_list.h).
 #include <cmath>
 
 #include "kernels/cpu/vector/quick_functions.h"
@@ -86,7 +86,8 @@ inline void decide(Block& block, Formula formula) {
   }
 }
 
-// The contract's rest and quarter turns where abs(x) < 2^16, and NaN beyond; x itself (a zero's sign, too) where there is no turn.
+// The contract's rest and quarter turns where abs(x) < 2^16, and NaN beyond; x itself (a zero's sign, too) where there
+// is no turn.
 inline void find_turns(const Block& block, double* rest, std::int32_t* odd) {
   constexpr float kShift = contract::kRoundingShift;
   for (std::int64_t i = 0; i < kBlock; ++i) {
@@ -97,7 +98,8 @@ inline void find_turns(const Block& block, double* rest, std::int32_t* odd) {
     std::int32_t bits;
     std::memcpy(&bits, &shifted, sizeof bits);
     odd[i] = bits & 1;
-    const double turned = static_cast<double>(h) + static_cast<double>(l), size = __builtin_fabs(static_cast<double>(x));
+    const double turned = static_cast<double>(h) + static_cast<double>(l),
+                 size = __builtin_fabs(static_cast<double>(x));
     rest[i] = size < 0.5 ? static_cast<double>(x) : size < 0x1p16 ? turned : contract::kNanWide;
   }
 }

@@ -51,7 +51,7 @@ inline constexpr double kInfinityWide = __builtin_inf();
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double exp_of(double t) {
   if (t > 700.0) t = 700.0;
   if (t < -700.0) t = -700.0;
-  const double turns = t * 0x1.71547652b82fep+0;
+  const double turns = t == t ? t * 0x1.71547652b82fep+0 : 0.0;  // of NaN p is NaN, and no integer is made of it
   const std::int32_t n = static_cast<std::int32_t>(turns < 0.0 ? turns - 0.5 : turns + 0.5);
   const double r = (t - static_cast<double>(n) * 0x1.62e42feep-1) - static_cast<double>(n) * 0x1.a39ef35793c76p-33;
   double p = 1.0;

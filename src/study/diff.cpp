@@ -173,6 +173,18 @@ void note_repeat(const trace::Trace& trace, const char* side, Diff& diff) {
   }
 }
 
+// Nothing parted before a node of backward got another tensor: neither a weight nor a gradient, which an operator
+// before would have got or given. So an operator of the forward pass kept it, and did not return it.
+bool kept_within(const TraceComparison& found) {
+  return found.inputs && found.unknown == 0 && found.inputs->key.phase == trace::Phase::backward &&
+         found.inputs->what.starts_with("input");
+}
+constexpr const char* kKeptWithin =
+    "all operators before it gave equal outputs: an operator of this module's forward pass saved that tensor for its "
+    "gradient and did not return it, so the first difference is within that operator";
+constexpr const char* kFromOutside =
+    ": what differs came in from outside (weights, batch, arguments), or before the traced steps";
+
 }  // namespace
 
 const char* to_string(Results results) {
@@ -242,12 +254,14 @@ Diff compare_traces(const trace::Trace& a, const trace::Trace& b) {
   diff.first_operator = found.first;
   if (found.inputs) {
     diff.notes.push_back(fmt::format("{} of {} differs first", found.inputs->what, to_string(found.inputs->key)));
+    if (kept_within(found)) diff.notes.emplace_back(kKeptWithin);
   }
   if (!found.first) {
-    diff.not_looked_into = found.inputs
-                               ? "every operator that got equal inputs gave equal outputs: what differs came in "
-                                 "from outside (weights, batch, arguments), or before the traced steps"
-                               : "the programs call different operators";
+    diff.not_looked_into = "the programs call different operators";
+    if (found.inputs) {
+      diff.not_looked_into = "every operator that got equal inputs gave equal outputs";
+      if (!kept_within(found)) diff.not_looked_into += kFromOutside;
+    }
   } else if (!found.first->values) {
     diff.notes.emplace_back(
         "the traces keep no values of that operator, so its distance in ULP is not known (--values)");

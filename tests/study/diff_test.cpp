@@ -240,6 +240,7 @@ class DiffOfTraces : public ::testing::Test {
     const auto b = trace::write_small(scratch_.path() / ("b" + name), alter, header);
     return compare_traces(trace::read_trace(a), trace::read_trace(b));
   }
+  std::filesystem::path folder() const { return scratch_.path(); }
 
  private:
   Scratch scratch_;
@@ -277,6 +278,29 @@ TEST_F(DiffOfTraces, WhatCameInFromOutsideIsSaid) {
   EXPECT_FALSE(diff.first_operator);
   EXPECT_NE(diff.not_looked_into.find("came in from outside"), std::string::npos);
   EXPECT_NE(diff.notes.front().find("the arguments (t,0.5 | t,0.25)"), std::string::npos);
+}
+
+// An outer operator with equal outputs hides what parts within it, until backward uses what it kept.
+TEST_F(DiffOfTraces, WhatAnOperatorKeptForBackwardIsSaid) {
+  const auto kept = [](OperatorLine& line) {
+    if (line.key.step != 3 || line.key.occurrence != 2) return;
+    line.key.phase = trace::Phase::backward, line.key.occurrence = 1;
+  };
+  const auto path = [&](const char* name, bool parts) {
+    return trace::write_small(folder() / name, [&](OperatorLine& line) {
+      kept(line);
+      if (!parts || line.key.phase != trace::Phase::backward) return;
+      line.inputs[0] = small_tensor("saved"), line.outputs[0] = small_tensor("follows");
+    });
+  };
+  const auto a = trace::read_trace(path("plain", false)), b = trace::read_trace(path("parts", true));
+  const Diff diff = compare_traces(a, b);
+  EXPECT_EQ(diff.results, Results::differ);
+  EXPECT_FALSE(diff.first_operator);
+  ASSERT_EQ(diff.notes.size(), 2u);
+  EXPECT_EQ(diff.notes[0], "input 0 of 3/backward/model.fc/aten::linear/1 differs first");
+  EXPECT_NE(diff.notes[1].find("forward pass saved that tensor"), std::string::npos);
+  EXPECT_EQ(diff.not_looked_into.find("outside"), std::string::npos);
 }
 
 TEST_F(DiffOfTraces, WithoutFingerprintNothingIsClaimed) {

@@ -4,11 +4,9 @@ A case is (name, make) where make(scale) gives (function, tensors); scale < 1 sh
 inputs get gradients, from a gradient of the output that is made too.
 """
 
-import pathlib
-import re
-
 import torch
 import torch.nn.functional as F
+from listed_functions import listed_functions
 
 from .data import Inputs
 
@@ -17,13 +15,8 @@ def _case(name, function, *tensors):
     return name, function, tensors
 
 
-def _listed_functions():
-    """PyTorch's functions of one argument in the kernels' list of those written in binary64."""
-    text = (pathlib.Path(__file__).resolve().parents[2] / "src" / "kernels" / "wide_functions_list.h").read_text()
-    lines = text.split("#define ISOBIT_WIDE_UNARY(f)")[1].split("#define")[0]
-    names = re.findall(r"^  f\(.*?, +(?:vectorized|scalar), +(\w+),", lines, re.MULTILINE)
-    functions = {name: getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_")) for name in names}
-    return functions | {"polygamma": lambda x: torch.polygamma(1, x)}
+def _function(name):
+    return getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_"))
 
 
 def products(scale):
@@ -191,22 +184,32 @@ def pointwise(_):
     yield _case("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), x(), x(), x())
     yield _case("pow 3", lambda v: v.pow(3), x())
     yield _case("clamp", lambda v: v.clamp(-1, 2), x())
-    for name, function in _listed_functions().items():
-        yield _case(name, function, x())
-        yield _case(name + " near 0", function, i.normal(10007))
-        yield _case(name + " without gradient", lambda v, f=function: f(v.detach()), i.normal(10007))
-    for name in ["atan2", "hypot", "logaddexp", "logaddexp2", "fmod", "remainder", "floor_divide", "copysign", "fmax", "fmin"]:
-        yield _case(name, lambda a, b, f=getattr(torch, name): f(a.detach(), b.detach()), x(), x())
-    for name in ["igamma", "igammac", "special_zeta"]:
-        function = getattr(torch, name, None) or torch.special.zeta
-        yield _case(name, lambda a, b, f=function: f(a.detach(), b.detach()), x(), x())
-        yield _case(name + " near 1", lambda a, b, f=function: f(a.detach(), b.detach()), i.unit(1009) + 0.5,
-                    i.unit(1009) * 3)
-    yield _case("polygamma 4", lambda v: torch.polygamma(4, v.detach()), i.normal(1009))
-    yield _case("gamma's gradient", lambda a, v: torch._standard_gamma_grad(a.detach(), v.detach()), i.unit(1009) * 9,
-                i.unit(1009) * 9)
+    yield from _listed(i, x)
     yield _case("signbit, frexp", lambda v: torch.where(v.signbit(), *torch.frexp(v.detach())), x())
     yield _case("div towards zero", lambda a, b: torch.div(a.detach(), b.detach(), rounding_mode="trunc"), x(), x())
+
+
+def _listed(i, x):
+    """The functions that the kernels' list names, on hostile and on everyday values."""
+    slow = {"igamma", "igammac", "special_zeta", "_standard_gamma_grad"}  # near 1 is where their series are long
+    for name, arguments in listed_functions().items():
+        if name == "polygamma":
+            for order in 1, 4:
+                yield _case(f"polygamma {order}", lambda v, n=order: torch.polygamma(n, v), x())
+                yield _case(f"polygamma {order} near 0", lambda v, n=order: torch.polygamma(n, v), i.normal(1009))
+        elif name == "logit_backward":
+            yield _case(name, lambda dy, v: torch.ops.aten.logit_backward(dy.detach(), v.detach()), i.wide(1009), i.unit(1009))
+        elif arguments == 1:
+            function = _function(name)
+            yield _case(name, function, x())
+            yield _case(name + " near 0", function, i.normal(10007))
+            yield _case(name + " without gradient", lambda v, f=function: f(v.detach()), i.normal(10007))
+        else:
+            function = _function(name)
+            yield _case(name, lambda a, b, f=function: f(a.detach(), b.detach()), x(), x())
+            if name in slow:
+                yield _case(name + " near 1", lambda a, b, f=function: f(a.detach(), b.detach()), i.unit(1009) + 0.5,
+                            i.unit(1009) * 3)
 
 
 def drawn(_):

@@ -124,6 +124,17 @@ class Jobs:
                 return int(json.load(file)["pid"])
         return None
 
+    def finished(self, folder):
+        """The result that a finished record holds; None where there is no record or it is not finished."""
+        shown = folder and self.show(folder)
+        if not shown or shown.returncode != 0 or json.loads(shown.stdout)["state"] != "finished":
+            return None
+        return {"folder": folder, "weights_sha256": json.loads(shown.stdout)["weights_sha256"]}
+
+    def show(self, folder):
+        return subprocess.run([self.program, "show", folder, "--json"], cwd=self.scratch, env=self.environment,
+                              capture_output=True, text=True, check=False)
+
     def start(self, words):
         return subprocess.Popen([self.program, "run", *words, "--threads", "1", "--json"], cwd=self.scratch, env=self.environment,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -150,6 +161,5 @@ class Jobs:
         for name, alone, now in zip(COMPARED, self.alone, self.logs(result["folder"]), strict=True):
             if alone != now:
                 return f"other {name}"
-        shown = subprocess.run([self.program, "show", result["folder"], "--json"], cwd=self.scratch, env=self.environment,
-                               capture_output=True, text=True, check=False)
+        shown = self.show(result["folder"])
         return "" if shown.returncode == 0 and '"sound: ' in shown.stdout else f"no sound record: {shown.stderr.strip()}"

@@ -50,7 +50,7 @@ def experiment(model, steps=None):
     steps = steps or usual
     text = (f'name = "{model}"\nseed = 3\nsteps = {steps}\nbatch = {grain * grains}\ngrain = {grain}\n\n'
             f'{data}\n[model]\n{network}\n\n'
-            '[optimizer]\nname = "adam"\nlr = 0.001\n\n[evaluate]\nevery = 1\nbatch = 16\n\n[checkpoint]\nevery = 7\n')
+            '[optimizer]\nname = "adam"\nlr = 0.001\n\n[evaluate]\nevery = 1\nbatch = 16\n\n[checkpoint]\nevery = 3\n')
     return text, steps
 
 

@@ -1,5 +1,8 @@
 #include "archive/run_writer.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,7 @@ RunKind kind_of(const std::string& experiment) {
 struct RunWriter::Impl {
   RunFolder run;
   std::optional<Checkpoint> checkpoint;
+  std::int64_t saved = 0;  // the newest checkpoint's step
 };
 
 RunWriter::RunWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -43,7 +47,8 @@ RunWriter RunWriter::create(const std::filesystem::path& runs, const RunInputs& 
                runs, inputs.name,
                {{kExperimentFile, inputs.experiment}, {kEnvironmentFile, inputs.environment}, {kDataFile, inputs.data}},
                kind_of(inputs.experiment), inputs.ending, inputs.contract),
-           {}}));
+           {},
+           0}));
 }
 
 RunWriter RunWriter::resume(const std::filesystem::path& run, const std::string& environment,
@@ -52,8 +57,9 @@ RunWriter RunWriter::resume(const std::filesystem::path& run, const std::string&
   const std::filesystem::path experiment = run / kExperimentFile;
   const RunKind kind =
       is_there(experiment) ? kind_of(read_file(experiment, largest_file(kExperimentFile))) : kExperimentRun;
-  auto impl = std::make_unique<Impl>(Impl{RunFolder::resume(run, environment, kind, contract), {}});
+  auto impl = std::make_unique<Impl>(Impl{RunFolder::resume(run, environment, kind, contract), {}, 0});
   if (const auto& newest = impl->run.checkpoint()) {
+    impl->saved = newest->step;
     impl->checkpoint.emplace(newest->step, Safetensors::read(impl->run.path() / newest->file));
   }
   return RunWriter(std::move(impl));
@@ -71,10 +77,14 @@ void RunWriter::flush() { impl_->run.flush(); }
 
 void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep,
                                  const std::string& weights_sha256) {
+  const std::int64_t step = impl_->run.steps();
+  if (step <= impl_->saved)  // such a record would be sealed, and then refused by every reader
+    throw std::logic_error(fmt::format("a checkpoint of step {} after that of step {}", step, impl_->saved));
   const std::string header = safetensors_header(tensors, {{"state", state}});
   std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header.data(), header.size()))};
   for (const TensorView& tensor : tensors) pieces.push_back(tensor.data);
   impl_->run.write_checkpoint(".safetensors", pieces, keep, weights_sha256);
+  impl_->saved = step;
 }
 
 void RunWriter::finish(const std::string& weights, const std::string& sha256) { impl_->run.finish(weights, sha256); }

@@ -65,7 +65,7 @@ class RunWriter {
   void flush();  // writes what waits
 
   // After the step last appended; `state` is kept word for word. The logs are made durable first. Of earlier
-  // checkpoints those stay that `keep` says.
+  // checkpoints those stay that `keep` says. One checkpoint a step: throws std::logic_error at a second.
   void write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep = 0,
                         const std::string& weights_sha256 = "");
 

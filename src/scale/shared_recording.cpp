@@ -51,7 +51,7 @@ bool SharedRecording::resume(std::int64_t recordings, const train::SharedSteps::
       archive::RunWriter::resume(place_.folder, place_.environment, place_.contract));
   const auto& checkpoint = writer_->checkpoint();
   const std::int64_t recorded = checkpoint ? checkpoint->step() : 0, done = caller.steps_done();
-  written_ = recorded;
+  written_ = saved_ = recorded;
   if (recorded > done) {
     caller.take_over(train::read_checkpoint(*checkpoint));
     events_.clear();
@@ -114,6 +114,7 @@ void SharedRecording::write_checkpoint(const train::TrainingState& state) {
   const archive::Retention keep(place_.newest, [&](std::int64_t step) { return timetable_.segment_ends_after(step); });
   writer_->write_checkpoint(checkpoint_tensors(state), checkpoint_text(state, timetable_), keep,
                             archive::weights_sha256(weight_tensors(state)));
+  saved_ = state.steps_done;
 }
 
 // Whoever was stopped, and lost the record to another, must not end the job: it finds out that it was dropped.
@@ -170,11 +171,16 @@ void SharedRecording::on_metrics(const train::MetricsReport& report) {
 }
 
 void SharedRecording::on_checkpoint(const train::Trainer& trainer) {
-  Event event;
-  event.step = next_base_ = trainer.steps_done();
-  event.checkpoint = true;
-  events_.push_back(std::move(event));
-  guarded([&] { write_checkpoint(trainer.state()); });
+  const std::int64_t step = next_base_ = trainer.steps_done();
+  // Noted by the worker whose state was taken over.
+  if (std::none_of(events_.begin(), events_.end(), [&](const Event& e) { return e.checkpoint && e.step == step; })) {
+    Event event;
+    event.step = step;
+    event.checkpoint = true;
+    events_.push_back(std::move(event));
+  }
+  // Saved by the former recorder, or by this one when it began in the middle of the step.
+  if (saved_ < step) guarded([&] { write_checkpoint(trainer.state()); });
 }
 
 void SharedRecording::finish(const train::Trainer& trainer) {

@@ -64,6 +64,7 @@ class SharedRecording final : public Recording, public train::Listener {
   std::deque<Event> events_;  // of the steps after base_
   std::int64_t base_ = 0, next_base_ = 0;
   std::int64_t written_ = 0;  // the newest step of which the writer has a line
+  std::int64_t saved_ = 0;    // the newest step of which the writer's record has a checkpoint
   double epoch_seconds_ = 0;
   std::int64_t epoch_samples_ = 0;
 };

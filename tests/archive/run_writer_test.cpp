@@ -256,6 +256,25 @@ TEST(RunWriter, OnlyOneWriter) {
   EXPECT_NE(error_of([&] { writer.finish(kWeights); }).find("lost its lock"), std::string::npos);
 }
 
+// A second line of one checkpoint would be sealed, and the record then refused by all who read it.
+TEST(RunWriter, OneCheckpointAStepAlsoAfterResuming) {
+  const Scratch scratch;
+  const auto doubled = [](RunWriter& writer) {
+    EXPECT_THROW(writer.write_checkpoint(SmallTensors(5).views(), "{}"), std::logic_error);
+  };
+  fs::path folder;
+  {
+    RunWriter writer = RunWriter::create(scratch.runs(), small_inputs());
+    folder = writer.folder();
+    write_steps(writer, 1, 5);
+    writer.write_checkpoint(SmallTensors(5).views(), "{}");
+    doubled(writer);
+  }
+  RunWriter again = RunWriter::resume(folder, kSecondEnvironment);
+  ASSERT_EQ(again.checkpoint()->step(), 5);
+  doubled(again);
+}
+
 TEST(RunWriter, FinishedRunsAreNotResumed) {
   const Scratch scratch;
   const fs::path run = finished_run(scratch.runs());

@@ -8,6 +8,7 @@
 
 #include "archive/files.h"
 #include "archive/log_lines.h"
+#include "archive/run_record.h"
 #include "archive/small_run.h"
 #include "scale/shared_recording.h"
 #include "train/recording.h"
@@ -74,7 +75,9 @@ class SharedRecordingTest : public train::SwitchedOn {
     const std::filesystem::path plain = plain_run();
     for (const char* log : {archive::kStepsLog, archive::kMetricsLog})
       EXPECT_EQ(archive::read_file(run / log, 1 << 20), archive::read_file(plain / log, 1 << 20)) << log;
-    EXPECT_TRUE(archive::is_there(run / archive::kManifest));
+    const archive::RunRecord record = archive::RunRecord::open(run), expected = archive::RunRecord::open(plain);
+    EXPECT_EQ(record.checkpoint_weights(), expected.checkpoint_weights());
+    EXPECT_EQ(record.weights_sha256(), expected.weights_sha256());
   }
   archive::Scratch scratch_;
 };

@@ -24,22 +24,22 @@ constexpr std::size_t kMostConnections = 4096;
 constexpr std::size_t kMostRefusals = 16;
 constexpr int kMostReads = 64;
 
-struct Connection {
-  explicit Connection(int descriptor, const std::string& key)
-      : descriptor(descriptor), frames(Frames::Side::host, key) {}
-  ~Connection() { ::close(descriptor); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  int descriptor;
-  Frames frames;
-  Clock::time_point heard = Clock::now();
-  bool joined = false, closing = false;
-};
-
 }  // namespace
 
 struct Host::Impl {
+  struct Connection {
+    explicit Connection(int descriptor, const std::string& key)
+        : descriptor(descriptor), frames(Frames::Side::host, key) {}
+    ~Connection() { ::close(descriptor); }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    int descriptor;
+    Frames frames;
+    Clock::time_point heard = Clock::now();
+    bool joined = false, closing = false;
+  };
+
   explicit Impl(HostOptions given)
       : options(std::move(given)), membership(options.identity, options.job, options.expected) {
     listener = listen_on({options.address, options.port}, port);

@@ -6,6 +6,7 @@ inputs get gradients, from a gradient of the output that is made too.
 
 import torch
 import torch.nn.functional as F
+
 from listed_functions import listed_functions
 
 from .data import Inputs

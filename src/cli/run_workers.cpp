@@ -169,9 +169,10 @@ class Launcher {
 
 RunOutcome report(const Job& job, const scale::HostView& view, bool json, double seconds) {
   const archive::RunSummary summary = archive::summarize(job.folder);
-  if (summary.state == archive::RunState::damaged)
+  if (summary.state == archive::RunState::damaged) {
     throw UserError(job.folder.string(), "the job's record is damaged: " + summary.note,
                     "see what changed files there, and start the job anew");
+  }
   const bool finished = summary.state == archive::RunState::finished;
   if (json) {
     nlohmann::ordered_json result{{"id", summary.id},

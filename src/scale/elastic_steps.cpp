@@ -15,6 +15,9 @@ namespace {
 using train::StepResult;
 using Part = train::Evaluator::Part;
 
+constexpr double kBatchSeconds = 0.02;  // long beside a claim's way, some 0.1 ms; short beside a step
+constexpr double kMostOfABatch = 1024;
+
 Failure failure_of(const std::exception_ptr& error, std::int64_t grain) {
   Failure failure;
   failure.grain = grain;
@@ -67,15 +70,9 @@ Part part_of(const Bytes& bytes) {
 
 }  // namespace
 
-void ElasticSteps::Source::done(std::int64_t, std::int64_t) {
-  const std::lock_guard lock(steps_.mutex_);
-  steps_.link_->count_grain();
-}
+void ElasticSteps::Source::done(std::int64_t, std::int64_t) { steps_.grain_done(); }
 
-// A grain that is not given back (this worker was dropped, or failed) is handed out again in the next group.
-void ElasticSteps::Source::give_back(std::int64_t step, std::int64_t grain) {
-  (void)steps_.ask(GiveBack{steps_.generation_, step, grain});
-}
+void ElasticSteps::Source::give_back(std::int64_t step, std::int64_t grain) { steps_.give_back(step, grain); }
 
 void ElasticSteps::Source::stop(std::int64_t) {
   const std::lock_guard lock(steps_.mutex_);
@@ -108,20 +105,65 @@ Reply ElasticSteps::ask(const Request& request) {
 
 void ElasticSteps::join_again() {
   exchange_.reset();
+  batch_.grains.clear();
   generation_ = -1;
   link_ = std::make_unique<Link>(settings_.link);
+}
+
+// Precondition of these two: the mutex is held.
+std::optional<std::int64_t> ElasticSteps::take_from_batch(std::int64_t step) {
+  if (batch_.grains.empty() || batch_.step != step) return std::nullopt;
+  const std::int64_t grain = batch_.grains.front();
+  batch_.grains.pop_front();
+  claimed_ = std::chrono::steady_clock::now();
+  return grain;
+}
+
+std::int64_t ElasticSteps::wanted(std::int64_t step) const {
+  if (grain_seconds_ <= 0 || (!batch_.grains.empty() && batch_.step != step)) return 1;
+  return static_cast<std::int64_t>(std::clamp(kBatchSeconds / grain_seconds_, 1.0, kMostOfABatch));
 }
 
 std::optional<std::int64_t> ElasticSteps::claim(std::int64_t step, bool ahead) {
   const std::int64_t grains = settings_.grains(step);
   if (grains <= 1) return std::nullopt;  // everybody computes it
+  std::int64_t most = 1;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return std::nullopt;
+    if (const auto grain = take_from_batch(step)) return grain;
+    most = wanted(step);
   }
-  const Reply reply = ask(Claim{generation_, step, grains, ahead});
-  if (const auto* granted = std::get_if<Granted>(&reply)) return granted->index;
-  return std::nullopt;  // finish() hears why
+  const Reply reply = ask(Claim{generation_, step, grains, ahead, most});
+  const auto* granted = std::get_if<Granted>(&reply);
+  if (granted == nullptr) return std::nullopt;  // finish() hears why
+  const std::lock_guard lock(mutex_);
+  claimed_ = std::chrono::steady_clock::now();
+  if (!granted->further.empty()) {
+    batch_.step = step;
+    batch_.grains.insert(batch_.grains.end(), granted->further.begin(), granted->further.end());
+  }
+  return granted->index;
+}
+
+// The newest claim was made just before this grain was begun.
+void ElasticSteps::grain_done() {
+  const std::lock_guard lock(mutex_);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - claimed_).count();
+  grain_seconds_ = grain_seconds_ <= 0 ? seconds : 0.5 * (grain_seconds_ + seconds);
+  link_->count_grain();
+}
+
+// Of a thread that stops: with what was granted beside it, since nobody may be left here to compute that. A grain that
+// is not given back (this worker was dropped, or failed) is handed out again in the next group.
+void ElasticSteps::give_back(std::int64_t step, std::int64_t grain) {
+  Batch others;
+  {
+    const std::lock_guard lock(mutex_);
+    if (batch_.step == step) others = std::exchange(batch_, {});
+  }
+  others.grains.push_back(grain);
+  for (const std::int64_t each : others.grains) (void)ask(GiveBack{generation_, step, each});
 }
 
 // ---- groups
@@ -160,6 +202,7 @@ bool ElasticSteps::form(const Caller& caller, const Formed& formed, Regrouped& r
   exchange_.reset();
   {
     const std::lock_guard lock(mutex_);
+    batch_.grains.clear();
     exchange_ = std::make_unique<Exchange>(*link_, formed.generation, formed.rank, formed.size);
   }
   const bool records = formed.rank == formed.recorder;

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -96,7 +98,17 @@ class ElasticSteps final : public train::SharedSteps {
     std::shared_ptr<train::StepResult> result;
   };
 
+  // Granted, and claimed by no thread of this process yet: a claim's way to the host takes as long as a small grain, so
+  // that one asks for what it computes in kBatchSeconds. All of one step.
+  struct Batch {
+    std::int64_t step = 0;
+    std::deque<std::int64_t> grains;
+  };
   [[nodiscard]] std::optional<std::int64_t> claim(std::int64_t step, bool ahead);
+  [[nodiscard]] std::optional<std::int64_t> take_from_batch(std::int64_t step);
+  [[nodiscard]] std::int64_t wanted(std::int64_t step) const;
+  void grain_done();
+  void give_back(std::int64_t step, std::int64_t grain);
   [[nodiscard]] Reply ask(const Request& request);
   void join_again();
   [[nodiscard]] Regrouped regroup(const Caller& caller, const std::vector<std::int64_t>& held);
@@ -105,7 +117,10 @@ class ElasticSteps final : public train::SharedSteps {
   [[nodiscard]] Outcome outcome_of(const Regrouped& regrouped);
 
   Settings settings_;
-  std::mutex mutex_;  // of the link
+  std::mutex mutex_;  // of the link, and of what threads claim from
+  Batch batch_;
+  double grain_seconds_ = 0;  // of late; 0: unknown
+  std::chrono::steady_clock::time_point claimed_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<Exchange> exchange_;
   Source source_{*this};

@@ -218,6 +218,15 @@ Membership::Step& Membership::step(std::int64_t number, std::int64_t grains) {
   return step;
 }
 
+// How many grains one claim brings: what is wanted, at most half of an even share of what is left, so that the ends of
+// a step stay short however unlike the workers are. One who is alone shares with nobody. One of a step ahead.
+std::int64_t Membership::share(const Step& step, const Claim& request) const {
+  if (request.step > steps_done_ + 1) return 1;
+  const auto left = static_cast<std::int64_t>(step.free.size()), workers = static_cast<std::int64_t>(group_.size());
+  return std::clamp<std::int64_t>(request.most, 1,
+                                  std::max<std::int64_t>(1, workers == 1 ? left : left / (2 * workers)));
+}
+
 void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Replies& out) {
   require_grains(request.grains);
   if (!in_group(id, request.generation)) {
@@ -250,12 +259,19 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
     out.emplace_back(id, Granted{});
     return;
   }
-  const std::int64_t grain = now.free.back();
-  now.free.pop_back();
-  ++granted_;
-  if (!given_.emplace(request.step, grain).second) ++granted_again_;
+  Granted granted;
+  for (std::int64_t count = share(now, request); count > 0; --count) {
+    const std::int64_t grain = now.free.back();
+    now.free.pop_back();
+    ++granted_;
+    if (!given_.emplace(request.step, grain).second) ++granted_again_;
+    if (granted.index)
+      granted.further.push_back(grain);
+    else
+      granted.index = grain;
+  }
   worker.steps_done = std::max(worker.steps_done, request.step - 1);
-  out.emplace_back(id, Granted{grain});
+  out.emplace_back(id, granted);
 }
 
 void Membership::handle(WorkerId id, Worker&, const GiveBack& request, Replies& out) {

@@ -105,6 +105,7 @@ class Membership {
   [[nodiscard]] bool in_group(WorkerId id, std::int64_t generation) const;
   [[nodiscard]] bool joiners() const;
   Step& step(std::int64_t number, std::int64_t grains);
+  [[nodiscard]] std::int64_t share(const Step& step, const Claim& request) const;
   void end_generation(Replies& out);
   void form(Replies& out);
   void decide_sums(std::vector<std::pair<WorkerId, Formed>>& members);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 auto members(Failure& m) { return std::tie(m.grain, m.place, m.message, m.remedy); }
 auto members(Join& m) { return std::tie(m.identity, m.name, m.cpu); }
 auto members(Regroup& m) { return std::tie(m.steps_done, m.held, m.can_record); }
-auto members(Claim& m) { return std::tie(m.generation, m.step, m.grains, m.ahead); }
+auto members(Claim& m) { return std::tie(m.generation, m.step, m.grains, m.ahead, m.most); }
 auto members(Finish& m) {
   return std::tie(m.generation, m.step, m.grains, m.held, m.stop, m.failure, m.tops, m.packed);
 }
@@ -37,7 +37,7 @@ auto members(Formed& m) {
   return std::tie(m.generation, m.rank, m.size, m.recorder, m.recordings, m.source, m.steps_done, m.behind, m.keep,
                   m.stop);
 }
-auto members(Granted& m) { return std::tie(m.index); }
+auto members(Granted& m) { return std::tie(m.index, m.further); }
 auto members(Reduce& m) { return std::tie(m.counts, m.packed, m.tops, m.stop); }
 auto members(AllParts& m) { return std::tie(m.values); }
 std::tuple<> members(Again&) { return {}; }

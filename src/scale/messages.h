@@ -48,6 +48,7 @@ struct Regroup {
 struct Claim {
   std::int64_t generation = 0, step = 0, grains = 0;
   bool ahead = false;
+  std::int64_t most = 1;  // that are wanted at once: what this worker computes in a short time
 };
 // A grain that was claimed and is not computed.
 struct GiveBack {
@@ -121,9 +122,10 @@ struct Formed {
   bool keep = true;                           // the sums held
   bool stop = false;
 };
-// Nothing: none is left, or none ahead.
+// Nothing: none is left, or none ahead. `further`: grains of the same step, no more than were asked for in all.
 struct Granted {
   std::optional<std::int64_t> index;
+  std::vector<std::int64_t> further;
 };
 struct Reduce {
   std::vector<std::int64_t> counts;  // by rank: grains held

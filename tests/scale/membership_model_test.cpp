@@ -33,11 +33,17 @@ const Scenario kScenarios[] = {
     {.name = "crash and stop", .workers = 2, .grains = 2, .steps = 3, .crashes = 1, .stops = 1},
     {.name = "crash, dropped", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .cuts = 1},
     {.name = "nobody can record", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .readers = 1},
+    {.name = "batches", .workers = 2, .grains = 8, .steps = 1, .batch = 3},
+    {.name = "batches, crash", .workers = 2, .grains = 4, .steps = 2, .batch = 2, .crashes = 1},
+    {.name = "batches, dropped", .workers = 2, .grains = 8, .steps = 1, .batch = 2, .cuts = 1},
+    {.name = "batches, lost", .workers = 2, .grains = 8, .steps = 1, .batch = 2, .losses = 1},
+    {.name = "batches, joiner", .workers = 1, .grains = 4, .steps = 2, .batch = 4, .joins = 1},
     {.name = "one comes who can record", .workers = 2, .grains = 2, .steps = 2, .crashes = 1, .joins = 1, .readers = 1},
 };
 
 // In further jobs, with more of everything.
 const Scenario kLarge[] = {
+    {.name = "two, batches, lost", .workers = 2, .grains = 8, .steps = 2, .batch = 2, .losses = 1},
     {.name = "two, replacement", .workers = 2, .grains = 2, .steps = 2, .evaluates = true, .crashes = 1, .joins = 1},
     {.name = "two, joiner, stop", .workers = 2, .grains = 2, .steps = 3, .evaluates = true, .joins = 1, .stops = 1},
     {.name = "three, evaluation", .workers = 3, .grains = 4, .steps = 2, .evaluates = true},

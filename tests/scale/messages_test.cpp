@@ -15,7 +15,7 @@ const Request kRequests[] = {
     Join{"isobit-0.1, data 12", "node:7", "a CPU"},
     Regroup{},
     Regroup{-1, {0, 1, 131071, std::int64_t{1} << 62}, true},
-    Claim{5, 7, 131072, true},
+    Claim{5, 7, 131072, true, 18},
     Finish{},
     Finish{1, 2, 3, {0, 2}, true, kFailure, {0, 4, 255}, std::int64_t{1} << 40},
     Lost{4, "gone"},
@@ -34,7 +34,8 @@ const Reply kReplies[] = {
     Refused{"the job is a\n  this worker is b"},
     Formed{2, 1, 3, 0, 4, 2, 17, {0, 1}, false, true},
     Granted{},
-    Granted{0},
+    Granted{0, {}},
+    Granted{3, {4, 131071}},
     Reduce{{1, 0, 3}, {8, 0, 9}, {1, 2}, true},
     AllParts{{{}, {1}, {2, 3}}},
     Again{},
@@ -150,6 +151,53 @@ TEST(Membership, RefusesStepsAndGrainsThatNoRunHas) {
   EXPECT_TRUE(refused(Regroup{INT64_MAX, {}, true}));
   EXPECT_TRUE(refused(Claim{1, 1, 0, false}));
   EXPECT_FALSE(refused(Finish{1, 1, 1, {0}, false, {}, {}, 0}));
+}
+
+// What each of `workers` members of the first group gets who claims `claims` in turn, from the first on.
+std::vector<std::vector<std::int64_t>> granted(int workers, const std::vector<Claim>& claims) {
+  Membership job("", "{}", workers);
+  Replies replies;
+  for (int id = 1; id <= workers; ++id) job.join(id, {"i", "a", "c"}, replies);
+  for (int id = 1; id <= workers; ++id) job.request(id, Regroup{0, {}, true}, replies);
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    replies.clear();
+    job.request(static_cast<WorkerId>(i) % workers + 1, claims[i], replies);
+    const auto grains = std::get<Granted>(replies.at(0).second);
+    all.push_back(grains.further);
+    if (grains.index) all.back().insert(all.back().begin(), *grains.index);
+  }
+  return all;
+}
+
+TEST(Membership, AClaimBringsWhatIsWantedAndNoMoreThanHalfAnEvenShare) {
+  using Grants = std::vector<std::vector<std::int64_t>>;
+  // Two workers: a quarter of what is left, then one at a time.
+  EXPECT_EQ(granted(2, {{1, 1, 12, false, 100}, {1, 1, 12, false, 100}, {1, 1, 12, false, 1}, {1, 1, 12, false, 0}}),
+            (Grants{{0, 1, 2}, {3, 4}, {5}, {6}}));
+  EXPECT_EQ(granted(2, {{1, 1, 3, false, 100}}), (Grants{{0}}));
+  // Alone: all that is wanted.
+  EXPECT_EQ(granted(1, {{1, 1, 4, false, 3}, {1, 1, 4, true, 3}, {1, 1, 4, false, INT64_MAX}}),
+            (Grants{{0, 1, 2}, {}, {3}}));
+  EXPECT_EQ(granted(1, {{1, 1, 4, false, -5}, {1, 1, 4, false, 100}}), (Grants{{0}, {1, 2, 3}}));
+  // Of the next step one, once none of this is left.
+  EXPECT_EQ(granted(1, {{1, 1, 2, false, 2}, {1, 2, 2, true, 100}, {1, 2, 2, true, 100}}), (Grants{{0, 1}, {0}, {1}}));
+}
+
+TEST(Membership, GrainsOfABatchComeBack) {
+  Membership job("", "{}", 1);
+  Replies replies;
+  job.join(1, {"i", "a", "c"}, replies);
+  job.request(1, Regroup{0, {}, true}, replies);
+  job.request(1, Claim{1, 1, 5, false, 4}, replies);
+  EXPECT_EQ(job.granted(), 4);
+  for (const std::int64_t grain : {2, 3, 3, 4}) job.request(1, GiveBack{1, 1, grain}, replies);  // 4 was never given
+  EXPECT_EQ(job.granted(), 2);
+  replies.clear();
+  job.request(1, Claim{1, 1, 5, false, 100}, replies);
+  const auto again = std::get<Granted>(replies.at(0).second);
+  EXPECT_EQ(again.index, 3);
+  EXPECT_EQ(again.further, (std::vector<std::int64_t>{2, 4}));
 }
 
 }  // namespace

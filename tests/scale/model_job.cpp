@@ -274,7 +274,7 @@ void write(const std::optional<Reply>& reply, Text& to) {
   to.number(reply ? static_cast<int>(reply->index()) : -1);
   if (!reply) return;
   if (const auto* formed = std::get_if<Formed>(&*reply)) write(*formed, to);
-  if (const auto* granted = std::get_if<Granted>(&*reply)) to.optional(granted->index);
+  if (const auto* granted = std::get_if<Granted>(&*reply)) to.optional(granted->index), to.numbers(granted->further);
   if (const auto* reduce = std::get_if<Reduce>(&*reply)) to.number(reduce->stop);
   if (const auto* parts = std::get_if<AllParts>(&*reply)) {
     for (const Bytes& value : parts->values) to.numbers(value);
@@ -315,6 +315,7 @@ std::string World::digest() const {
     to.number(each.phase), to.number(each.caller), to.number(each.dropped), to.number(each.id), to.number(each.done);
     to.number(each.before), to.number(each.generation), to.number(each.known), to.number(each.agreed);
     to.numbers(each.held), to.optional(each.now);
+    to.numbers(each.batch);
     to.number(each.ahead ? each.ahead->first : -1), to.number(each.ahead ? each.ahead->second : -1);
     to.number(each.void_claims), to.number(each.taken), to.number(each.forget), to.number(each.recorder);
     to.number(each.writes), to.number(each.recordings), to.number(each.number), to.number(each.base);

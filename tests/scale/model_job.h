@@ -29,6 +29,7 @@ class Violation : public std::runtime_error {
 struct Scenario {
   const char* name = "";
   int workers = 2, grains = 3, steps = 2;
+  int batch = 1;             // grains that a worker asks for at once
   int checkpoint_after = 1;  // this step, and the last one
   bool evaluates = false;
   int crashes = 0, losses = 0, cuts = 0, joins = 0, stops = 0;
@@ -68,6 +69,7 @@ struct ModelWorker {
   std::set<std::int64_t> held;         // grains of step done + 1 in its sums
   std::optional<std::int64_t> now;
   std::optional<std::pair<std::int64_t, std::int64_t>> ahead;  // step, grain
+  std::vector<std::int64_t> batch;                             // granted beside it, of step done + 1
   bool void_claims = false, taken = false, forget = false;
   bool recorder = false, writes = false;
   std::int64_t recordings = 0, number = 0, base = 0, next_base = 0;
@@ -130,6 +132,7 @@ class World {
   [[nodiscard]] bool bound_to_fail(int w) const;
 
   void claim_next(int w);
+  void claim_ahead(int w);
   void start_step(int w);
   void compute(int w);
   void finish(int w);

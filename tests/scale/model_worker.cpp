@@ -168,17 +168,29 @@ void World::claim_next(int w) {
   if (worker.ahead && worker.ahead->first == step) {
     worker.now = worker.ahead->second;
     worker.ahead.reset();
-    worker.phase = Phase::ahead;
-    return ask(w, Claim{worker.generation, step, scenario_.grains, true});
+    return claim_ahead(w);
   }
   worker.phase = Phase::claim;
-  ask(w, Claim{worker.generation, step, scenario_.grains, false});
+  ask(w, Claim{worker.generation, step, scenario_.grains, false, scenario_.batch});
+}
+
+// From what was granted before, without asking; else the host.
+void World::claim_ahead(int w) {
+  ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
+  const std::int64_t step = worker.done + 1;
+  if (!worker.batch.empty()) {
+    worker.ahead = std::pair(step, worker.batch.back());
+    worker.batch.pop_back();
+    return compute(w);
+  }
+  worker.phase = Phase::ahead;
+  ask(w, Claim{worker.generation, step, scenario_.grains, true, scenario_.batch});
 }
 
 void World::start_step(int w) {
   ModelWorker& worker = workers_[static_cast<std::size_t>(w)];
   if (worker.done == scenario_.steps) return end(w);
-  if (worker.void_claims) worker.ahead.reset(), worker.void_claims = false;
+  if (worker.void_claims) worker.ahead.reset(), worker.batch.clear(), worker.void_claims = false;
   claim_next(w);
 }
 
@@ -283,19 +295,21 @@ void World::turn(int w) {
     case Phase::claim:
       if (granted == nullptr || !granted->index) return finish(w);
       worker.now = *granted->index;
+      worker.batch = granted->further;
       if (const auto back = std::exchange(worker.ahead, std::nullopt)) {
         worker.phase = Phase::give_back;
         return ask(w, GiveBack{worker.generation, back->first, back->second});
       }
-      worker.phase = Phase::ahead;
-      return ask(w, Claim{worker.generation, step, scenario_.grains, true});
-    case Phase::give_back:
-      worker.phase = Phase::ahead;
-      return ask(w, Claim{worker.generation, step, scenario_.grains, true});
+      return claim_ahead(w);
+    case Phase::give_back: return claim_ahead(w);
     case Phase::ahead:
     case Phase::ahead_later:
       if (granted != nullptr && granted->index) {
         worker.ahead = std::pair(worker.phase == Phase::ahead ? step : step + 1, *granted->index);
+        if (worker.phase == Phase::ahead)
+          worker.batch = granted->further;
+        else if (!granted->further.empty())
+          throw Violation("several grains of the next step for one worker");
       } else if (worker.phase == Phase::ahead && step < scenario_.steps) {
         worker.phase = Phase::ahead_later;
         return ask(w, Claim{worker.generation, step + 1, scenario_.grains, true});

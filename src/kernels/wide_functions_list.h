@@ -26,18 +26,18 @@
 
 // clang-format off
 #define ISOBIT_WIDE_UNARY(f) \
-  f(log2,    contract::log2(x),    vectorized,  log2,          in_place,     written) \
-  f(log10,   contract::log10(x),   vectorized,  log10,         in_place,     written) \
+  f(log2,    contract::log2(x),    quicker,     log2,          in_place,     written) \
+  f(log10,   contract::log10(x),   quicker,     log10,         in_place,     written) \
   f(exp2,    contract::exp2(x),    quicker,     exp2,          in_place,     written) \
   f(sinh,    contract::sinh(x),    quicker,     sinh,          in_place,     written) \
   f(cosh,    contract::cosh(x),    quicker,     cosh,          in_place,     written) \
   f(tan,     contract::tan(x),     quicker,     tan,           in_place,     written) \
-  f(asin,    contract::asin(x),    vectorized,  asin,          in_place,     written) \
-  f(acos,    contract::acos(x),    vectorized,  acos,          in_place,     written) \
-  f(atan,    contract::atan(x),    vectorized,  atan,          in_place,     written) \
+  f(asin,    contract::asin(x),    quicker,     asin,          in_place,     written) \
+  f(acos,    contract::acos(x),    quicker,     acos,          in_place,     written) \
+  f(atan,    contract::atan(x),    quicker,     atan,          in_place,     written) \
   f(asinh,   contract::asinh(x),   vectorized,  asinh,         in_place,     written) \
   f(acosh,   contract::acosh(x),   vectorized,  acosh,         in_place,     written) \
-  f(atanh,   contract::atanh(x),   vectorized,  atanh,         in_place,     written) \
+  f(atanh,   contract::atanh(x),   quicker,     atanh,         in_place,     written) \
   f(erfc,    contract::erfc(x),    quicker,     erfc,          in_place,     written) \
   f(erfinv,  contract::erfinv(x),  vectorized,  erfinv,        in_place,     written) \
   f(lgamma,  contract::lgamma(x),  scalar,      lgamma,        in_place,     written) \
@@ -50,15 +50,15 @@
   f(ndtri,   contract::ndtri(x),   scalar,      special_ndtri, no_in_place,  written) \
   f(log_ndtr, contract::log_ndtr(x), scalar,    special_log_ndtr, no_in_place, written) \
   f(erfcx,   contract::erfcx(x),   scalar,      special_erfcx, no_in_place,  written) \
-  f(logit,   contract::logit(x),   vectorized,  logit,         by_hand,      written) \
+  f(logit,   contract::logit(x),   quicker,     logit,         by_hand,      written) \
   f(sinc,    sinc(x),              scalar,      sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
   f(entropy, entropy(x),           scalar,      special_entr,  no_in_place,  "10: -x * log(x)")
 
 #define ISOBIT_WIDE_BINARY(f) \
-  f(atan2,         contract::atan2(a, b),       vectorized,  atan2,           in_place,     written) \
+  f(atan2,         contract::atan2(a, b),       quicker,     atan2,           in_place,     written) \
   f(hypot,         contract::hypot(a, b),       vectorized,  hypot,           in_place,     written) \
   f(logaddexp,     contract::logaddexp(a, b),   quicker,     logaddexp,       no_in_place,  written) \
-  f(logaddexp2,    contract::logaddexp2(a, b),  vectorized,  logaddexp2,      no_in_place,  written) \
+  f(logaddexp2,    contract::logaddexp2(a, b),  quicker,     logaddexp2,      no_in_place,  written) \
   f(fmod,          contract::exact_fmod(a, b),  rests,       fmod,            by_hand,      exact) \
   f(remainder,     remainder(a, b),             rests,       remainder,       by_hand,      exact) \
   f(floor_divide,  floor_divide(a, b),          rests,       floor_divide,    by_hand,      quotient) \

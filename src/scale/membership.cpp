@@ -265,10 +265,11 @@ void Membership::handle(WorkerId id, Worker& worker, const Claim& request, Repli
     now.free.pop_back();
     ++granted_;
     if (!given_.emplace(request.step, grain).second) ++granted_again_;
-    if (granted.index)
+    if (granted.index) {
       granted.further.push_back(grain);
-    else
+    } else {
       granted.index = grain;
+    }
   }
   worker.steps_done = std::max(worker.steps_done, request.step - 1);
   out.emplace_back(id, granted);
@@ -361,7 +362,7 @@ void Membership::handle(WorkerId id, Worker&, const ClaimPart& request, Replies&
   }
   const std::int64_t part = *evaluation_.free.begin();
   evaluation_.free.erase(evaluation_.free.begin());
-  out.emplace_back(id, Granted{part});
+  out.emplace_back(id, Granted{part, {}});
 }
 
 void Membership::handle(WorkerId id, Worker& worker, const Evaluated& request, Replies& out) {

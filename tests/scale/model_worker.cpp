@@ -306,10 +306,9 @@ void World::turn(int w) {
     case Phase::ahead_later:
       if (granted != nullptr && granted->index) {
         worker.ahead = std::pair(worker.phase == Phase::ahead ? step : step + 1, *granted->index);
-        if (worker.phase == Phase::ahead)
-          worker.batch = granted->further;
-        else if (!granted->further.empty())
+        if (worker.phase == Phase::ahead_later && !granted->further.empty())
           throw Violation("several grains of the next step for one worker");
+        worker.batch = granted->further;
       } else if (worker.phase == Phase::ahead && step < scenario_.steps) {
         worker.phase = Phase::ahead_later;
         return ask(w, Claim{worker.generation, step + 1, scenario_.grains, true});

@@ -1,12 +1,12 @@
 // Quicker ways to the bits of some formulas of contract/functions_wide.h.
 //
-// Each gives a number `value` of binary64 and an `error` such that the contract's own result before its one rounding
-// lies in [value - error, value + error]. Rounding is monotone: where both ends round to the same binary32 number, that
-// is the contract's (Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", ACM
-// TOMS 17, 1991); elsewhere, a few times in 100,000, and for NaN and whatever else makes an end NaN, the caller takes
-// the contract's formula. So nothing here is part of the contract, and fma and shorter series are free. Bounds are some
-// 2^4 above the largest differences seen (tests/kernels/quick_functions_test.cpp; all inputs: scripts/prove-functions
-// --quick).
+// Each gives two numbers of binary64 between which the contract's own result lies before its one rounding. Rounding is
+// monotone: where both ends round to the same binary32 number, that is the contract's (Ziv, "Fast evaluation of
+// elementary mathematical functions with correctly rounded last bit", ACM TOMS 17, 1991); elsewhere, a few times in
+// 100,000, and for NaN and whatever else makes an end NaN, the caller takes the contract's formula. So nothing here is
+// part of the contract, and fma and shorter series are free. Polynomials without a source are interpolated at
+// Chebyshev's points by mpmath. Bounds are some 2^4 above the largest differences seen
+// (tests/kernels/quick_functions_test.cpp; all inputs: scripts/prove-functions --quick).
 //
 // No branches: loops over blocks of these become vectors. Include only from cpu/vector/*.cpp and their tests.
 #pragma once
@@ -16,8 +16,10 @@
 namespace isobit::kernels::ISOBIT_ISA::quick {
 
 struct Near {
-  double value, error;
+  double low, high;  // of a negative number the other way around
 };
+inline Near around(double value, double error) { return {value - error, value + error}; }
+inline Near relative(double value, double part) { return {value * (1.0 - part), value * (1.0 + part)}; }
 
 inline double plus(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
@@ -29,44 +31,52 @@ template <class... Rest>
   return horner(z, plus(p, z, next), rest...);
 }
 
-// e^t to 2^-47 of it, t cut to [-700, 700] as the contract's exp_of: t = n ln 2 + r, the series to r^11.
-inline double exp_of(double t) {
-  t = t > 700.0 ? 700.0 : t;
-  t = t < -700.0 ? -700.0 : t;
-  const double shifted = plus(t, 0x1.71547652b82fep+0, 0x1.8p52), n = shifted - 0x1.8p52;
-  const double r = plus(n, -0x1.a39ef35793c76p-33, plus(n, -0x1.62e42feep-1, t));
-  const double p = horner(r, 0x1.ae64567f544e4p-26, 0x1.27e4fb7789f5cp-22, 0x1.71de3a556c734p-19, 0x1.a01a01a01a01ap-16,
-                          0x1.a01a01a01a01ap-13, 0x1.6c16c16c16c17p-10, 0x1.1111111111111p-7, 0x1.5555555555555p-5,
-                          0x1.5555555555555p-3, 0.5, 1.0, 1.0);
+// p 2^n, n in the low bits of `shifted`.
+inline double scaled(double p, double shifted) {
   std::uint64_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits + 1023) << 52;  // n stands in the low bits
+  bits = (bits + 1023) << 52;
   double scale;
   std::memcpy(&scale, &bits, sizeof scale);
   return p * scale;
 }
+inline double cut(double t, double end) {
+  t = t > end ? end : t;
+  return t < -end ? -end : t;
+}
 
-inline Near relative(double value, double part) { return {value, contract::absolute(value) * part}; }
+// e^t and 2^t to 2^-45 of it, t = n ln 2 + r or n + r; t cut to [-700, 700] as the contract's exp_of.
+inline double exp_of(double t) {
+  t = cut(t, 700.0);
+  const double shifted = plus(t, 0x1.71547652b82fep+0, 0x1.8p52), n = shifted - 0x1.8p52;
+  const double r = plus(n, -0x1.a39ef35793c76p-33, plus(n, -0x1.62e42feep-1, t));
+  const double p = horner(r, 0x1.72e1382ee1ff3p-19, 0x1.a17e336dab91fp-16, 0x1.a019949f940cap-13, 0x1.6c162b7fd9ab1p-10,
+                          0x1.11111123c9907p-7, 0x1.55555588d5163p-5, 0x1.5555555550d52p-3, 0x1.ffffffffe73cap-2,
+                          0x1.0000000000006p+0, 0x1.000000000003dp+0);
+  return scaled(p, shifted);
+}
+inline double exp2_of(double t) {
+  const double shifted = t + 0x1.8p52, r = t - (shifted - 0x1.8p52);
+  const double p = horner(r, 0x1.b6571de2f2351p-24, 0x1.63ef969a64d3cp-20, 0x1.ffcb76789860fp-17, 0x1.43088e257f341p-13,
+                          0x1.5d87fe908f88ap-10, 0x1.3b2ab72b175eep-7, 0x1.c6b08d7044119p-5, 0x1.ebfbdff8149f2p-3,
+                          0x1.62e42fefa39f7p-1, 0x1.000000000003dp+0);
+  return scaled(p, shifted);
+}
 
 // The contract cuts at +-200, far beyond binary32 as well.
-inline Near exp2(float x) {
-  double t = static_cast<double>(x);
-  t = t > 200.0 ? 200.0 : t;
-  t = t < -200.0 ? -200.0 : t;
-  return relative(exp_of(t * 0x1.62e42fefa39efp-1), 0x1p-40);
-}
+inline Near exp2(float x) { return relative(exp2_of(cut(static_cast<double>(x), 200.0)), 0x1p-40); }
 
 inline Near sinh(float x) {
   const double t = static_cast<double>(x), z = t * t, e = exp_of(t);
   const double p = horner(z, 0x1.6124613a86d09p-33, 0x1.ae64567f544e4p-26, 0x1.71de3a556c734p-19, 0x1.a01a01a01a01ap-13,
                           0x1.1111111111111p-7, 0x1.5555555555555p-3, 1.0);  // to t^13 / 13!
   const double near = t * p, far = 0.5 * (e - 1.0 / e);
-  return relative(contract::absolute(t) < 0.5 ? near : far, 0x1p-42);
+  return relative(contract::absolute(t) < 0.5 ? near : far, 0x1p-40);
 }
 
 inline Near cosh(float x) {
   const double e = exp_of(static_cast<double>(x));
-  return relative(0.5 * (e + 1.0 / e), 0x1p-42);
+  return relative(0.5 * (e + 1.0 / e), 0x1p-41);
 }
 
 // From the contract's own rest r = h + l and the parity of its quarter turns.
@@ -101,15 +111,111 @@ inline Near erfc(float x) {
   return relative(t == t ? value : t, 0x1p-39);
 }
 
-// max + ln(1 + e^-(difference)), the logarithm as 2 artanh(e / (2 + e)), its argument at most 1/3. Terms may cancel:
-// the error is of their sizes.
+// The angle of a >= 0 over b >= 0: the smaller by the larger one, from tan(pi / 8) on less pi / 4, by one division.
+// NaN where both are 0 or infinite.
+inline double angle_of(double a, double b) {
+  const bool steep = a > b;
+  const double small = steep ? b : a, large = steep ? a : b;
+  const bool middle = small > 0x1.a827999fcef32p-2 * large;
+  const double u = (middle ? small - large : small) / (middle ? small + large : large), z = u * u;
+  const double p = horner(z, -0x1.9ec1ac1391c13p-6, 0x1.9b9e37b2f1638p-5, -0x1.0a7bc4dc65f3bp-4, 0x1.3a4ec8d3a6dbap-4,
+                          -0x1.744e9f942507ep-4, 0x1.c71bca91633a8p-4, -0x1.249246f634ea7p-3, 0x1.999999922b9c0p-3,
+                          -0x1.5555555550687p-2, 0x1.ffffffffffff7p-1);
+  const double flat = plus(u, p, middle ? 0.25 * contract::kPi : 0.0);
+  return steep ? 0.5 * contract::kPi - flat : flat;
+}
+
+inline Near atan(float x) {
+  const double t = static_cast<double>(x);
+  return relative(__builtin_copysign(angle_of(__builtin_fabs(t), 1.0), t), 0x1p-42);
+}
+inline Near atan2(float y, float x) {
+  const double a = static_cast<double>(y), b = static_cast<double>(x);
+  const double r = angle_of(__builtin_fabs(a), __builtin_fabs(b));
+  return relative(__builtin_copysign(__builtin_copysign(1.0, b) < 0.0 ? contract::kPi - r : r, a), 0x1p-42);
+}
+// Sine and cosine of the angle; NaN beyond 1.
+inline Near asin(float x) {
+  const double t = static_cast<double>(x), other = __builtin_sqrt((1.0 - t) * (1.0 + t));
+  return relative(__builtin_copysign(angle_of(__builtin_fabs(t), other), t), 0x1p-42);
+}
+inline Near acos(float x) {
+  const double t = static_cast<double>(x), r = angle_of(__builtin_sqrt((1.0 - t) * (1.0 + t)), __builtin_fabs(t));
+  return relative(t < 0.0 ? contract::kPi - r : r, 0x1p-42);
+}
+
+// artanh(s) for abs(s) up to (sqrt(2) - 1) / (sqrt(2) + 1).
+inline double small_artanh(double s) {
+  return s * horner(s * s, 0x1.58d6a2d12a491p-4, 0x1.73230ffbca770p-4, 0x1.c722cd6f60ec5p-4, 0x1.249240b78fa06p-3,
+                    0x1.999999a436686p-3, 0x1.5555555552d4ap-2, 0x1.0000000000001p+0);
+}
+// ln x = e ln 2 + 2 artanh(s), x = 2^e m, m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1), of a normal x > 0; of
+// others another number, and NaN in their place is the caller's matter.
+struct Logarithm {
+  double e, s;
+  [[nodiscard]] double value() const { return plus(e, 0x1.62e42fefa39efp-1, 2.0 * small_artanh(s)); }
+};
+inline Logarithm logarithm_of(double x) {
+  constexpr std::uint64_t kRootHalf = 0x3fe6a09e667f3bcdull, kOne = 0x3ffull << 52, kMagic = 0x433ull << 52;
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits += kOne - kRootHalf;
+  const std::uint64_t exponent = (bits >> 52) | kMagic, fraction = (bits & ((1ull << 52) - 1)) + kRootHalf;
+  double e, m;
+  std::memcpy(&e, &exponent, sizeof e);
+  std::memcpy(&m, &fraction, sizeof m);
+  return {e - (0x1p52 + 1023.0), (m - 1.0) / (m + 1.0)};
+}
+inline double if_between(double low, double t, double high, double value) {
+  return t > low && t < high ? value : contract::kNanWide;
+}
+
+inline Near log2(float x) {
+  const double t = static_cast<double>(x), y = logarithm_of(t).value() * 0x1.71547652b82fep+0;
+  return relative(if_between(0.0, t, contract::kInfinityWide, y), 0x1p-42);
+}
+inline Near log10(float x) {
+  const double t = static_cast<double>(x), y = logarithm_of(t).value() * 0x1.bcb7b1526e50ep-2;
+  return relative(if_between(0.0, t, contract::kInfinityWide, y), 0x1p-42);
+}
+// Near 1 the quotient's logarithm would lose what its rounding took: there s itself is known. The contract loses some.
+inline double log_of_quotient(double above, double below, double s) {
+  Logarithm l = logarithm_of(above / below);
+  const bool near = l.e == 0.0;
+  l.s = near ? s : l.s;
+  return l.value();
+}
+inline Near logit(float x) {
+  const double t = static_cast<double>(x);
+  return relative(if_between(0.0, t, 1.0, log_of_quotient(t, 1.0 - t, 2.0 * t - 1.0)), 0x1p-40);
+}
+inline Near atanh(float x) {
+  const double t = static_cast<double>(x);
+  const double y = 0.5 * log_of_quotient(1.0 + t, 1.0 - t, t);
+  return relative(__builtin_copysign(if_between(-1.0, t, 1.0, y), t), 0x1p-40);  // a zero's sign, too
+}
+
+// ln(1 + e) as 2 artanh(e / (2 + e)), its argument at most 1/3.
+inline double log_of_one_and(double e) {
+  const double s = e / (2.0 + e), q = s * s;
+  const double p = horner(q, 0x1.802ed5a89f869p-4, 0x1.e10f08eb77329p-5, 0x1.3ee3af3382273p-4, 0x1.741b9bce7c49ep-4,
+                          0x1.c71f007db2364p-4, 0x1.24924200051a6p-3, 0x1.999999ad82fe0p-3, 0x1.555555554aaddp-2,
+                          0x1.0000000000007p+0);
+  return 2.0 * s * p;
+}
+// max + ln(1 + e^-(difference)), and the same to the base 2. Terms may cancel: the error is of their sizes.
 inline Near logaddexp(float a, float b) {
   const double x = static_cast<double>(a), y = static_cast<double>(b);
-  const double m = x < y ? y : x, d = contract::absolute(x - y), e = exp_of(-d), s = e / (2.0 + e), q = s * s;
-  const double p = horner(q, 1.0 / 29.0, 1.0 / 27.0, 1.0 / 25.0, 1.0 / 23.0, 1.0 / 21.0, 1.0 / 19.0, 1.0 / 17.0,
-                          1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0);
-  const double more = 2.0 * plus(s * q, p, s), sum = d > 700.0 ? m : m + more;
-  return {d == d ? sum : contract::kNanWide, 0x1p-43 * (contract::absolute(m) + more)};
+  const double m = x < y ? y : x, d = contract::absolute(x - y), more = log_of_one_and(exp_of(-d));
+  const double sum = d > 700.0 ? m : m + more;
+  return around(d == d ? sum : contract::kNanWide, 0x1p-41 * (contract::absolute(m) + more));
+}
+inline Near logaddexp2(float a, float b) {
+  const double x = static_cast<double>(a), y = static_cast<double>(b);
+  const double m = x < y ? y : x, d = contract::absolute(x - y);
+  const double more = log_of_one_and(exp2_of(-(d > 1000.0 ? 1000.0 : d))) * 0x1.71547652b82fep+0;
+  const double sum = d > 1000.0 ? m : m + more;
+  return around(d == d ? sum : contract::kNanWide, 0x1p-41 * (contract::absolute(m) + more));
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA::quick

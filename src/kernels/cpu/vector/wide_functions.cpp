@@ -72,9 +72,12 @@ struct OfRests {
 
 // Both ends of the shorter formula's error round alike, or the contract's formula decides.
 inline void keep(Block& block, std::int64_t i, quick::Near near) {
-  const float low = static_cast<float>(near.value - near.error), high = static_cast<float>(near.value + near.error);
-  block.y[i] = static_cast<float>(near.value);
-  block.hard[i] = low == high ? 0 : 1;
+  const float low = static_cast<float>(near.low), high = static_cast<float>(near.high);
+  block.y[i] = low;
+  std::int32_t low_bits, high_bits;  // zeros have two signs
+  std::memcpy(&low_bits, &low, sizeof low);
+  std::memcpy(&high_bits, &high, sizeof high);
+  block.hard[i] = low == high ? low_bits ^ high_bits : 1;
 }
 template <class Formula>
 inline void decide(Block& block, Formula formula) {
@@ -122,14 +125,25 @@ struct QuickOne {
     if constexpr (op == WideUnary::sinh) return quick::sinh(x);
     if constexpr (op == WideUnary::cosh) return quick::cosh(x);
     if constexpr (op == WideUnary::erfc) return quick::erfc(x);
+    if constexpr (op == WideUnary::log2) return quick::log2(x);
+    if constexpr (op == WideUnary::log10) return quick::log10(x);
+    if constexpr (op == WideUnary::logit) return quick::logit(x);
+    if constexpr (op == WideUnary::atanh) return quick::atanh(x);
+    if constexpr (op == WideUnary::asin) return quick::asin(x);
+    if constexpr (op == WideUnary::acos) return quick::acos(x);
+    if constexpr (op == WideUnary::atan) return quick::atan(x);
   }
 };
 template <WideBinary op>
 struct QuickTwo {
   static void run(Block& block) {
-    static_assert(op == WideBinary::logaddexp);
-    for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::logaddexp(block.a[i], block.b[i]));
+    for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, near(block.a[i], block.b[i]));
     decide(block, [&](std::int64_t i) { return wide::apply(op, block.a[i], block.b[i]); });
+  }
+  static quick::Near near(float a, float b) {
+    if constexpr (op == WideBinary::atan2) return quick::atan2(a, b);
+    if constexpr (op == WideBinary::logaddexp) return quick::logaddexp(a, b);
+    if constexpr (op == WideBinary::logaddexp2) return quick::logaddexp2(a, b);
   }
 };
 

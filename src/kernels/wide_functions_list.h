@@ -40,8 +40,8 @@
   f(atanh,   contract::atanh(x),   quicker,     atanh,         in_place,     written) \
   f(erfc,    contract::erfc(x),    quicker,     erfc,          in_place,     written) \
   f(erfinv,  contract::erfinv(x),  vectorized,  erfinv,        in_place,     written) \
-  f(lgamma,  contract::lgamma(x),  scalar,      lgamma,        in_place,     written) \
-  f(digamma, contract::digamma(x), scalar,      digamma,       in_place,     written) \
+  f(lgamma,  contract::lgamma(x),  quicker,     lgamma,        in_place,     written) \
+  f(digamma, contract::digamma(x), quicker,     digamma,       in_place,     written) \
   f(trigamma, contract::trigamma(x), scalar,    polygamma,     by_hand,      written) \
   f(i0,      contract::i0(x),      scalar,      i0,            in_place,     written) \
   f(i0e,     contract::i0e(x),     scalar,      special_i0e,   no_in_place,  written) \
@@ -51,8 +51,8 @@
   f(log_ndtr, contract::log_ndtr(x), scalar,    special_log_ndtr, no_in_place, written) \
   f(erfcx,   contract::erfcx(x),   scalar,      special_erfcx, no_in_place,  written) \
   f(logit,   contract::logit(x),   quicker,     logit,         by_hand,      written) \
-  f(sinc,    sinc(x),              scalar,      sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
-  f(entropy, entropy(x),           scalar,      special_entr,  no_in_place,  "10: -x * log(x)")
+  f(sinc,    sinc(x),              vectorized,  sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
+  f(entropy, entropy(x),           vectorized,  special_entr,  no_in_place,  "10: -x * log(x)")
 
 #define ISOBIT_WIDE_BINARY(f) \
   f(atan2,         contract::atan2(a, b),       quicker,     atan2,           in_place,     written) \
@@ -73,6 +73,6 @@
   f(igamma,        contract::igamma(a, b),      scalar,      igamma,          in_place,     written) \
   f(igammac,       contract::igammac(a, b),     scalar,      igammac,         in_place,     written) \
   f(gamma_slope,   contract::gamma_slope(a, b), scalar,      _standard_gamma_grad, by_hand, written) \
-  f(nextafter,     contract::next_after(a, b),  scalar,      nextafter,       in_place,     exact) \
+  f(nextafter,     contract::next_after(a, b),  vectorized,  nextafter,       in_place,     exact) \
   f(logit_backward, logit_backward(a, b),       vectorized,  logit_backward,  by_hand,      "10: dy / (x * (1 - x))")
 // clang-format on

@@ -73,12 +73,13 @@ struct Function {
   tested::quick::Near (*near)(float);  // none: its rest is found elsewhere
 };
 const Function kFunctions[] = {
-    {WideUnary::exp2, tested::quick::exp2},   {WideUnary::sinh, tested::quick::sinh},
-    {WideUnary::cosh, tested::quick::cosh},   {WideUnary::tan, nullptr},
-    {WideUnary::erfc, tested::quick::erfc},   {WideUnary::asin, tested::quick::asin},
-    {WideUnary::acos, tested::quick::acos},   {WideUnary::atan, tested::quick::atan},
-    {WideUnary::log2, tested::quick::log2},   {WideUnary::log10, tested::quick::log10},
-    {WideUnary::logit, tested::quick::logit}, {WideUnary::atanh, tested::quick::atanh},
+    {WideUnary::exp2, tested::quick::exp2},     {WideUnary::sinh, tested::quick::sinh},
+    {WideUnary::cosh, tested::quick::cosh},     {WideUnary::tan, nullptr},
+    {WideUnary::erfc, tested::quick::erfc},     {WideUnary::asin, tested::quick::asin},
+    {WideUnary::acos, tested::quick::acos},     {WideUnary::atan, tested::quick::atan},
+    {WideUnary::log2, tested::quick::log2},     {WideUnary::log10, tested::quick::log10},
+    {WideUnary::logit, tested::quick::logit},   {WideUnary::atanh, tested::quick::atanh},
+    {WideUnary::lgamma, tested::quick::lgamma}, {WideUnary::digamma, tested::quick::digamma},
 };
 // The list's column says which ones are.
 std::size_t quicker_functions() {
@@ -109,7 +110,8 @@ TEST_P(QuickFunction, HasTheContractsBitsAndErrorsFarBelowTheirBounds) {
     for (std::size_t i = 0; near != nullptr && i < x.size(); ++i) {
       if (expected[i] != expected[i] || std::isinf(expected[i])) continue;
       escapes += !far_from_the_bound(near(x[i]), expected[i]);
-      undecided += undecided_by(near(x[i]));
+      const bool taken = near(x[i]).low == near(x[i]).low;  // else never meant for it
+      undecided += taken && undecided_by(near(x[i]));
       ++numbers;
     }
   });

@@ -35,6 +35,7 @@ void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const T*
         contract::FactorOf<T> leaf[kLines];
         const std::int64_t end = size < begin + contract::kLeaf ? size : begin + contract::kLeaf;
         for (std::int64_t k = begin; k < end; ++k) {
+#pragma GCC unroll 8  // chains in registers
           for (std::int64_t j = 0; j < kLines; ++j) leaf[j] = leaf[j] + contract::FactorOf<T>{from[j][k * inner]};
         }
         for (std::int64_t j = 0; j < kLines; ++j) tree[j].add(leaf[j]);

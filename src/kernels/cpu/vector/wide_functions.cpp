@@ -129,6 +129,8 @@ struct QuickOne {
     if constexpr (op == WideUnary::log10) return quick::log10(x);
     if constexpr (op == WideUnary::logit) return quick::logit(x);
     if constexpr (op == WideUnary::atanh) return quick::atanh(x);
+    if constexpr (op == WideUnary::lgamma) return quick::lgamma(x);
+    if constexpr (op == WideUnary::digamma) return quick::digamma(x);
     if constexpr (op == WideUnary::asin) return quick::asin(x);
     if constexpr (op == WideUnary::acos) return quick::acos(x);
     if constexpr (op == WideUnary::atan) return quick::atan(x);

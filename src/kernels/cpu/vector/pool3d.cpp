@@ -1,7 +1,11 @@
-// Averages by windows given per dimension, a row of windows at a time: loops over neighbouring windows that compilers
-// make vectors of. Maxima, their gradient and unpooling keep the reference's functions.
+// Averages and maxima by windows given per dimension, a row of windows at a time: loops over neighbouring windows that
+// compilers make vectors of. The maxima's gradient and unpooling keep the reference's functions.
 #include "kernels/pool3d.h"
 
+#include <limits>
+#include <utility>
+
+#include "contract/extrema.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
@@ -54,8 +58,8 @@ struct Average {
 // function(d, h) for the rows of elements that windows (od, oh, .) take, in window order.
 template <class Function>
 void each_line(const PoolWindows& p, std::int64_t od, std::int64_t oh, Function function) {
-  for (std::int64_t d = p.d.begin[od]; d < p.d.end[od]; ++d) {
-    for (std::int64_t h = p.h.begin[oh]; h < p.h.end[oh]; ++h) function(d, h);
+  for (std::int64_t d = p.d.begin[od]; d < p.d.end[od]; d += p.d.step) {
+    for (std::int64_t h = p.h.begin[oh]; h < p.h.end[oh]; h += p.h.step) function(d, h);
   }
 }
 // function(od, oh), ascending.
@@ -175,9 +179,90 @@ void average_pool3d_backward(const PoolWindows& p, Divisor divisor, std::int64_t
   average_backward<0>(a, dy, dx);
 }
 
+// ---- maxima: of each window the first of the largest, or the first NaN
+
+struct Largest {
+  float value = -std::numeric_limits<float>::infinity();
+  std::int64_t at = -1;
+};
+
+Largest one_maximum(const PoolWindows& p, const float* in, std::int64_t od, std::int64_t oh, std::int64_t ow) {
+  Largest best;
+  each_line(p, od, oh, [&](std::int64_t d, std::int64_t h) {
+    const std::int64_t line = (d * p.h.in + h) * p.w.in;
+    for (std::int64_t w = p.w.begin[ow]; w < p.w.end[ow]; w += p.w.step) {
+      if (best.at < 0 || contract::is_better_maximum(in[line + w], best.value)) best = {in[line + w], line + w};
+    }
+  });
+  return best;
+}
+
+// line[o * stride] takes the place of best[o] where it is better; its place is `at`, seen from window 0.
+template <int kStride>
+void compare(const float* __restrict line, std::int64_t stride, std::int32_t at, std::int64_t n, float* __restrict best,
+             std::int32_t* __restrict place) {
+  for (std::int64_t o = 0; o < n; ++o) {
+    const float x = line[o * (kStride == 0 ? stride : kStride)], so_far = best[o];
+    const bool better = (so_far == so_far) & ((x != x) | (x > so_far));
+    best[o] = better ? x : so_far;
+    place[o] = better ? at : place[o];
+  }
+}
+
+// y and index from the run's first window on.
+template <int kStride>
+void maximum_run(const PoolWindows& p, const Run& run, const float* in, std::int64_t od, std::int64_t oh, float* y,
+                 std::int64_t* index, std::int32_t* place) {
+  const std::int64_t n = run.last - run.first;
+  if (n == 0) return;
+  const bool empty = elements_in(p.d, od) == 0 || elements_in(p.h, oh) == 0 || run.count == 0;
+  for (std::int64_t o = 0; o < n; ++o) y[o] = -std::numeric_limits<float>::infinity(), index[o] = -1;
+  if (empty) return;
+  bool first = true;
+  each_line(p, od, oh, [&](std::int64_t d, std::int64_t h) {
+    const std::int64_t at = (d * p.h.in + h) * p.w.in + p.w.begin[run.first];
+    for (std::int64_t k = 0; k < run.count; ++k) {
+      if (!std::exchange(first, false)) {
+        compare<kStride>(in + at + k, run.stride, static_cast<std::int32_t>(at + k), n, y, place);
+        continue;
+      }
+      for (std::int64_t o = 0; o < n; ++o)
+        y[o] = in[at + k + o * run.stride], place[o] = static_cast<std::int32_t>(at + k);
+    }
+  });
+  for (std::int64_t o = 0; o < n; ++o) index[o] = place[o] + o * run.stride;
+}
+
+template <int kStride>
+void maximum(const PoolWindows& p, const Run& run, const float* x, float* y, std::int64_t* index) {
+  each_plane(p, [&](std::int64_t plane) {
+    const float* const in = x + plane * p.in();
+    Workspace workspace;
+    std::int32_t* const place = workspace.ints(run.last - run.first);
+    each_row(p, [&](std::int64_t od, std::int64_t oh) {
+      const std::int64_t row = plane * p.out() + (od * p.h.out + oh) * p.w.out;
+      const auto one = [&](std::int64_t ow) {
+        const Largest best = one_maximum(p, in, od, oh, ow);
+        y[row + ow] = best.value, index[row + ow] = best.at;
+      };
+      for (std::int64_t ow = 0; ow < run.first; ++ow) one(ow);
+      maximum_run<kStride>(p, run, in, od, oh, y + row + run.first, index + row + run.first, place);
+      for (std::int64_t ow = run.last; ow < p.w.out; ++ow) one(ow);
+    });
+  });
+}
+
+void max_pool3d(const PoolWindows& p, const float* x, float* y, std::int64_t* index) {
+  const Run run = p.w.step == 1 ? longest_run(p.w) : Run{};
+  if (run.stride == 1) return maximum<1>(p, run, x, y, index);
+  if (run.stride == 2) return maximum<2>(p, run, x, y, index);
+  maximum<0>(p, run, x, y, index);
+}
+
 }  // namespace
 
 void fill_pool3d(KernelTable& t) {
+  t.max_pool3d = max_pool3d;
   t.average_pool3d = average_pool3d;
   t.average_pool3d_backward = average_pool3d_backward;
 }

@@ -19,6 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kMeeting{20000};
+constexpr int kTries = 5;  // that Gloo makes to connect, each of its whole timeout, whatever it is told
 constexpr double kSlowestBytesPerSecond = 2e6;
 
 // The group's meeting point: keys and values that the host keeps for the generation.
@@ -136,7 +137,7 @@ Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::
     group_ = std::make_unique<Group>();
     group_->store = c10::make_intrusive<LinkStore>(link, generation);
     group_->store->setTimeout(kMeeting);
-    auto options = c10d::ProcessGroupGloo::Options::create(kMeeting);
+    auto options = c10d::ProcessGroupGloo::Options::create(kMeeting / kTries);
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(link.own_address()));
     options->threads = 2;
     group_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(group_->store, static_cast<int>(rank),
@@ -187,7 +188,9 @@ std::shared_ptr<Exchange::Pending> Exchange::all_reduce(std::span<float> values)
   return lost_if_it_throws([&] {
     std::vector<at::Tensor> tensors{
         at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
-    return std::make_shared<Pending>(group_->gloo->allreduce(tensors, c10d::AllreduceOptions()), tensors);
+    c10d::AllreduceOptions options;
+    options.timeout = patience(values.size() * sizeof(float));
+    return std::make_shared<Pending>(group_->gloo->allreduce(tensors, options), tensors);
   });
 }
 

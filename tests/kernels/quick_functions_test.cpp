@@ -131,10 +131,11 @@ struct Pairs {
   std::pair<float, float> next(std::uint64_t i, bool logarithms) {
     float a = 8 * normal(engine), b = 8 * normal(engine);
     if (i % 4 == 1) b = std::bit_cast<float>(static_cast<std::uint32_t>(engine()));
-    if (i % 4 == 2 && logarithms)  // terms that cancel
+    if (i % 4 == 2 && logarithms) {  // terms that cancel
       a = -std::abs(a) - 0.01f, b = std::log1p(-std::exp(a)) + 0.001f;
-    else if (i % 4 == 2)
+    } else if (i % 4 == 2) {
       a = std::bit_cast<float>(static_cast<std::uint32_t>(engine()));
+    }
     if (i % 4 == 3 && !logarithms) a = b * (0.41421356f + 1e-6f * normal(engine));
     return {a, b};
   }

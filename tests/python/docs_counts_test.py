@@ -28,6 +28,8 @@ class Counts(unittest.TestCase):
             root = pathlib.Path(folder)
             shutil.copytree(SOURCE / "docs", root / "docs")
             shutil.copytree(SOURCE / "tests/golden", root / "tests/golden")
+            (root / "tests/fuzz").mkdir()
+            shutil.copy(SOURCE / "tests/fuzz/targets.cpp", root / "tests/fuzz")
             page = root / "README.md"
             page.write_text("<!-- count:golden-kernels -->7<!-- /count --> and <!-- count:fail -->x<!-- /count -->\n")
             self.assertIn("no count is named 'fail'", docs_counts("--check", "--root", root).stderr)
@@ -38,6 +40,17 @@ class Counts(unittest.TestCase):
             self.assertIn("the page says 7", done.stderr)
             self.assertEqual(docs_counts("--root", root).returncode, 0)
             self.assertNotIn(">7<", page.read_text())
+            # A generated table: rounds count since a target's last finding alone.
+            rounds, table = root / "docs/fuzzing.jsonl", root / "docs/fuzzing.md"
+            entry = {"date": "2026-01-01", "cpu": "x", "target": "csv", "executions": 6_000_000, "seconds": 60, "edges": 5}
+            rounds.write_text("".join(json.dumps(line) + "\n" for line in (entry, entry, {**entry, "findings": 1}, entry)))
+            self.assertIn("a generated table is not current", docs_counts("--check", "--root", root).stderr)
+            self.assertEqual(docs_counts("--root", root).returncode, 0)
+            self.assertIn("| `csv` | 6,000,000 | 1 | 5 | 60 % |", table.read_text())
+            rounds.write_text(rounds.read_text() + json.dumps(entry) + "\n")
+            docs_counts("--root", root)
+            self.assertIn("| `csv` | 12,000,000 | 2 | 5 | met |", table.read_text())
+            self.assertEqual(docs_counts("--check", "--root", root).returncode, 0)
             self.assertEqual(docs_counts("--check", "--root", root).returncode, 0)
 
 

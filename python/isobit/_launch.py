@@ -42,7 +42,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         prog="python -m isobit launch", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Runs a script in several processes of this machine, which share the grains of each step of its loop\n"
                     "over run.steps. The weights and the record are those of the script alone, bit for bit. Where a worker is\n"
-                    "killed, all go on from the record's newest checkpoint. What worker 0 prints is shown,\n"
+                    "killed, all resume from the record's newest checkpoint. What worker 0 prints is shown,\n"
                     "and of the others what they fail with.",
         epilog="exit code: the script's; 2 where it cannot be shared, 128 + a signal that ended it, 130 interrupted\n\n"
                "example:\n  python -m isobit launch --workers 2 examples/python/grains.py --batch 64 --grain 16 --steps 100")
@@ -116,7 +116,7 @@ class _Launch:
                 print(f"{tried}: start it again to resume", file=sys.stderr)
                 return 128 - codes[killed[0]]
             left -= 1
-            where = f"all go on after step {step}" if step > 0 and resumes else "all begin again from step 1"
+            where = f"all resume after step {step}" if step > 0 and resumes else "all begin again from step 1"
             print(f": {where}{'' if resumes else ' (isobit.record without resume=True)'}", file=sys.stderr, flush=True)
 
     def _judge(self, codes: Sequence[int]) -> int:

@@ -91,7 +91,7 @@ void judge_stock(Calibration& result) {
   } else if (result.metrics.empty() || !result.metrics[0].low) {
     result.verdict = Verdict::unknown;
     result.note =
-        "other bits than one recorded run, whose spread nobody knows: record more runs of the experiment, and "
+        "other bits than one recorded run, whose spread is unknown: record more runs of the experiment, and "
         "add them with isobit calibrate --add RUN --as NAME";
   } else {
     result.verdict = Verdict::within;

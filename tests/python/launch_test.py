@@ -417,7 +417,7 @@ class Launches(Jobs):
         self.write("parts.py", PARTS.replace(' and not pathlib.Path("killed").exists()', ""))
         code, out, told = self.launch("--workers", "2", "--restarts", "2", KILL="1 step 5")
         self.assertEqual(code, 128 + signal.SIGKILL, out + told)
-        self.assertEqual(told.count("all go on after step 3"), 2)
+        self.assertEqual(told.count("all resume after step 3"), 2)
         self.assertIn("and 2 restarts brought no new checkpoint: start it again to resume", told)
         weights, alone = self.alone()
         self.assert_same(self.workers(2), weights)

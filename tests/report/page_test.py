@@ -163,6 +163,32 @@ class Page(Case):
         self.assertEqual(tab.errors, [])
         self.check_access(tab, "many")
 
+    def test_of_very_many_runs_the_table_grows(self):
+        runs = [self.make_run(f"run{i}") for i in range(1102)]
+        self.isobit("report", *sorted(runs), "--out", "page.html")
+        tab = self.open("page.html")
+        rows = "document.querySelectorAll('#runs tbody tr[id^=run-]').length"
+        self.assertEqual(tab.evaluate(rows), 500)
+        self.assertIn("1,102 runs: 500 are shown", self.text(tab))
+        # A link to a run that has no row yet makes it, where it belongs.
+        tab.evaluate("location.hash = '#run-1000'")
+        tab.wait("document.getElementById('run-1000') !== null")
+        tab.evaluate("location.hash = '#run-700'")
+        tab.wait("document.getElementById('run-700') !== null")
+        order = "[...document.querySelectorAll('#runs tbody tr[id^=run-]')].map(row => Number(row.id.slice(4)))"
+        self.assertEqual(tab.evaluate(order), [*range(1, 501), 700, 1000])
+        self.assertIn(sorted(runs)[699], tab.evaluate("document.getElementById('run-700').textContent"))
+        tab.evaluate("location.hash = '#run-99999'")  # no such run
+        # The button asks for the next five hundred until none is missing.
+        button = "[...document.querySelectorAll('#runs button')].find(b => b.textContent === 'Show 500 more runs')"
+        for expected in (1002, 1102):
+            self.assertFalse(tab.evaluate(f"{button}.hidden"))
+            tab.evaluate(f"{button}.click()")
+            self.assertEqual(tab.evaluate(rows), expected)
+        self.assertEqual(tab.evaluate(order), list(range(1, 1103)))
+        self.assertTrue(tab.evaluate(f"{button}.hidden"))
+        self.assertEqual(tab.errors, [])
+
 
 if __name__ == "__main__":
     if FOUND is None:

@@ -4,7 +4,7 @@
 // $FAKE_ACTS is a list "WORD:ACT;...": a run with that word among its overrides or options does something else. fail:
 // exit 2; diverge: a failed record, exit 1; nan: its loss is no number; wait: stays until SIGINT, then exit 130; kill:
 // ends by SIGKILL. --script FILE: a Python program's record, of that file, with $FAKE_ARGUMENTS (a JSON list).
-// $FAKE_LOG gets a line for each run that is begun.
+// $FAKE_LOG gets a line for each run that is begun. $FAKE_CONTRACT: what computes, "stock-2.15.0".
 #include <signal.h>
 #include <unistd.h>
 
@@ -132,6 +132,7 @@ int make(const Words& words) {
   const double value = accuracy(words);
   RunInputs inputs = small_inputs("fake");
   inputs.experiment = experiment_of(words);
+  if (std::getenv("FAKE_CONTRACT") != nullptr) inputs.contract = std::getenv("FAKE_CONTRACT");
   if (!words.once.empty()) inputs.ending = ending_of(words.once);
   if (!words.ending.empty()) inputs.ending = words.ending;
   // One that was interrupted is resumed, as isobit run --once does.
@@ -161,7 +162,8 @@ int make(const Words& words) {
   writer.append_metrics({4, 1, "test", {{"accuracy", value}, {"loss", loss}}});
   writer.write_checkpoint(SmallTensors(4).views(), "{}", 2, std::string(64, 'a'));
   char weights[64];
-  std::snprintf(weights, sizeof weights, "isobit-0.1:%032llx", static_cast<unsigned long long>(value * 1e15));
+  std::snprintf(weights, sizeof weights, "%s:%032llx", inputs.contract.c_str(),
+                static_cast<unsigned long long>(value * 1e15));
   writer.finish(weights, std::string(64, 'e'));
   print("finished");
   return 0;

@@ -505,6 +505,21 @@ class Calibrate(Command):
         self.assertEqual(len(json.loads(self.call("log", "--json").stdout)), 1)
         self.assertTrue(os.path.isdir(self.folder / report["kept"]))
 
+    def test_another_version_of_stock_with_the_same_values_moved_nothing(self):
+        old, new = {"FAKE_CONTRACT": "stock-2.13.0"}, {"FAKE_CONTRACT": "stock-2.15.0"}
+        self.call("calibrate", "--add", self.run_once(**old), "--as", "fake")
+        self.assertIn("unchanged", self.calibrate(**new).stdout)
+        # One recorded run has no spread; a second that differs makes one, and a value outside of it has moved.
+        self.assertIn("whose spread is unknown", self.calibrate(code=2, FAKE_SHIFT="0.01", **new).stdout)
+        self.call("calibrate", "--add", self.run_once(FAKE_SHIFT="0.001", **old), "--as", "fake")
+        self.assertIn("within the recorded spread", self.calibrate(FAKE_SHIFT="0.002", **new).stdout)
+        self.assertIn("outside the recorded spread", self.calibrate(code=1, FAKE_SHIFT="0.5", **new).stdout)
+        # isobit's bits under another contract are not promised: they moved, and the verdict says why.
+        shutil.rmtree(self.folder / "runs")
+        self.call("calibrate", "--add", self.run_once(FAKE_CONTRACT="isobit-0.1"), "--as", "fake")
+        self.assertIn("the contract is isobit-0.2 now, isobit-0.1 before",
+                      self.calibrate(code=1, FAKE_CONTRACT="isobit-0.2", FAKE_SHIFT="0.01").stdout)
+
     def test_nobody_can_tell_when_the_run_fails(self):
         self.call("calibrate", "--add", self.run_once(), "--as", "fake")
         self.environment["FAKE_ACTS"] = ""

@@ -506,6 +506,7 @@ class Calibrate(Command):
         self.assertTrue(os.path.isdir(self.folder / report["kept"]))
 
     def test_another_version_of_stock_with_the_same_values_moved_nothing(self):
+        (self.folder / "experiment.toml").write_text('name = "fake"\n\n[arithmetic]\nkind = "stock"\n')
         old, new = {"FAKE_CONTRACT": "stock-2.13.0"}, {"FAKE_CONTRACT": "stock-2.15.0"}
         self.call("calibrate", "--add", self.run_once(**old), "--as", "fake")
         self.assertIn("unchanged", self.calibrate(**new).stdout)
@@ -516,6 +517,7 @@ class Calibrate(Command):
         self.assertIn("outside the recorded spread", self.calibrate(code=1, FAKE_SHIFT="0.5", **new).stdout)
         # isobit's bits under another contract are not promised: they moved, and the verdict says why.
         shutil.rmtree(self.folder / "runs")
+        (self.folder / "experiment.toml").write_text('name = "fake"\n')
         self.call("calibrate", "--add", self.run_once(FAKE_CONTRACT="isobit-0.1"), "--as", "fake")
         self.assertIn("the contract is isobit-0.2 now, isobit-0.1 before",
                       self.calibrate(code=1, FAKE_CONTRACT="isobit-0.2", FAKE_SHIFT="0.01").stdout)

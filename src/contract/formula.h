@@ -33,6 +33,16 @@ ISOBIT_FORMULA Lane power_of_two(IntOf<Lane> n) {
   return as_float(shift_left(n + IntOf<Lane>(127), 23));
 }
 
+// x, where it is above the limit the limit (not 0, not NaN); NaN stays. Likewise from below.
+template <class Lane>
+ISOBIT_FORMULA Lane at_most(Lane x, Lane limit) {
+  return select(x > limit, limit, x);
+}
+template <class Lane>
+ISOBIT_FORMULA Lane at_least(Lane x, Lane limit) {
+  return select(x < limit, limit, x);
+}
+
 template <class Lane>
 ISOBIT_FORMULA Lane magnitude(Lane x) {
   return as_float(as_int(x) & IntOf<Lane>(0x7fffffff));

@@ -22,7 +22,7 @@ ISOBIT_FORMULA Lane erf(Lane x) {
   p = fma(p, z, Lane(0x1.06eba8p-3f));
   const Lane near = fma(a, p, a);
   // -log(1 - erf(b)) on [1, 4]; error times 1 - erf(b) 3.1e-9 (Sollya 8, remez with that weight, rounded).
-  const Lane b = select(a > Lane(4.0f), Lane(4.0f), a);  // from 3.92 on the result is 1
+  const Lane b = at_most(a, Lane(4.0f));  // from 3.92 on the result is 1
   Lane q = Lane(-0x1.852d46p-13f);
   q = fma(q, b, Lane(0x1.814cd8p-9f));
   q = fma(q, b, Lane(-0x1.654222p-6f));

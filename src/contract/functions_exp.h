@@ -15,7 +15,7 @@ ISOBIT_CONTRACT_BEGIN
 template <class Lane>
 struct ExpArgument {
   IntOf<Lane> n;
-  Lane r;
+  Lane r, whole;  // whole: n as a float
 };
 
 template <class Lane>
@@ -23,7 +23,7 @@ ISOBIT_FORMULA ExpArgument<Lane> reduce_exp(Lane x) {
   const Lane shifted = fma(x, Lane(0x1.715476p0f), Lane(kRoundingShift));
   const Lane n = shifted - Lane(kRoundingShift);
   const Lane r = fma(n, Lane(-0x1.62e43p-1f), x);
-  return {rounded_int(shifted), fma(n, Lane(0x1.05c61p-29f), r)};
+  return {rounded_int(shifted), fma(n, Lane(0x1.05c61p-29f), r), n};
 }
 
 // (e^r - 1 - r) / r^2 on [-0.34668, 0.34668]; e^r has a relative error of 2^-28.
@@ -36,28 +36,27 @@ ISOBIT_FORMULA Lane exp_tail(Lane r) {
   return fma(q, r, Lane(0x1.fffff8p-2f));
 }
 
-// y * 2^n in two products, so that only a subnormal result is rounded a second time; -300 < n < 300.
+// y * 2^n in two products, so that only a subnormal result is rounded a second time; -300 < n < 300, 2^-100 < |y| < 2^100 or
+// y is NaN. `whole` is n as a float, for lanes that have an instruction of it (cpu/vector/lanes.h: the same bits).
 template <class Lane>
-ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n) {
+ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
   const IntOf<Lane> half = shift_right(n, 1);
   return y * power_of_two<Lane>(half) * power_of_two<Lane>(n - half);
 }
 
 template <class Lane>
 ISOBIT_FORMULA Lane exp(Lane x) {
-  x = select(x > Lane(89.0f), Lane(89.0f), x);      // already infinite
-  x = select(x < Lane(-104.5f), Lane(-104.5f), x);  // already +0
+  x = at_least(at_most(x, Lane(89.0f)), Lane(-104.5f));  // already infinite, already +0
   const ExpArgument<Lane> a = reduce_exp(x);
   const Lane y = Lane(1.0f) + fma(a.r * a.r, exp_tail(a.r), a.r);
-  return scale(y, a.n);
+  return scale(y, a.n, a.whole);
 }
 
 // 2^n (1 + p) - 1, halved so that n = 128 fits: the large parts are added exactly (Dekker's fast two-sum).
 template <class Lane>
 ISOBIT_FORMULA Lane expm1(Lane x) {
   const Lane from = x;
-  x = select(x > Lane(89.0f), Lane(89.0f), x);
-  x = select(x < Lane(-20.0f), Lane(-20.0f), x);  // already -1
+  x = at_least(at_most(x, Lane(89.0f)), Lane(-20.0f));  // infinite, or already -1
   const ExpArgument<Lane> a = reduce_exp(x);
   // (e^r - 1 - r) / r^2 on [-0.34668, 0.34668], fitted for the relative error of e^r - 1: 1.4e-8.
   Lane q = Lane(0x1.6b6ecap-10f);
@@ -78,7 +77,7 @@ ISOBIT_FORMULA Lane expm1(Lane x) {
 template <class Lane>
 ISOBIT_FORMULA Lane sigmoid(Lane x) {
   Lane minus = -magnitude(x);
-  minus = select(minus < Lane(-104.5f), Lane(-104.5f), minus);
+  minus = at_least(minus, Lane(-104.5f));
   const ExpArgument<Lane> a = reduce_exp(minus);
   const Lane p = fma(a.r * a.r, exp_tail(a.r), a.r);
   const Lane h = Lane(1.0f) + p;
@@ -93,7 +92,8 @@ ISOBIT_FORMULA Lane sigmoid(Lane x) {
   const Lane inverse = Lane(1.0f) / denominator;
   const Lane quotient = numerator * inverse;
   const Lane rest = fma(-quotient, denominator, numerator) + fma(-quotient, denominator_low, numerator_low);
-  return scale(fma(rest, inverse, quotient), select(negative, a.n, IntOf<Lane>(0)));
+  return scale(fma(rest, inverse, quotient), select(negative, a.n, IntOf<Lane>(0)),
+               select(negative, a.whole, Lane(0.0f)));
 }
 
 // Below 1 a polynomial, from there on 1 - 2 / (e^2|x| + 1).

@@ -168,6 +168,27 @@ ISOBIT_INLINE bool any(MaskLanes m) {
 #endif
 }
 
+// contract::at_most and at_least: MINPS and MAXPS give the second operand where one is NaN.
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
+  return (FloatLanes::Raw)_mm512_maskz_min_ps(0xffff, (__m512)limit.v, (__m512)x.v);
+}
+ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
+  return (FloatLanes::Raw)_mm512_maskz_max_ps(0xffff, (__m512)limit.v, (__m512)x.v);
+}
+// contract::scale: VSCALEFPS rounds once, and so do the two products, of which one is exact.
+ISOBIT_INLINE FloatLanes scale(FloatLanes y, IntLanes, FloatLanes whole) {
+  return (FloatLanes::Raw)_mm512_maskz_scalef_ps(0xffff, (__m512)y.v, (__m512)whole.v);
+}
+#elif ISOBIT_LANES == 8
+ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
+  return (FloatLanes::Raw)_mm256_min_ps((__m256)limit.v, (__m256)x.v);
+}
+ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
+  return (FloatLanes::Raw)_mm256_max_ps((__m256)limit.v, (__m256)x.v);
+}
+#endif
+
 ISOBIT_INLINE IntLanes as_int(FloatLanes a) { return (IntLanes::Raw)a.v; }
 ISOBIT_INLINE FloatLanes as_float(IntLanes a) { return (FloatLanes::Raw)a.v; }
 // Exact for |a| < 2^24.

@@ -13,6 +13,7 @@
 #include "archive/user_error.h"
 #include "aten/device_work.h"
 #include "cli/capability.h"
+#include "cli/recorded_settings.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
@@ -69,7 +70,8 @@ train::GrainOrder parse_order(const std::string& text) {
 
 void ExecutionOptions::declare(OptionSet& app) {
   app.add("--threads", threads,
-          "Threads that compute; the bits do not depend on it (default: all this process may use)")
+          "Threads that compute; isobit's bits do not depend on it (default: all this process may use; those recorded, where a "
+          "stock run is executed again)")
       .type("N")
       .checked([](const std::string& text) {
         char* end = nullptr;
@@ -128,6 +130,8 @@ void ExecutionOptions::expect_stock() const {
 void ExecutionOptions::repeat_stock(const std::string& environment) const {
   if (capability.empty() && std::getenv("ATEN_CPU_CAPABILITY") == nullptr)
     require_variables(recorded_variables(environment));
+  const int recorded = recorded_threads(environment);
+  if (threads == 0 && recorded > 0) kernels::set_thread_count(recorded);
 }
 
 train::Execution ExecutionOptions::execution() const { return {parse_order(grain_order), usable_device(device)}; }

@@ -25,7 +25,8 @@ struct ExecutionOptions {
   void apply() const;
   // For experiments of stock arithmetic, whose kernels are PyTorch's: UserError for an instruction set or a device.
   void expect_stock() const;
-  // Of a stock record that is executed again: as it was recorded, where nothing else is asked for. May throw BeginAnew.
+  // Of a stock record that is executed again, or further, by its environment.json: its threads and its capability, where
+  // no others are asked for; both decide its bits. May throw BeginAnew.
   void repeat_stock(const std::string& environment) const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;

@@ -5,15 +5,15 @@
 
 namespace isobit::cli {
 
-std::string recorded_setting(const archive::RunRecord& record, const char* key) {
-  const auto environment = nlohmann::json::parse(record.environment(), nullptr, false);
+std::string recorded_setting(const std::string& text, const char* key) {
+  const auto environment = nlohmann::json::parse(text, nullptr, false);
   const auto* run = environment.is_object() && environment.contains("run") ? &environment["run"] : nullptr;
   const bool there = run != nullptr && run->is_object() && run->contains(key) && (*run)[key].is_string();
   return there ? (*run)[key].get<std::string>() : std::string();
 }
 
-int recorded_threads(const archive::RunRecord& record) {
-  const std::string text = recorded_setting(record, "threads");
+int recorded_threads(const std::string& environment) {
+  const std::string text = recorded_setting(environment, "threads");
   int threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
   const bool sound = error == std::errc() && end == text.data() + text.size() && threads >= 1 && threads <= 1024;

@@ -4,13 +4,11 @@
 
 #include <string>
 
-#include "archive/run_record.h"
-
 namespace isobit::cli {
 
-// "threads", "isa", ...; "" where the record does not say.
-[[nodiscard]] std::string recorded_setting(const archive::RunRecord& record, const char* key);
-// 0 where the record names no number of threads that could be.
-[[nodiscard]] int recorded_threads(const archive::RunRecord& record);
+// "threads", "isa", ...; "" where the environment.json does not say.
+[[nodiscard]] std::string recorded_setting(const std::string& environment, const char* key);
+// 0 where it names no number of threads that could be.
+[[nodiscard]] int recorded_threads(const std::string& environment);
 
 }  // namespace isobit::cli

@@ -19,7 +19,6 @@
 #include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/named_run.h"
-#include "cli/recorded_settings.h"
 #include "cli/signature.h"
 #include "cli/training_progress.h"
 #include "cli/verdict_text.h"
@@ -90,8 +89,6 @@ void prepare_stock(const archive::RunRecord& record, const VerifyOptions& option
   if (options.workers > 1) {
     throw archive::UserError("--workers", "a run of stock PyTorch is repeated by one process", "leave --workers out");
   }
-  const int recorded = recorded_threads(record);
-  if (options.execution.threads == 0 && recorded > 0) kernels::set_thread_count(recorded);
   const int threads = kernels::thread_count();
   so_far.settings =
       fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", train::stock_environment().at("cpu_capability"));

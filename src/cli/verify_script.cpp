@@ -49,7 +49,8 @@ struct Settings {
 // Where nothing is asked for: other threads and another instruction set than recorded.
 Settings other_settings(const RunRecord& record, const ExecutionOptions& asked) {
   Settings settings{asked.threads, asked.isa};
-  const std::string threads = recorded_setting(record, "threads"), isa = recorded_setting(record, "isa");
+  const std::string threads = recorded_setting(record.environment(), "threads"),
+                    isa = recorded_setting(record.environment(), "isa");
   if (settings.threads == 0) settings.threads = threads == "1" || threads.empty() ? 2 : 1;
   if (settings.isa == "auto") {
     settings.isa = isa == "avx512" ? "avx2" : isa == "reference" ? "auto" : "reference";

@@ -246,10 +246,18 @@ class Command(RecordedRuns):
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn("this CPU lacks avx512", done.stderr)
 
+    def test_a_trace_is_made_with_the_recorded_threads(self):
+        """Other threads are another run: its trace would agree with the record in nothing but what was fingerprinted."""
+        made = {}
+        for name, words in (("recorded", ()), ("three", ("--threads", "3"))):
+            self.call("trace", self.stock, "--steps", "2:1", "--out", f"{name}.trace", *words)
+            made[name] = json.loads(read(f"{self.folder}/{name}.trace").split(b"\n")[0])["environment"]["run"]["threads"]
+        self.assertEqual(made, {"recorded": "1", "three": "3"})
+
     def test_a_killed_run_goes_on_as_stock(self):
         write(f"{self.folder}/long.toml", self.text('name = "sgd"\nlr = 0.01', checkpoint={"every": 1, "keep": 2},
                                                     top={"name": "small", "seed": 3, "epochs": 400, "batch": 16}))
-        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--runs", "long", "--threads", "1"], cwd=self.folder,
+        process = subprocess.Popen([PROGRAM, "run", "long.toml", "--runs", "long", "--threads", "3"], cwd=self.folder,
                                    stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + 60
@@ -268,8 +276,9 @@ class Command(RecordedRuns):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("was begun by isobit-0.1; a run cannot be resumed by stock", done.stderr)
         write(f"{run}/state.json", state)
-        done = self.call("run", "--resume", run, "--json", "--threads", "1")
+        done = self.call("run", "--resume", run, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(read(f"{run}/environment-2.json"))["run"]["threads"], "3")  # as it began
         self.assertEqual(json.loads(done.stdout)["steps"], 2400)
         self.assertTrue(json.loads(done.stdout)["weights"].startswith(STOCK))
         self.assertEqual(len(lines_of(run, "predictions.jsonl")), 400)

@@ -70,7 +70,8 @@ train::GrainOrder parse_order(const std::string& text) {
 
 void ExecutionOptions::declare(OptionSet& app) {
   app.add("--threads", threads,
-          "Threads that compute; isobit's bits do not depend on it (default: all this process may use; those recorded, where a "
+          "Threads that compute; isobit's bits do not depend on it (default: all this process may use; those recorded, "
+          "where a "
           "stock run is executed again)")
       .type("N")
       .checked([](const std::string& text) {

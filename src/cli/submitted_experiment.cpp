@@ -4,11 +4,8 @@
 
 #include <filesystem>
 
-#define TOML_EXCEPTIONS 1
-#define TOML_MAX_NESTED_VALUES 32  // as the experiment's reader has it (train/experiment.cpp)
-#include <toml++/toml.h>
-
 #include "archive/files.h"
+#include "archive/toml.h"
 #include "archive/user_error.h"
 #include "cli/child_process.h"
 

@@ -36,8 +36,9 @@ ISOBIT_FORMULA Lane exp_tail(Lane r) {
   return fma(q, r, Lane(0x1.fffff8p-2f));
 }
 
-// y * 2^n in two products, so that only a subnormal result is rounded a second time; -300 < n < 300, 2^-100 < |y| < 2^100 or
-// y is NaN. `whole` is n as a float, for lanes that have an instruction of it (cpu/vector/lanes.h: the same bits).
+// y * 2^n in two products, so that only a subnormal result is rounded a second time; -300 < n < 300, 2^-100 < |y| <
+// 2^100 or y is NaN. `whole` is n as a float, for lanes that have an instruction of it (cpu/vector/lanes.h: the same
+// bits).
 template <class Lane>
 ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
   const IntOf<Lane> half = shift_right(n, 1);

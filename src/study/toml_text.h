@@ -8,10 +8,7 @@
 #include <string>
 #include <string_view>
 
-#define TOML_EXCEPTIONS 1
-#define TOML_MAX_NESTED_VALUES 32  // as the experiment's reader has it (train/experiment.cpp)
-#include <toml++/toml.h>
-
+#include "archive/toml.h"
 #include "archive/user_error.h"
 
 namespace isobit::study {

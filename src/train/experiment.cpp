@@ -8,12 +8,9 @@
 #include <fstream>
 #include <map>
 
-#define TOML_EXCEPTIONS 1
-#define TOML_MAX_NESTED_VALUES 32  // lists and tables within each other: the experiment's are two deep
-#include <toml++/toml.h>
-
 #include "archive/suggest.h"
 #include "archive/sha256.h"
+#include "archive/toml.h"
 #include "archive/user_error.h"
 #include "train/experiment_schema.h"
 

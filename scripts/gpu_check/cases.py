@@ -53,6 +53,15 @@ def convolutions(scale):
                     i.wide(n, ci, h, w), i.wide(co, ci // groups, k, k), i.normal(co))
 
 
+def attention(scale):
+    size = lambda n: max(1, int(n * scale))
+    i = Inputs("attention")
+    for length, causal in [(size(200), False), (size(200), True), (33, True)]:
+        q, k, v = (i.normal(2, 3, length, 24) for _ in range(3))
+        yield _case(f"attention over {length}{', causal' if causal else ''}",
+                    lambda q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, is_causal=c), q, k, v)
+
+
 def reductions(scale):
     i = Inputs("reductions")
     n = max(100, int(300000 * scale))
@@ -276,4 +285,6 @@ def placing(_):
                 i.wide(5000, 17))
 
 
-FAMILIES = [products, convolutions, reductions, normalization, rows, pooling, sampling, placing, systems, pointwise, drawn]
+FAMILIES = [products, convolutions, attention, reductions, normalization, rows, pooling, sampling, placing, systems, pointwise, drawn]
+# What multiplies, which the exact tier computes in its own way.
+PRODUCT_FAMILIES = [products, convolutions, attention]

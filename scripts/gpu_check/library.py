@@ -19,8 +19,8 @@ class Library:
             raise RuntimeError(message.decode())
 
     @contextlib.contextmanager
-    def enabled(self):
-        self.call("enable", b"ordered")
+    def enabled(self, products="ordered"):
+        self.call("enable", products.encode())
         try:
             yield
         finally:

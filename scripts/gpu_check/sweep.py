@@ -4,7 +4,7 @@ import zlib
 
 import torch
 
-from .cases import FAMILIES
+from .cases import FAMILIES, PRODUCT_FAMILIES
 from .data import Inputs, first_difference
 
 
@@ -48,11 +48,12 @@ def difference(expected, found):
 def sweep(library, device, scale, say):
     """One row per case: family, name, verdict ('equal' or words), checksum of the CPU's result."""
     rows = []
-    for family in FAMILIES:
+    tiers = [("ordered", family) for family in FAMILIES] + [("exact3", family) for family in PRODUCT_FAMILIES]
+    for tier, family in tiers:
         for name, function, tensors in family(scale):
-            row = {"family": family.__name__, "case": name}
+            row = {"family": family.__name__ if tier == "ordered" else f"{family.__name__}, {tier}", "case": name}
             try:
-                with library.enabled():
+                with library.enabled(tier):
                     expected = compute(function, tensors, "cpu")
                     found = compute(function, tensors, device)
                 row["verdict"] = difference(expected, found) or "equal"

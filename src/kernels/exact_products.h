@@ -1,8 +1,8 @@
 // Products of the exact tier (contract, section 17): sums of integers, so that no order, tile or thread decides a bit.
 //
 // Shapes, strides, alpha, beta, addend and bias are those of matmul.h and conv2d.h; what those call the tree is here
-// the product rounded once. Any magnitude is taken; a row that is not finite makes its outputs NaN. On hosts only:
-// within a DeviceScope they throw DeviceError. Outputs must not overlap inputs. Thread-safe; uses the pool.
+// the product rounded once. Any magnitude is taken; a row that is not finite makes its outputs NaN. On hosts and
+// devices. Outputs must not overlap inputs. Thread-safe; uses the pool.
 #pragma once
 
 #include "kernels/conv2d.h"

@@ -3,9 +3,12 @@
 // The families' own programs run their cases on the device too (operator_cases.h); here is what only a device has.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "aten/certified.h"
 #include "aten/classification.h"
@@ -111,6 +114,76 @@ TEST(DeviceOperators, RoundedOperationsHaveTheCpusBits) {
   }
   expect_same_on_device("aten::threshold", {a, 0.5, -1.0});
   expect_same_on_device("aten::threshold_", {turned, 0.5, -1.0});
+}
+
+// The exact tier's products, with their gradients: the CPU's bits, which are not the ordered tier's.
+TEST(DeviceOperators, ExactProductsHaveTheCpusBits) {
+  if (!fake_cuda()) GTEST_SKIP();
+  const auto normal = [](at::IntArrayRef sizes, std::uint64_t seed) {
+    return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed));
+  };
+  using Tensors = std::vector<Tensor>;
+  const auto gradients = [](const Tensor& y, const Tensors& inputs) {
+    Tensors all = torch::autograd::grad({y}, inputs, {at::ones_like(y)});
+    all.push_back(y.detach());
+    return all;
+  };
+  struct Product {
+    const char* name;
+    Tensors inputs;
+    std::function<Tensor(const Tensors&)> compute;
+  };
+  const Product products[] = {
+      {"mm", {normal({17, 300}, 1), normal({300, 70}, 2)}, [](const Tensors& t) { return at::mm(t[0], t[1]); }},
+      {"mm, transposed",
+       {normal({300, 17}, 1), normal({70, 300}, 2)},
+       [](const Tensors& t) { return at::mm(t[0].t(), t[1].t()); }},
+      {"linear",
+       {normal({5, 33}, 3), normal({9, 33}, 4), normal({9}, 5)},
+       [](const Tensors& t) { return at::linear(t[0], t[1], t[2]); }},
+      {"bmm, broadcast",
+       {normal({1, 7, 40}, 6), normal({3, 40, 6}, 7)},
+       [](const Tensors& t) {
+         return at::bmm(t[0].expand({3, 7, 40}), t[1]);
+       }},
+      {"addmm",
+       {normal({8}, 8), normal({4, 30}, 9), normal({30, 8}, 10)},
+       [](const Tensors& t) { return at::addmm(t[0], t[1], t[2], 0.5, -1.5); }},
+      {"mv", {normal({20, 90}, 11), normal({90}, 12)}, [](const Tensors& t) { return at::mv(t[0], t[1]); }},
+      {"attention",
+       {normal({2, 2, 20, 8}, 13), normal({2, 2, 20, 8}, 14), normal({2, 2, 20, 8}, 15)},
+       [](const Tensors& t) { return at::scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.0, true); }},
+      {"conv2d",
+       {normal({2, 6, 9, 8}, 16), normal({4, 3, 3, 3}, 17), normal({4}, 18)},
+       [](const Tensors& t) { return at::conv2d(t[0], t[1], t[2], 2, 1, 1, 2); }},
+      {"conv1d",
+       {normal({2, 3, 40}, 19), normal({5, 3, 4}, 20), normal({5}, 21)},
+       [](const Tensors& t) { return at::conv1d(t[0], t[1], t[2], 1, 2); }},
+      {"conv_transpose2d",
+       {normal({2, 4, 5, 6}, 22), normal({4, 3, 3, 3}, 23), normal({3}, 24)},
+       [](const Tensors& t) { return at::conv_transpose2d(t[0], t[1], t[2], 2, 1, 1); }},
+  };
+  for (const Product& product : products) {
+    const auto computed = [&](const at::Device& device, contract::ProductTier tier) {
+      const aten::OperatorSwitch on(tier);
+      Tensors inputs;
+      for (const Tensor& t : product.inputs) inputs.push_back(t.to(device).detach().requires_grad_());
+      Tensors all = gradients(product.compute(inputs), inputs);
+      for (Tensor& t : all) t = t.cpu();
+      return all;
+    };
+    const Tensors expected = computed(at::kCPU, contract::ProductTier::exact3);
+    const Tensors found = computed(kDevice, contract::ProductTier::exact3);
+    const Tensors ordered = computed(kDevice, contract::ProductTier::ordered);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(same_bits(found[i], expected[i])) << product.name << " " << i;
+    EXPECT_FALSE(same_bits(ordered.back(), expected.back())) << product.name;
+  }
+  const aten::OperatorSwitch on(contract::ProductTier::exact3);
+  expect_words(message_of([&] {
+                 (void)at::conv3d(normal({1, 1, 4, 4, 4}, 1).to(kDevice), normal({1, 1, 2, 2, 2}, 2).to(kDevice));
+               }),
+               {"three spatial dimensions", "exact3"});
 }
 
 TEST(DeviceOperators, OutputsMayOverlapInputs) {

@@ -1,6 +1,8 @@
 // The emulation itself: what it computes, and that it sees each kind of mistake a kernel can make.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -42,6 +44,61 @@ TEST(EmulatedDevice, BlocksThreadsBarriersAndCopies) {
     const std::vector<float> y = reversed_blocks(x);
     for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i / 64 * 64 + 63 - i % 64]);
   }
+}
+
+// ---- products of int8 by a warp
+
+std::uint32_t word_of(const std::array<int, 4>& bytes) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < 4; ++i) word |= static_cast<std::uint32_t>(bytes[i] & 0xff) << 8 * i;
+  return word;
+}
+
+// A [16][32], B [32][8] and D [16][8] in memory, D twice their product. Fragments as the PTX manual (mma.m16n8k32,
+// integers) states them by groupID and threadID_in_group.
+void warp_product_kernel(const int* a, const int* b, int* d) {
+  const int group = thread_index() / 4, in_group = thread_index() % 4;
+  std::uint32_t left[4], right[2];
+  for (int r = 0; r < 4; ++r) {
+    std::array<int, 4> bytes;
+    for (int i = 0; i < 4; ++i)
+      bytes[i] = a[(r % 2 == 0 ? group : group + 8) * 32 + in_group * 4 + i + (r < 2 ? 0 : 16)];
+    left[r] = word_of(bytes);
+  }
+  for (int r = 0; r < 2; ++r) {
+    std::array<int, 4> bytes;
+    for (int i = 0; i < 4; ++i) bytes[i] = b[(in_group * 4 + i + 16 * r) * 8 + group];
+    right[r] = word_of(bytes);
+  }
+  int sums[4] = {};
+  for (int turn = 0; turn < 2; ++turn) mma_s8(sums, left, right);
+  for (int i = 0; i < 4; ++i) d[(i < 2 ? group : group + 8) * 8 + in_group * 2 + i % 2] = sums[i];
+}
+
+void overflow_kernel(int threads) {
+  const std::uint32_t a[4] = {0x80808080u, 0, 0, 0}, b[2] = {0x80808080u, 0};
+  int sums[4] = {threads == 32 ? 0x7ffc0000 : 0, 0, 0, 0};
+  for (int turn = 0; turn < 2; ++turn) mma_s8(sums, a, b);
+}
+
+TEST(EmulatedDevice, AWarpMultipliesMatricesOfInt8) {
+  std::vector<int> a(16 * 32), b(32 * 8), d(16 * 8), expected(16 * 8);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int>(i * i * 7 + i) % 256 - 128;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<int>(i * i * 13 + 5 * i) % 256 - 128;
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      for (int k = 0; k < 32; ++k) expected[i * 8 + j] += 2 * a[i * 32 + k] * b[k * 8 + j];
+    }
+  }
+  for (const ThreadOrder order : kOrders) {
+    const EmulatedScope scope(order);
+    std::fill(d.begin(), d.end(), -1);
+    launch(warp_product_kernel, {1, 32}, a.data(), b.data(), d.data());
+    EXPECT_EQ(d, expected);
+  }
+  const EmulatedScope scope(ThreadOrder::ascending);
+  EXPECT_THROW(launch(overflow_kernel, {1, 32}, 32), EmulationError) << "a sum that overflows";
+  EXPECT_THROW(launch(overflow_kernel, {1, 16}, 16), EmulationError) << "half a warp";
 }
 
 TEST(EmulatedDevice, AWaitLeftOutShows) {

@@ -14,6 +14,7 @@
 #include "contract/platform.h"
 #include "kernels/batch_norm.h"
 #include "kernels/conv2d.h"
+#include "kernels/exact_products.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
 #include "kernels/indexed.h"
@@ -65,6 +66,22 @@ Results products() {
   Results r;
   add_product(r, 1, 37, 20, 70);
   add_product(r, 24, 9, 9, 530);
+  return r;
+}
+
+// All four warps of a tile, several stages, and chunks of the terms that meet in atomic sums.
+Results exact_products() {
+  Results r;
+  for (const std::int64_t k : {100, 1100}) {
+    const Floats a = normal_floats(40 * k, 1), b = normal_floats(k * 50, 2);
+    Floats c(40 * 50, -7.0f);
+    MatmulProblem p;
+    p.m = 40, p.n = 50, p.k = k;
+    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, 50, 1};
+    p.c = c.data(), p.c_row_stride = 50;
+    exact3_matmul(p);
+    r.add(c);
+  }
   return r;
 }
 
@@ -239,13 +256,18 @@ Results incidences() {
   return r;
 }
 
-const std::map<std::string, std::function<Results()>> kFamilies = {
-    {"products", products},     {"convolutions", convolutions},
-    {"reductions", reductions}, {"batch_norms", batch_norms},
-    {"softmaxes", softmaxes},   {"losses", losses},
-    {"integers", integers},     {"scans", scans},
-    {"row_scans", row_scans},   {"sorts", sorts},
-    {"incidences", incidences}};
+const std::map<std::string, std::function<Results()>> kFamilies = {{"products", products},
+                                                                   {"exact_products", exact_products},
+                                                                   {"convolutions", convolutions},
+                                                                   {"reductions", reductions},
+                                                                   {"batch_norms", batch_norms},
+                                                                   {"softmaxes", softmaxes},
+                                                                   {"losses", losses},
+                                                                   {"integers", integers},
+                                                                   {"scans", scans},
+                                                                   {"row_scans", row_scans},
+                                                                   {"sorts", sorts},
+                                                                   {"incidences", incidences}};
 
 // ---- leaving waits out -----------------------------------------------------------------------------------
 
@@ -298,7 +320,7 @@ INSTANTIATE_TEST_SUITE_P(OfFamily, Waits, ::testing::ValuesIn([] {
 
 // Where a kernel waits, with the text of the line. Words of waiting as device.h lists them.
 std::map<Site, std::string> written_sites() {
-  static const std::regex word(R"(\b(barrier\(|wait_async<|shuffle(_xor|_down)?\())");
+  static const std::regex word(R"(\b(barrier\(|wait_async<|shuffle(_xor|_down)?\(|mma_s8\())");
   std::map<Site, std::string> sites;
   for (const auto& entry : std::filesystem::directory_iterator(ISOBIT_CUDA_SOURCES)) {
     const std::string file = entry.path().filename();
@@ -330,8 +352,10 @@ TEST(WaitsInTheSources, TheseShowWhenLeftOut) {
   struct Named {
     const char *family, *file, *word;
   };
-  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},     // the copies of a stage
-                              {"products", "tile_product.h", "barrier()"},       // the other threads' copies
+  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},    // the copies of a stage
+                              {"products", "tile_product.h", "barrier()"},      // the other threads' copies
+                              {"exact_products", "exact_tile.h", "barrier()"},  // a stage's digits
+                              {"exact_products", "exact_tile.h", "mma_s8(sum[2], a[2]"},
                               {"batch_norms", "leaf.h", "barrier()"},            // lanes of one leaf in several warps
                               {"reductions", "ordered_reduce.h", "barrier()"}};  // parts of a tree
   const auto written = written_sites();

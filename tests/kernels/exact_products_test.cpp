@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "contract/exact_products.h"
+#ifdef ISOBIT_EMULATED_CUDA
+#include "kernels/cuda/emulation/emulation.h"
+#endif
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/float_environment.h"
 #include "kernels/isa.h"
@@ -143,12 +146,49 @@ MatmulProblem problem_of(const Product& p, const Floats& a, const Floats& b, Flo
   return problem;
 }
 
-void run(Isa isa, const MatmulProblem& problem) {
-  const FloatEnvironment environment;
-  host_table_of(isa).exact3_matmul(problem);
+// An instruction set of the host, or the emulated device with its threads in an order.
+struct Implementation {
+  Isa isa = Isa::reference;
+  int order = -1;
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Implementation(Isa of_host) : isa(of_host) {}
+  explicit Implementation(int of_device) : order(of_device) {}
+
+  [[nodiscard]] bool on_device() const { return order >= 0; }
+};
+std::string name(const Implementation& i) {
+  return i.on_device() ? "emulated device, order " + std::to_string(i.order) : std::string(kernels::name(i.isa));
 }
 
-Floats product(Isa isa, const Product& p, const Floats& a, const Floats& b) {
+// The device in its three orders in turn, from call to call.
+std::vector<Implementation> implementations() {
+  std::vector<Implementation> all;
+  for (const Isa isa : available_product_isas()) all.push_back(isa);
+#ifdef ISOBIT_EMULATED_CUDA
+  static int calls = 0;
+  all.emplace_back(calls++ % 3);
+#endif
+  return all;
+}
+
+// compute(table) by an implementation.
+template <class Compute>
+void on(const Implementation& implementation, Compute compute) {
+  const FloatEnvironment environment;
+#ifdef ISOBIT_EMULATED_CUDA
+  if (implementation.on_device()) {
+    const emulated::EmulatedScope scope(static_cast<emulated::ThreadOrder>(implementation.order));
+    return compute(*emulated::backend().table);
+  }
+#endif
+  compute(table_of(implementation.isa));
+}
+
+void run(const Implementation& implementation, const MatmulProblem& problem) {
+  on(implementation, [&](const KernelTable& table) { table.exact3_matmul(problem); });
+}
+
+Floats product(const Implementation& isa, const Product& p, const Floats& a, const Floats& b) {
   Floats c;
   run(isa, problem_of(p, a, b, c));
   return c;
@@ -183,7 +223,7 @@ TEST(ExactProducts, EveryImplementationGivesTheOraclesBits) {
       const Values kind = static_cast<Values>(++seed % 5);
       const Floats a = values(p.m * p.k, kind, seed), b = values(p.k * p.n, kind, seed + 1000);
       const Floats expected = oracle(p, a, b);
-      for (const Isa isa : available_product_isas()) {
+      for (const Implementation& isa : implementations()) {
         const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
         EXPECT_EQ(difference(expected, product(isa, p, a, b)), -1) << p.text() << " " << name(isa) << " " << seed;
       }
@@ -199,8 +239,9 @@ TEST(ExactProducts, LongSumsDoNotOverflow) {
     Floats a = values(p.m * k, Values::largest, 1), b = values(k * p.n, Values::largest, 2);
     for (std::int64_t i = 0; i < k; ++i) a[i] = 8355711.0f, b[i * p.n] = -8355711.0f;  // all of a sign
     const Floats expected = oracle(p, a, b);
-    for (const Isa isa : available_product_isas()) {
-      if (very_long && isa != Isa::reference && isa != Isa::avx2 && isa != best_product_isa()) continue;  // minutes
+    for (const Implementation& isa : implementations()) {
+      const bool quick = isa.isa == Isa::reference || isa.isa == Isa::avx2 || isa.isa == best_product_isa();
+      if (very_long && (isa.on_device() || !quick)) continue;  // minutes
       EXPECT_EQ(difference(expected, product(isa, p, a, b)), -1) << k << " " << name(isa);
     }
   }
@@ -226,7 +267,7 @@ TEST(ExactProducts, TheOrderOfTermsIsNothing) {
   const Floats a2 = shuffled(a), b2 = shuffled(b);
   ASSERT_NE(difference(a, a2), -1);
   const Floats expected = oracle(p, a, b);
-  for (const Isa isa : available_product_isas())
+  for (const Implementation& isa : implementations())
     EXPECT_EQ(difference(expected, product(isa, p, a2, b2)), -1) << name(isa);
   Floats ordered, other;
   const FloatEnvironment environment;
@@ -251,7 +292,7 @@ TEST(ExactProducts, AnySplitOfTheTermsGivesTheSum) {
     }
   }
   const float expected = contract::exact_rounded(sum, row.exponent + column.exponent - 32);
-  for (const Isa isa : available_product_isas()) EXPECT_EQ(product(isa, p, a, b)[0], expected) << name(isa);
+  for (const Implementation& isa : implementations()) EXPECT_EQ(product(isa, p, a, b)[0], expected) << name(isa);
 }
 
 TEST(ExactProducts, RowsThatAreNotFiniteMakeTheirOutputsNaN) {
@@ -260,7 +301,7 @@ TEST(ExactProducts, RowsThatAreNotFiniteMakeTheirOutputsNaN) {
   a[4 * p.k + 69] = std::numeric_limits<float>::infinity();
   b[17] = std::numeric_limits<float>::quiet_NaN();
   for (std::int64_t k = 0; k < p.k; ++k) a[2 * p.k + k] = -0.0f;  // a row of zeros: +0, but beside NaN
-  for (const Isa isa : available_product_isas()) {
+  for (const Implementation& isa : implementations()) {
     const Floats c = product(isa, p, a, b);
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t j = 0; j < p.n; ++j) {
@@ -291,7 +332,7 @@ TEST(ExactProducts, OneRoundingAtTheEndsOfTheRange) {
   };
   for (const auto& c : cases) {
     EXPECT_EQ(contract::bits_of(oracle(oracle_row({c.a}), oracle_row({c.b}))), contract::bits_of(c.expected)) << c.a;
-    for (const Isa isa : available_product_isas())
+    for (const Implementation& isa : implementations())
       EXPECT_EQ(contract::bits_of(product(isa, {1, 1, 1}, {c.a}, {c.b})[0]), contract::bits_of(c.expected))
           << name(isa) << " " << c.a << " * " << c.b;
   }
@@ -310,7 +351,7 @@ TEST(ExactProducts, AddendsAlphaBatchesAndBroadcastRows) {
       expected[q * m * n + i] = addend + scaled;
     }
   }
-  for (const Isa isa : available_product_isas()) {
+  for (const Implementation& isa : implementations()) {
     Floats c(expected.size());
     MatmulProblem p;
     p.batch = batch, p.m = m, p.n = n, p.k = k;
@@ -320,7 +361,7 @@ TEST(ExactProducts, AddendsAlphaBatchesAndBroadcastRows) {
     run(isa, p);
     EXPECT_EQ(difference(expected, c), -1) << name(isa);
   }
-  for (const Isa isa : available_product_isas()) {  // every row of A the first, its elements backwards
+  for (const Implementation& isa : implementations()) {  // every row of A the first, its elements backwards
     Floats c;
     MatmulProblem p = problem_of({m, n, k}, a, b, c);
     p.a = {a.data() + k - 1, 0, 0, -1};
@@ -527,14 +568,14 @@ TEST(ExactProducts, ConvolutionsGiveTheOraclesBits) {
     const Values kind = static_cast<Values>(++seed % 5);
     const Conv conv(s, kind, seed * 10);
     const Floats y = conv.forward(), dx = conv.input_gradient(), dw = conv.weight_gradient();
-    for (const Isa isa : available_product_isas()) {
+    for (const Implementation& isa : implementations()) {
       const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
-      const FloatEnvironment environment;
-      const HostTable& table = host_table_of(isa);
       Floats a(y.size()), b(dx.size()), c(dw.size());
-      table.exact3_conv2d_forward(s, conv.x.data(), conv.weight.data(), conv.bias.data(), a.data());
-      table.exact3_conv2d_input_gradient(s, conv.dy.data(), conv.weight.data(), b.data());
-      table.exact3_conv2d_weight_gradient(s, conv.x.data(), conv.dy.data(), c.data());
+      on(isa, [&](const KernelTable& table) {
+        table.exact3_conv2d_forward(s, conv.x.data(), conv.weight.data(), conv.bias.data(), a.data());
+        table.exact3_conv2d_input_gradient(s, conv.dy.data(), conv.weight.data(), b.data());
+        table.exact3_conv2d_weight_gradient(s, conv.x.data(), conv.dy.data(), c.data());
+      });
       EXPECT_EQ(difference(y, a), -1) << "forward " << seed << " " << name(isa);
       EXPECT_EQ(difference(dx, b), -1) << "input gradient " << seed << " " << name(isa);
       EXPECT_EQ(difference(dw, c), -1) << "weight gradient " << seed << " " << name(isa);

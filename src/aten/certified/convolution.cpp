@@ -63,7 +63,6 @@ ConvolutionPlan plan_of(const char* op, const Tensor& x, const Tensor& weight, c
   if (p.rank == 3) {
     require_ordered_products(op, "has products over three spatial dimensions", "compute with products = \"ordered\"");
   }
-  require_products_here(op);
   TORCH_CHECK(x.dim() == weight.dim(), op, ": input ", x.sizes(), " does not fit weight ", weight.sizes());
   require_float(op, {&x, &weight});
   TORCH_CHECK(options.groups > 0, op, ": groups must be positive");

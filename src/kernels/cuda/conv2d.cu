@@ -91,21 +91,13 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
 
 void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float* weight, std::int64_t phase_h,
                              std::int64_t phase_w, float* dx) {
-  const std::int64_t out_h = s.out_h(), out_w = s.out_w(), co = s.co / s.groups, ci = s.ci / s.groups;
-  TapGeometry g;
-  g.h = phase_axis(phase_h, s.kh, s.stride_h, s.pad_h, s.dilation_h);
-  g.w = phase_axis(phase_w, s.kw, s.stride_w, s.pad_w, s.dilation_w);
-  g.channel_stride = static_cast<int>(out_h * out_w), g.row_stride = static_cast<int>(out_w);
-  g.weight_channel = static_cast<int>(ci * s.kh * s.kw), g.weight_row = static_cast<int>(s.kw);
-  const TapTable table(g, co);
+  const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
+  const TapTable table(phase_taps(s, phase_h, phase_w), co);
   const std::int64_t grid_h = ceil_div(s.h - phase_h, s.stride_h), grid_w = ceil_div(s.w - phase_w, s.stride_w);
   PatchProduct p;
   p.shape = {s.groups, ci, s.n * grid_h * grid_w, table.count()};
   p.a = {weight, co * ci * s.kh * s.kw, s.kh * s.kw, static_cast<int>(ci), table.taps()};
-  p.b.grid.plane = FastDivide(grid_h * grid_w), p.b.grid.width = FastDivide(grid_w);
-  p.b.grid.positions = static_cast<int>(p.shape.n);
-  p.b.grid.source_h = static_cast<int>(out_h), p.b.grid.source_w = static_cast<int>(out_w);
-  p.b.grid.image_stride = s.co * out_h * out_w, p.b.grid.group_stride = co * out_h * out_w;
+  p.b.grid = phase_grid(s, phase_h, phase_w);
   p.b.source = dy, p.b.taps = table.taps();
   p.out = dx + phase_h * s.w + phase_w;
   p.out_image = s.ci * s.h * s.w, p.out_group = ci * s.h * s.w, p.out_channel = s.h * s.w;

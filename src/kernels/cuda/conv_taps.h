@@ -26,7 +26,8 @@ inline Axis forward_axis(std::int64_t taps, std::int64_t pad, std::int64_t dilat
 
 // The taps whose phase meets the elements i with i mod stride == phase: (phase + pad - k * dilation) is a
 // multiple of the stride. They are evenly spaced.
-inline Axis phase_axis(std::int64_t phase, std::int64_t taps, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+inline Axis phase_axis(std::int64_t phase, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+                       std::int64_t dilation) {
   Axis axis{0,
             static_cast<int>(stride / std::gcd(stride, dilation)),
             0,
@@ -119,6 +120,26 @@ inline TapGeometry forward_taps(const Conv2dShape& s) {
   g.channel_stride = static_cast<int>(s.h * s.w), g.row_stride = static_cast<int>(s.w);
   g.weight_channel = static_cast<int>(s.kh * s.kw), g.weight_row = static_cast<int>(s.kw);
   return g;
+}
+
+// Of the input gradient of one phase of the stride: over dy.
+inline TapGeometry phase_taps(const Conv2dShape& s, std::int64_t phase_h, std::int64_t phase_w) {
+  TapGeometry g;
+  g.h = phase_axis(phase_h, s.kh, s.stride_h, s.pad_h, s.dilation_h);
+  g.w = phase_axis(phase_w, s.kw, s.stride_w, s.pad_w, s.dilation_w);
+  g.channel_stride = static_cast<int>(s.out_h() * s.out_w()), g.row_stride = static_cast<int>(s.out_w());
+  g.weight_channel = static_cast<int>(s.ci / s.groups * s.kh * s.kw), g.weight_row = static_cast<int>(s.kw);
+  return g;
+}
+
+inline PatchGrid phase_grid(const Conv2dShape& s, std::int64_t phase_h, std::int64_t phase_w) {
+  const std::int64_t grid_h = ceil_div(s.h - phase_h, s.stride_h), grid_w = ceil_div(s.w - phase_w, s.stride_w);
+  PatchGrid grid;
+  grid.plane = FastDivide(grid_h * grid_w), grid.width = FastDivide(grid_w);
+  grid.positions = static_cast<int>(s.n * grid_h * grid_w);
+  grid.source_h = static_cast<int>(s.out_h()), grid.source_w = static_cast<int>(s.out_w());
+  grid.image_stride = s.co * s.out_h() * s.out_w(), grid.group_stride = s.co / s.groups * s.out_h() * s.out_w();
+  return grid;
 }
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

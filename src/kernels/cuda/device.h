@@ -10,6 +10,9 @@
 //   thread_index() block_index() block_count() block_threads()    place of the calling thread
 //   barrier()                          every thread of the block reaches the same one
 //   shuffle(v, lane) shuffle_xor(v, mask) shuffle_down(v, delta)   every thread of the warp
+//   mma_s8(d, a, b)                    every thread of the warp: D += A B on tensor cores, A 16 x 32 and B 32 x 8 of
+//                                      int8, D 16 x 8 of int32, spread over the warp as PTX's mma.m16n8k32 has them;
+//                                      D must not overflow
 //   shared_memory<T>()                 start of the block's shared memory, aligned to 16 bytes
 //   copy_async<bytes>(to, from)        global to shared, 4, 8 or 16 bytes, both aligned to that size
 //   copy_async_or_zero<bytes>(to, from, inside)   the same; zeros, and `from` not read, where not inside

@@ -30,6 +30,25 @@ ISOBIT_DEVICE T shuffle_down(T value, int delta) {
   return __shfl_down_sync(0xffffffffu, value, delta);
 }
 
+// Turing has the instruction for a quarter of it: 8 x 16 by 16 x 8, whose fragments are parts of these.
+ISOBIT_DEVICE void mma_s8(int (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif __CUDA_ARCH__ >= 750
+  for (int deep = 0; deep < 2; ++deep) {
+    for (int half = 0; half < 2; ++half) {
+      asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+          : "+r"(d[2 * half]), "+r"(d[2 * half + 1])
+          : "r"(a[2 * deep + half]), "r"(b[deep]));
+    }
+  }
+#elif defined(__CUDA_ARCH__)
+#error "products of int8 need compute capability 7.5"
+#endif
+}
+
 template <class T>
 ISOBIT_DEVICE T* shared_memory() {
   extern __shared__ __align__(16) unsigned char isobit_shared_memory[];

@@ -32,10 +32,10 @@ Tables make_tables(Isa isa) {
   if (isa == Isa::avx512) avx512::fill_tables(t.kernels, t.host);
   if (isa == Isa::lanes16) lanes16::fill_tables(t.kernels, t.host);
   if (isa == Isa::avx512vnni || isa == Isa::amx) avx512::fill_tables(t.kernels, t.host);
-  if (isa == Isa::avx512vnni) avx512vnni::fill_exact_products(t.host);
-  if (isa == Isa::amx) amx::fill_exact_products(t.host);
-  if (isa == Isa::emulated_vnni) emulated_vnni::fill_exact_products(t.host);
-  if (isa == Isa::emulated_amx) emulated_amx::fill_exact_products(t.host);
+  if (isa == Isa::avx512vnni) avx512vnni::fill_exact_products(t.kernels);
+  if (isa == Isa::amx) amx::fill_exact_products(t.kernels);
+  if (isa == Isa::emulated_vnni) emulated_vnni::fill_exact_products(t.kernels);
+  if (isa == Isa::emulated_amx) emulated_amx::fill_exact_products(t.kernels);
 #endif
   return t;
 }

@@ -17,12 +17,12 @@
 
 // clang-format off
 #define ISOBIT_KERNEL_FAMILIES(everywhere, unvectorized, host_only, binary64) \
-  everywhere(matmul) everywhere(conv2d) everywhere(reduce) everywhere(batch_norm) everywhere(group_norm) \
+  everywhere(matmul) everywhere(conv2d) everywhere(exact_products) everywhere(reduce) everywhere(batch_norm) everywhere(group_norm) \
   everywhere(softmax) everywhere(loss) everywhere(pool2d) everywhere(pool3d) everywhere(grid_sample) everywhere(pointwise) \
   everywhere(activation) everywhere(wide_functions) everywhere(random) everywhere(optimizer) \
   everywhere(exact_sum) everywhere(fingerprint) \
   unvectorized(elementwise) unvectorized(indexed) unvectorized(scan) unvectorized(sort) unvectorized(place_rows) \
-  host_only(recurrent) host_only(resample) host_only(exact_terms) host_only(exact_products) \
+  host_only(recurrent) host_only(resample) host_only(exact_terms) \
   binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
   binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)
 
@@ -35,6 +35,14 @@
       (shape, dy, weight, dx)) \
   kernel(void, conv2d_weight_gradient, (const Conv2dShape& shape, const float* x, const float* dy, float* dweight), \
       (shape, x, dy, dweight)) \
+  /**/ \
+  kernel(void, exact3_matmul, (const MatmulProblem& problem), (problem)) \
+  kernel(void, exact3_conv2d_forward, (const Conv2dShape& shape, const float* x, const float* weight, const float* bias, \
+      float* y), (shape, x, weight, bias, y)) \
+  kernel(void, exact3_conv2d_input_gradient, (const Conv2dShape& shape, const float* dy, const float* weight, \
+      float* dx), (shape, dy, weight, dx)) \
+  kernel(void, exact3_conv2d_weight_gradient, (const Conv2dShape& shape, const float* x, const float* dy, \
+      float* dweight), (shape, x, dy, dweight)) \
   /**/ \
   kernel(void, sum, (const ReduceShape& shape, const float* x, float* out), (shape, x, out)) \
   kernel(void, mean, (const ReduceShape& shape, const float* x, float* out), (shape, x, out)) \
@@ -186,13 +194,6 @@
 #define ISOBIT_HOST_SLOTS(kernel, inner) \
   kernel(void, sum_terms, (const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n), \
          (terms, count, t, out, n)) \
-  kernel(void, exact3_matmul, (const MatmulProblem& problem), (problem)) \
-  kernel(void, exact3_conv2d_forward, (const Conv2dShape& shape, const float* x, const float* weight, const float* bias, \
-      float* y), (shape, x, weight, bias, y)) \
-  kernel(void, exact3_conv2d_input_gradient, (const Conv2dShape& shape, const float* dy, const float* weight, \
-      float* dx), (shape, dy, weight, dx)) \
-  kernel(void, exact3_conv2d_weight_gradient, (const Conv2dShape& shape, const float* x, const float* dy, \
-      float* dweight), (shape, x, dy, dweight)) \
   kernel(void, resample_axis, (const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y), \
          (table, outer, inner, x, y)) \
   kernel(void, step_products, \

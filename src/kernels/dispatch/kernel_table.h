@@ -95,16 +95,16 @@ namespace lanes16 {
 [[gnu::weak]] void fill_tables(KernelTable& t, HostTable& h);
 }
 namespace avx512vnni {
-void fill_exact_products(HostTable& t);
+void fill_exact_products(KernelTable& t);
 }
 namespace amx {
-void fill_exact_products(HostTable& t);
+void fill_exact_products(KernelTable& t);
 }
 namespace emulated_vnni {
-[[gnu::weak]] void fill_exact_products(HostTable& t);
+[[gnu::weak]] void fill_exact_products(KernelTable& t);
 }
 namespace emulated_amx {
-[[gnu::weak]] void fill_exact_products(HostTable& t);
+[[gnu::weak]] void fill_exact_products(KernelTable& t);
 }
 #endif
 

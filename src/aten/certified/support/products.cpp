@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "aten/device_work.h"
 #include "aten/operator_switch.h"
 #include "aten/refusal.h"
 #include "kernels/exact_products.h"
@@ -15,11 +14,6 @@ void require_ordered_products(std::string_view op, std::string_view what, std::s
   if (ordered_products()) return;
   refuse(op, std::string(what) + " that products = \"" + std::string(name(OperatorSwitch::products())) + "\" lacks",
          remedy);
-}
-
-void require_products_here(std::string_view op) {
-  if (working_device() == nullptr) return;
-  require_ordered_products(op, "has products on a GPU", "compute on the CPU, or with products = \"ordered\"");
 }
 
 void multiply(const kernels::MatmulProblem& problem) {

@@ -14,8 +14,6 @@ namespace isobit::aten {
 [[nodiscard]] bool ordered_products();
 // Refuses `op`, "aten::lstm", where they are not. What: "takes float32 products", "has products".
 void require_ordered_products(std::string_view op, std::string_view what, std::string_view remedy);
-// Where they are not: on a device too, which has ordered ones alone.
-void require_products_here(std::string_view op);
 
 void multiply(const kernels::MatmulProblem& problem);
 void multiply(const kernels::WideMatmulProblem& problem);  // ordered

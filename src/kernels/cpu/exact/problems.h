@@ -360,7 +360,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
 }
 
 template <class Engine>
-void fill(HostTable& t) {
+void fill(KernelTable& t) {
   t.exact3_matmul = matmul<Engine>;
   t.exact3_conv2d_forward = conv2d_forward<Engine>;
   t.exact3_conv2d_input_gradient = conv2d_input_gradient<Engine>;

@@ -153,6 +153,6 @@ struct AmxEngine {
 
 }  // namespace
 
-void fill_exact_products(HostTable& t) { exact::fill<AmxEngine>(t); }
+void fill_exact_products(KernelTable& t) { exact::fill<AmxEngine>(t); }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

@@ -138,6 +138,6 @@ struct VnniEngine {
 
 }  // namespace
 
-void fill_exact_products(HostTable& t) { exact::fill<VnniEngine>(t); }
+void fill_exact_products(KernelTable& t) { exact::fill<VnniEngine>(t); }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

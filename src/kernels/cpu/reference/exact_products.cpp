@@ -196,7 +196,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
 
 }  // namespace
 
-void fill_exact_products(HostTable& t) {
+void fill_exact_products(KernelTable& t) {
   t.exact3_matmul = matmul;
   t.exact3_conv2d_forward = conv2d_forward;
   t.exact3_conv2d_input_gradient = conv2d_input_gradient;

@@ -135,6 +135,6 @@ struct MaddEngine {
 
 }  // namespace
 
-void fill_exact_products(HostTable& t) { exact::fill<MaddEngine>(t); }
+void fill_exact_products(KernelTable& t) { exact::fill<MaddEngine>(t); }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

@@ -60,7 +60,7 @@ struct Copy {
   int group;  // -1: not committed yet
 };
 
-enum class State { fresh, runnable, at_barrier, at_exchange, ended };
+enum class State { fresh, runnable, at_barrier, at_exchange, at_product, ended };
 
 struct Thread {
   State state = State::fresh;
@@ -68,6 +68,7 @@ struct Thread {
   std::pair<const void*, unsigned> waits_at{};
   std::uint64_t given = 0, taken = 0;
   int wanted = 0;
+  emulation::WarpProduct product{};
   std::vector<Copy> copies;
   int groups = 0;
 };
@@ -186,17 +187,43 @@ class Machine {
 
   bool release_warp(int first) {
     const int last = std::min(first + kWarp, place.threads);
-    for (int t = first; t < last; ++t) {
-      if (threads_[static_cast<std::size_t>(t)].state != State::at_exchange) return false;
-    }
     const auto at = [&](int t) -> Thread& { return threads_[static_cast<std::size_t>(t)]; };
+    const State state = at(first).state;
+    if (state != State::at_exchange && state != State::at_product) return false;
+    for (int t = first; t < last; ++t) {
+      if (at(t).state != state) return false;
+    }
     for (int t = first; t < last; ++t) {
       if (at(t).waits_at != at(first).waits_at) fail("threads of a warp wait at different shuffles");
+    }
+    if (state == State::at_product) {
+      if (last - first != kWarp) fail("a product of a warp that is not whole");
+      multiply(&at(first));
+    }
+    for (int t = first; t < last && state == State::at_exchange; ++t) {
       if (first + at(t).wanted >= last) fail("a shuffle asks a thread that the block does not have");
       at(t).taken = at(first + at(t).wanted).given;
     }
     for (int t = first; t < last; ++t) at(t).state = State::runnable;
     return true;
+  }
+
+  // PTX's layout, element by element: who holds row i and term k of A, term k and column j of B, and (i, j) of D.
+  void multiply(const Thread* lanes) {
+    const auto byte = [](std::uint32_t word, int i) { return std::int64_t{static_cast<std::int8_t>(word >> 8 * i)}; };
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < 8; ++j) {
+        int& d = lanes[i % 8 * 4 + j / 2].product.d[i / 8 * 2 + j % 2];
+        std::int64_t sum = d;
+        for (int k = 0; k < 32; ++k) {
+          const std::uint32_t a = lanes[i % 8 * 4 + k % 16 / 4].product.a[k / 16 * 2 + i / 8];
+          const std::uint32_t b = lanes[j * 4 + k % 16 / 4].product.b[k / 16];
+          sum += byte(a, k % 4) * byte(b, k % 4);
+        }
+        if (sum != static_cast<int>(sum)) fail("a sum of products of int8 overflows its int32");
+        d = static_cast<int>(sum);
+      }
+    }
   }
 
   [[noreturn]] void fail(const char* what) {
@@ -264,6 +291,12 @@ std::uint64_t exchange(std::uint64_t value, int lane, const Where& where) {
   self.wanted = lane;
   machine.wait(State::at_exchange, where);
   return self.taken;
+}
+
+void multiply_in_warp(const WarpProduct& product, const Where& where) {
+  if (!is_kept(where)) return;
+  machine.self().product = product;
+  machine.wait(State::at_product, where);
 }
 
 void start_copy(void* to, const void* from, int bytes) {

@@ -41,6 +41,12 @@ struct Place {
 void wait_block(const Where& where);
 // Every thread of the warp gives 8 bytes; returns what `lane` gave.
 std::uint64_t exchange(std::uint64_t value, int lane, const Where& where);
+// Every thread of the warp gives its part of three matrices (mma_s8); d is the warp's product when it returns.
+struct WarpProduct {
+  int* d;
+  const std::uint32_t *a, *b;
+};
+void multiply_in_warp(const WarpProduct& product, const Where& where);
 void start_copy(void* to, const void* from, int bytes);  // from nullptr: zeros
 void commit_copies();
 void wait_copies(int groups, const Where& where);
@@ -78,6 +84,11 @@ template <class T>
 T shuffle_down(T value, int delta, const Where& where = Where::current()) {
   const int lane = thread_index() % 32;
   return emulation::exchanged(value, lane + delta < 32 ? lane + delta : lane, where);
+}
+
+inline void mma_s8(int (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                   const Where& where = Where::current()) {
+  emulation::multiply_in_warp({d, a, b}, where);
 }
 
 template <class T>

@@ -87,6 +87,8 @@ TEST(Convolution, ThreeDimensions) {
       conv3d("groups", {2, 6, 4, 5, 6}, {9, 2, 2, 3, 1}, {1}, {1, 1, 0}, {1}, 3),
       conv3d("depth of one", {2, 3, 1, 6, 6}, {4, 3, 1, 3, 3}, {1}, {0}, {1}, 1),
       conv3d("more padding than depth", {1, 2, 1, 4, 4}, {2, 2, 2, 2, 2}, {3, 1, 1}, {4, 1, 1}, {1}, 1),
+      conv3d("some planes at a time", {1, 3, 12, 24, 24}, {5, 3, 3, 3, 3}, {1}, {1, 0, 1}, {1}, 1),
+      conv3d("some planes at a time, strides", {2, 2, 17, 24, 24}, {3, 2, 3, 3, 3}, {2, 1, 1}, {1, 1, 0}, {1}, 1),
       conv3d("no images", {0, 2, 4, 4, 4}, {3, 2, 3, 3, 3}, {1}, {1}, {1}, 1),
   };
   for (const Case& c : cases) check(c);

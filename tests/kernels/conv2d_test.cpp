@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
 #ifdef ISOBIT_EMULATED_CUDA
@@ -293,6 +296,46 @@ TEST(Conv2d, SkippedPaddingWouldHaveMetInfinity) {
 TEST(Conv2d, WholeBlocksOfTapsAreNotOverwritten) {
   for (const Conv2dShape& s : {square(2, 40, 6, 40, 4, 1, 1), Conv2dShape{2, 33, 5, 6, 35, 2, 4, 1, 1, 1, 1, 1, 1, 1}})
     expect_same_everywhere(s);
+}
+
+// Planes in reverse, some of zeros, beside the same ones in one place.
+TEST(Conv2d, PlanesMayLieAnywhere) {
+  struct Listed {
+    Floats memory, plain;
+    std::vector<const float*> planes;
+    Listed(std::int64_t count, std::int64_t size, unsigned seed) : memory(hostile(count * size, seed)), plain(memory) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto from = memory.begin() + (count - 1 - i) * size;
+        if (i % 5 == 2) {
+          planes.push_back(nullptr);
+          std::fill_n(plain.begin() + i * size, size, 0.0f);
+        } else {
+          planes.push_back(&*from);
+          std::copy_n(from, size, plain.begin() + i * size);
+        }
+      }
+    }
+  };
+  for (const Conv2dShape& s :
+       {Conv2dShape{3, 6, 9, 11, 16, 3, 3, 1, 1, 1, 1, 1, 1, 2}, Conv2dShape{2, 5, 17, 18, 33, 3, 2, 2, 2, 0, 1},
+        Conv2dShape{40, 3, 4, 4, 5, 3, 3, 1, 1, 1, 1}}) {
+    const Listed x(s.n * s.ci, s.h * s.w, 5), dy(s.n * s.co, s.out_h() * s.out_w(), 6);
+    const Floats weight = hostile(s.co * (s.ci / s.groups) * s.kh * s.kw, 7);
+    const auto both = [&](bool listed) {
+      Conv2dShape forward = s, backward = s;
+      if (listed) forward.planes = x.planes.data(), backward.planes = dy.planes.data();
+      Floats y(dy.plain.size(), -7.0f), dx(x.plain.size(), -7.0f);
+      conv2d_forward(forward, listed ? nullptr : x.plain.data(), weight.data(), nullptr, y.data());
+      conv2d_input_gradient(backward, listed ? nullptr : dy.plain.data(), weight.data(), dx.data());
+      return std::pair(y, dx);
+    };
+    for (const Isa isa : available_isas()) {
+      const IsaScope scope(isa);
+      const auto plain = both(false), listed = both(true);
+      EXPECT_EQ(first_difference(plain.first, listed.first), -1) << s << ": forward, " << name(isa);
+      EXPECT_EQ(first_difference(plain.second, listed.second), -1) << s << ": input gradient, " << name(isa);
+    }
+  }
 }
 
 TEST(Conv2d, PaddingIsZerosAround) {

@@ -1,8 +1,13 @@
 #include "aten/certified/support/convolution_plan.h"
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "aten/certified/support/products.h"
+#include "aten/device_work.h"
+#include "kernels/dispatch/workspace.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 
@@ -77,6 +82,171 @@ void phase_gradient(const ConvolutionPlan& p, std::int64_t phase, const Tensor& 
   dx.slice(2, first, p.depth, p.stride_d).copy_(result.transpose(1, 2));
 }
 
+// ---- the same on the host: copies on the pool (stock's start OpenMP's threads, which keep spinning beside the
+// pool's), and some places at a time, whose planes stay in the cache
+
+// Place d of `count` along the depth meets planes d * step + shift[k] of `depth`; those outside are +0.
+struct DepthTaps {
+  std::int64_t count = 0, step = 1, depth = 0;
+  std::vector<std::int64_t> shift;
+
+  [[nodiscard]] std::int64_t taps() const { return static_cast<std::int64_t>(shift.size()); }
+};
+
+// From that size on kernels take planes where they are: smaller ones they copy with images as lanes, all in one place.
+constexpr std::int64_t kListed = 256;
+
+void copy_plane(float* to, const float* from, std::int64_t size) {
+  std::memcpy(to, from, static_cast<std::size_t>(size) * sizeof(float));
+}
+// Places first .. last - 1 of the n * count, planes of `size` floats: from [n, channels, depth] to [places, channels,
+// taps].
+void gather_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size, std::int64_t first, std::int64_t last,
+                   const float* from, float* to) {
+  const std::int64_t taps = t.taps(), rows = (last - first) * channels;
+  kernels::parallel_for(0, rows, 16384 / (size * taps + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t place = first + i / channels, channel = place / t.count * channels + i % channels;
+      for (std::int64_t k = 0; k < taps; ++k) {
+        const std::int64_t plane = place % t.count * t.step + t.shift[static_cast<std::size_t>(k)];
+        float* const here = to + (i * taps + k) * size;
+        if (plane < 0 || plane >= t.depth) {
+          std::fill_n(here, size, 0.0f);
+        } else {
+          copy_plane(here, from + (channel * t.depth + plane) * size, size);
+        }
+      }
+    }
+  });
+}
+// The same planes where they are: nullptr for those of +0.
+const float* const* list_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size, std::int64_t first,
+                                std::int64_t last, const float* from, kernels::Workspace& workspace) {
+  const std::int64_t taps = t.taps(), rows = (last - first) * channels;
+  auto* const list =
+      static_cast<const float**>(workspace.bytes(static_cast<std::size_t>(rows * taps) * sizeof(const float*)));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t place = first + i / channels, channel = place / t.count * channels + i % channels;
+    for (std::int64_t k = 0; k < taps; ++k) {
+      const std::int64_t plane = place % t.count * t.step + t.shift[static_cast<std::size_t>(k)];
+      list[i * taps + k] = plane < 0 || plane >= t.depth ? nullptr : from + (channel * t.depth + plane) * size;
+    }
+  }
+  return list;
+}
+// The way back of one tap: from [places, channels] into [n, channels, depth].
+void place_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size, std::int64_t first, std::int64_t last,
+                  const float* from, float* to) {
+  kernels::parallel_for(
+      0, (last - first) * channels, 16384 / (size + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t place = first + i / channels, channel = place / t.count * channels + i % channels;
+          copy_plane(to + (channel * t.depth + place % t.count * t.step + t.shift[0]) * size, from + i * size, size);
+        }
+      });
+}
+
+DepthTaps input_taps(const ConvolutionPlan& p) {
+  DepthTaps t{p.out_d(), p.stride_d, p.depth, {}};
+  for (std::int64_t k = 0; k < p.kd; ++k) t.shift.push_back(k * p.dilation_d - p.pad_d);
+  return t;
+}
+DepthTaps output_planes(const ConvolutionPlan& p) { return {p.out_d(), 1, p.out_d(), {0}}; }
+
+// multiply(first, last) for all places, `positions` outputs each: as many at a time as the packing of the weight is
+// little beside; in parallel where there are enough of them, else within each call.
+template <class Multiply>
+void some_places(std::int64_t places, std::int64_t positions, Multiply multiply) {
+  const std::int64_t together = up(1024, std::max<std::int64_t>(positions, 1)), chunks = up(places, together);
+  if (chunks < std::int64_t{2} * kernels::thread_count()) return multiply(0, places);
+  kernels::parallel_for(0, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) multiply(i * together, std::min(places, (i + 1) * together));
+  });
+}
+
+void convolve_volume(const ConvolutionPlan& p, const float* x, const float* weight, const float* bias, float* y) {
+  const Conv2dShape& s = p.plane;
+  const DepthTaps in = input_taps(p), out = output_planes(p);
+  const std::int64_t plane = s.h * s.w, out_plane = s.out_h() * s.out_w();
+  some_places(s.n * out.count, out_plane, [&](std::int64_t first, std::int64_t last) {
+    kernels::Workspace workspace;
+    Conv2dShape shape = s;
+    shape.n = last - first, shape.ci *= p.kd;
+    float* const result = workspace.floats(shape.n * s.co * out_plane);
+    if (plane >= kListed) {
+      shape.planes = list_planes(in, s.ci, plane, first, last, x, workspace);
+      convolve_planes(shape, x, weight, bias, result);
+    } else {
+      float* const planes = workspace.floats(shape.n * shape.ci * plane);
+      gather_planes(in, s.ci, plane, first, last, x, planes);
+      convolve_planes(shape, planes, weight, bias, result);
+    }
+    place_planes(out, s.co, out_plane, first, last, result, y);
+  });
+}
+
+// As phase_gradient.
+void volume_phase_gradient(const ConvolutionPlan& p, std::int64_t phase, const float* dy, const float* weight,
+                           float* dx) {
+  const Conv2dShape& s = p.plane;
+  const std::int64_t plane = s.h * s.w, out_plane = s.out_h() * s.out_w(), kernel = s.ci / s.groups * s.kh * s.kw;
+  const std::int64_t start = ((phase - p.pad_d) % p.stride_d + p.stride_d) % p.stride_d;
+  const DepthTaps to{up(p.depth - start, p.stride_d), p.stride_d, p.depth, {start}};
+  DepthTaps from{to.count, 1, p.out_d(), {}};
+  std::vector<std::int64_t> taps;
+  for (std::int64_t k = 0; k < p.kd; ++k) {
+    if ((k * p.dilation_d) % p.stride_d != phase) continue;
+    taps.push_back(k), from.shift.push_back((start + p.pad_d - k * p.dilation_d) / p.stride_d);
+  }
+  if (to.count == 0) return;
+  if (taps.empty()) {
+    kernels::parallel_for(0, s.n * s.ci * to.count, 16384 / (plane + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::fill_n(dx + (i / to.count * to.depth + start + i % to.count * to.step) * plane, plane, 0.0f);
+      }
+    });
+    return;
+  }
+  kernels::Workspace weights;
+  float* const part = weights.floats(s.co * from.taps() * kernel);
+  for (std::int64_t o = 0; o < s.co; ++o) {  // [co, taps, ci, kh, kw]
+    for (std::int64_t k = 0; k < from.taps(); ++k) {
+      for (std::int64_t c = 0; c < s.ci / s.groups; ++c) {
+        copy_plane(part + (o * from.taps() + k) * kernel + c * s.kh * s.kw,
+                   weight + ((o * (s.ci / s.groups) + c) * p.kd + taps[static_cast<std::size_t>(k)]) * s.kh * s.kw,
+                   s.kh * s.kw);
+      }
+    }
+  }
+  some_places(s.n * to.count, plane, [&](std::int64_t first, std::int64_t last) {
+    kernels::Workspace workspace;
+    Conv2dShape shape = s;
+    shape.n = last - first, shape.co *= from.taps();
+    float* const result = workspace.floats(shape.n * s.ci * plane);
+    if (out_plane >= kListed) {
+      shape.planes = list_planes(from, s.co, out_plane, first, last, dy, workspace);
+      planes_input_gradient(shape, dy, part, result);
+    } else {
+      float* const planes = workspace.floats(shape.n * shape.co * out_plane);
+      gather_planes(from, s.co, out_plane, first, last, dy, planes);
+      planes_input_gradient(shape, planes, part, result);
+    }
+    place_planes(to, s.ci, plane, first, last, result, dx);
+  });
+}
+
+void volume_weight_gradient(const ConvolutionPlan& p, const float* x, const float* dy, float* dweight) {
+  const Conv2dShape shape = side_by_side(p);
+  const DepthTaps in = input_taps(p), out = output_planes(p);
+  const std::int64_t plane = shape.h * shape.w, out_plane = shape.out_h() * shape.out_w();
+  kernels::Workspace workspace;
+  float* const planes = workspace.floats(shape.n * shape.ci * plane);
+  float* const gradients = workspace.floats(shape.n * shape.co * out_plane);
+  gather_planes(in, p.plane.ci, plane, 0, shape.n, x, planes);
+  gather_planes(out, shape.co, out_plane, 0, shape.n, dy, gradients);
+  planes_weight_gradient(shape, planes, gradients, dweight);
+}
+
 }  // namespace
 
 at::DimVector ConvolutionPlan::input_sizes() const {
@@ -94,6 +264,9 @@ Tensor convolve(const ConvolutionPlan& p, const Tensor& x, const Tensor& weight,
     return write_new(p.output_sizes(),
                      [&](float* y) { convolve_planes(p.plane, read(x), read(weight), read(bias), y); });
   }
+  if (working_device() == nullptr) {
+    return write_new(p.output_sizes(), [&](float* y) { convolve_volume(p, read(x), read(weight), read(bias), y); });
+  }
   const Tensor planes = side_by_side(p, x);
   const Conv2dShape& s = p.plane;
   return swapped(write_new({s.n, p.out_d(), s.co, s.out_h(), s.out_w()}, [&](float* y) {
@@ -105,6 +278,13 @@ Tensor input_gradient(const ConvolutionPlan& p, const Tensor& dy, const Tensor& 
   if (p.rank < 3) {
     return write_new(p.input_sizes(), [&](float* dx) { planes_input_gradient(p.plane, read(dy), read(weight), dx); });
   }
+  if (working_device() == nullptr) {
+    return write_new(p.input_sizes(), [&](float* dx) {
+      for (std::int64_t phase = 0; phase < p.stride_d; ++phase) {
+        volume_phase_gradient(p, phase, read(dy), read(weight), dx);
+      }
+    });
+  }
   const Tensor dx = zeros(p.input_sizes());
   for (std::int64_t phase = 0; phase < p.stride_d; ++phase) phase_gradient(p, phase, dy, weight, dx);
   return dx;
@@ -113,6 +293,9 @@ Tensor input_gradient(const ConvolutionPlan& p, const Tensor& dy, const Tensor& 
 Tensor weight_gradient(const ConvolutionPlan& p, const Tensor& x, const Tensor& dy) {
   if (p.rank < 3) {
     return write_new(p.weight_sizes(), [&](float* dw) { planes_weight_gradient(p.plane, read(x), read(dy), dw); });
+  }
+  if (working_device() == nullptr) {
+    return write_new(p.weight_sizes(), [&](float* dw) { volume_weight_gradient(p, read(x), read(dy), dw); });
   }
   const Tensor planes = side_by_side(p, x), gradients = swapped(dy);
   return write_new(p.weight_sizes(),

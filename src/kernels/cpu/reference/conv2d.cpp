@@ -38,8 +38,25 @@ struct Positions {
   }
 };
 
+// next(shape, source) with the planes that the shape lists one after another.
+template <class Next>
+void with_planes(const Conv2dShape& s, std::int64_t planes, std::int64_t size, Next next) {
+  std::vector<float> all(static_cast<std::size_t>(planes * size), 0.0f);
+  for (std::int64_t i = 0; i < planes; ++i) {
+    if (s.planes[i] != nullptr) std::copy_n(s.planes[i], size, all.data() + i * size);
+  }
+  Conv2dShape plain = s;
+  plain.planes = nullptr;
+  next(plain, all.data());
+}
+
 // Columns: a block of output positions (oh, ow) of one image. Rows: a block of one group's output channels.
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
+  if (s.planes != nullptr) {
+    return with_planes(s, s.n * s.ci, s.h * s.w, [&](const Conv2dShape& plain, const float* all) {
+      (conv2d_forward)(plain, all, weight, bias, y);  // not the public one
+    });
+  }
   const std::int64_t out_w = s.out_w(), plane = s.out_h() * out_w;
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups;
   const std::int64_t column_blocks = blocks_of(plane, kPanelColumns), row_blocks = blocks_of(co, kPanelRows);
@@ -128,6 +145,11 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
 }
 
 void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
+  if (s.planes != nullptr) {
+    return with_planes(s, s.n * s.co, s.out_h() * s.out_w(), [&](const Conv2dShape& plain, const float* all) {
+      (conv2d_input_gradient)(plain, all, weight, dx);
+    });
+  }
   parallel_for(0, s.n * s.groups, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index)
       for (std::int64_t phase_h = 0; phase_h < std::min(s.stride_h, s.h); ++phase_h)

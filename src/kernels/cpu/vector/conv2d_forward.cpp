@@ -13,6 +13,7 @@ ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
 
 bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, terms = ci * s.kh * s.kw, tiles = row_tiles(co);
+  const std::int64_t height = tile_height(co);
   Workspace workspace;
   ImageLanesCall call{.shape = {.channels = ci,
                                 .rows = co,
@@ -40,8 +41,8 @@ bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* w
   const bool finite = pack_finite(s.groups * tiles, terms * kTileRows, [&](std::int64_t i) {
     const std::int64_t g = i / tiles, t = i % tiles;
     float* to = packed + i * terms * kTileRows;
-    pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
-                          at_most(kTileRows, co - t * kTileRows), to);
+    pack_panel<kTileRows>(weight + (g * co + t * height) * terms, 1, terms, terms, at_most(height, co - t * height),
+                          to);
     return all_finite(to, terms * kTileRows);
   });
   if (!finite) return false;
@@ -55,8 +56,9 @@ bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* w
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
+  const std::int64_t height = tile_height(co);
   if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
-  if (forward_by_image_lanes(s, x, weight, bias, y)) return;
+  if (s.planes == nullptr && forward_by_image_lanes(s, x, weight, bias, y)) return;
   const Slab slab = input_slab(s);
   if (slab.image > kOffsetLimit || terms > kOffsetLimit)
     return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
@@ -67,8 +69,8 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   parallel_for(0, panels, 1 + 100000 / at_least(1, terms * kTileRows), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t g = i / tiles, t = i % tiles;
-      pack_panel<kTileRows>(weight + (g * co + t * kTileRows) * terms, 1, terms, terms,
-                            at_most(kTileRows, co - t * kTileRows), packed + i * terms * kTileRows);
+      pack_panel<kTileRows>(weight + (g * co + t * height) * terms, 1, terms, terms, at_most(height, co - t * height),
+                            packed + i * terms * kTileRows);
     }
   });
   std::int32_t* weight_offsets = workspace.ints(terms);
@@ -92,8 +94,10 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
         p.y_image = s.co * out_h * out_w, p.y_plane = out_h * out_w, p.y_row = out_w;
         for (std::int64_t n = first; n < first + images; n += step) {
           const std::int64_t count = at_most(step, first + images - n);
-          fill_slab(slab, x + (n * s.ci + group * ci) * s.h * s.w, count, s.ci * s.h * s.w, s.h, s.w, s.pad_h, s.pad_w,
-                    pixels);
+          fill_slab(slab, count, s.h, s.w, s.pad_h, s.pad_w, pixels, [&](std::int64_t i, std::int64_t c) {
+            const std::int64_t plane = (n + i) * s.ci + group * ci + c;
+            return s.planes != nullptr ? s.planes[plane] : x + plane * s.h * s.w;
+          });
           p.y = y + (n * s.co + group * co) * out_h * out_w;
           multiply(p, pixels, count, tile0, tile1);
         }

@@ -54,6 +54,7 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
                  const PhaseAxis& columns, Margin top, Margin left, const float* weight) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw;
   const std::int64_t taps = rows.count * columns.count, terms = co * taps, tiles = row_tiles(ci);
+  const std::int64_t height = tile_height(ci);
   std::int32_t* offsets = workspace.ints(terms);
   std::int32_t* tap = workspace.ints(taps);
   for (std::int64_t i = 0; i < taps; ++i) {
@@ -67,9 +68,9 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
   // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.
   const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
   const auto pack_block = [&](std::int64_t g, std::int64_t first, std::int64_t t) {
-    const std::int64_t lanes = at_most(kTileRows, ci - t * kTileRows);
+    const std::int64_t lanes = at_most(height, ci - t * height);
     for (std::int64_t o = first; o < at_most(co, first + kPackChannels); ++o) {
-      const float* from = weight + ((g * co + o) * ci + t * kTileRows) * kernel;
+      const float* from = weight + ((g * co + o) * ci + t * height) * kernel;
       float* to = packed + ((g * tiles + t) * terms + o * taps) * kTileRows;
       if (taps == kernel) {
         pack_panel<kTileRows>(from, 1, kernel, taps, lanes, to);
@@ -91,13 +92,14 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
 // at a time: their weights stay in cache while every tile takes its rows from them. False where one is not finite.
 bool pack_for_input(const Conv2dShape& s, const float* weight, float* packed) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw, tiles = row_tiles(ci);
+  const std::int64_t height = tile_height(ci);
   const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
   return pack_finite(s.groups * blocks, kPackChannels * ci * kernel, [&](std::int64_t i) {
     const std::int64_t g = i / blocks, first = i % blocks * kPackChannels, last = at_most(co, first + kPackChannels);
     for (std::int64_t t = 0; t < tiles; ++t)
       for (std::int64_t o = first; o < last; ++o)
-        pack_panel<kTileRows>(weight + ((g * co + o) * ci + t * kTileRows) * kernel, 1, kernel, kernel,
-                              at_most(kTileRows, ci - t * kTileRows),
+        pack_panel<kTileRows>(weight + ((g * co + o) * ci + t * height) * kernel, 1, kernel, kernel,
+                              at_most(height, ci - t * height),
                               packed + ((g * tiles + t) * co + o) * kernel * kTileRows);
     return all_finite(weight + (g * co + first) * ci * kernel, (last - first) * ci * kernel);
   });
@@ -144,7 +146,8 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w), tiles = row_tiles(ci);
   if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
-  if (co > 0 && out_h > 0 && out_w > 0 && input_gradient_by_image_lanes(s, dy, weight, dx)) return;
+  const bool some = co > 0 && out_h > 0 && out_w > 0;
+  if (some && s.planes == nullptr && input_gradient_by_image_lanes(s, dy, weight, dx)) return;
   Workspace workspace;
   auto* axes_h = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));
   auto* axes_w = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_w)));
@@ -168,9 +171,11 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
         float* pixels = own.floats(step * slab.image);
         for (std::int64_t n = first; n < first + images; n += step) {
           const std::int64_t count = at_most(step, first + images - n);
-          fill_slab(slab, dy + (n * s.co + group * co) * out_h * out_w, count, s.co * out_h * out_w, out_h, out_w,
-                    top.before, left.before, pixels);
-          const std::int64_t channel0 = tile0 * kTileRows, channel1 = at_most(ci, tile1 * kTileRows);
+          fill_slab(slab, count, out_h, out_w, top.before, left.before, pixels, [&](std::int64_t i, std::int64_t c) {
+            const std::int64_t plane = (n + i) * s.co + group * co + c;
+            return s.planes != nullptr ? s.planes[plane] : dy + plane * out_h * out_w;
+          });
+          const std::int64_t channel0 = tile0 * tile_height(ci), channel1 = at_most(ci, tile1 * tile_height(ci));
           for (std::int64_t i = n; i < n + count && unmet; ++i)
             zero_floats(dx + (i * s.ci + group * ci + channel0) * s.h * s.w, (channel1 - channel0) * s.h * s.w);
           for (std::int64_t f = 0; f < phases_h * phases_w; ++f) {

@@ -80,14 +80,19 @@ ISOBIT_INLINE void fill_row(const Slab& s, const float* from, std::int64_t w, st
     copy_strided(row + phase * s.phase_width, s.phase_width, from, phase * s.step_w - left, s.split * s.step_w, w);
 }
 
-// images x channels x h x w floats, image_stride apart, into the slab at padded position (top, left). What
-// lies past the slab's height or width is left out.
-void fill_slab(const Slab& s, const float* source, std::int64_t images, std::int64_t image_stride, std::int64_t h,
-               std::int64_t w, std::int64_t top, std::int64_t left, float* slab) {
+// images x channels planes of h x w floats, plane_at(image, channel), into the slab at padded position (top, left).
+// What lies past the slab's height or width is left out; nullptr is a plane of zeros.
+template <class PlaneAt>
+void fill_slab(const Slab& s, std::int64_t images, std::int64_t h, std::int64_t w, std::int64_t top, std::int64_t left,
+               float* slab, PlaneAt plane_at) {
   for (std::int64_t n = 0; n < images; ++n)
     for (std::int64_t c = 0; c < s.channels; ++c) {
-      const float* from = source + n * image_stride + c * h * w;
+      const float* from = plane_at(n, c);
       float* to = slab + n * s.image + c * s.plane;
+      if (from == nullptr) {
+        zero_floats(to, s.plane);
+        continue;
+      }
       for (std::int64_t r = 0; r < s.height; ++r) {
         const std::int64_t source_row = r * s.step_h - top;
         if (source_row < 0 || source_row >= h) {

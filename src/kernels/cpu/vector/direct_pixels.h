@@ -78,9 +78,8 @@ void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::
   float* partial = workspace.floats(tree_levels(leaves) * level_stride);
   alignas(64) float tile[kTileSize];
   const std::int64_t slots_per_row = (p.width + kLanes - 1) / kLanes, all_slots = images * p.height * slots_per_row;
-  const std::int64_t only_rows = p.rows - tile0 * kTileRows;  // where there is one tile
-  const int most_slots = tile1 - tile0 > 1 ? slots_for(kTileRows)
-                                           : slots_for(static_cast<int>(only_rows < kTileRows ? only_rows : kTileRows));
+  const std::int64_t height = tile_height(p.rows), only_rows = p.rows - tile0 * height;  // where there is one tile
+  const int most_slots = slots_for(static_cast<int>(tile1 - tile0 > 1 || only_rows > height ? height : only_rows));
   for (std::int64_t first = 0; first < all_slots; first += most_slots) {
     const float* slot[8];
     PixelRun runs[8];
@@ -95,14 +94,14 @@ void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
       for (std::int64_t t = tile0; t < tile1; ++t) {
-        const std::int64_t rows = p.rows - t * kTileRows < kTileRows ? p.rows - t * kTileRows : kTileRows;
+        const std::int64_t rows = p.rows - t * height < height ? p.rows - t * height : height;
         // A last tile of one or two rows keeps the slots of the others: a third row is computed and not
         // stored.
         const std::int64_t computed = most_slots == 2 && rows < 3 ? 3 : rows;
         kDirectFunctions.by_rows[computed](p.weights + (t * p.terms + k0) * kTileRows, p.offsets + k0, slot, terms,
                                            tile);
         if (add_leaf(tile, partial + (t - tile0) * kTileSize, level_stride, leaf, leaves))
-          store_runs(p, runs, most_slots, t * kTileRows, rows, most_slots * kLanes, tile);
+          store_runs(p, runs, most_slots, t * height, rows, most_slots * kLanes, tile);
       }
     }
   }

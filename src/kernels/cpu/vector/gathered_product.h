@@ -19,7 +19,7 @@ namespace {
 
 struct GatheredProduct {
   std::int64_t rows = 0, terms = 0;
-  const float* weights = nullptr;        // packed [row tile][terms][kTileRows], or nullptr:
+  const float* weights = nullptr;        // packed [row tile][terms][kTileRows], tile_height rows a tile, or nullptr:
   const float* plain_weights = nullptr;  // where packing would not pay: weights[r][k] at
   std::int64_t weight_row = 0;           // plain_weights + r * weight_row + weight_offsets[k]
   const std::int32_t* weight_offsets = nullptr;
@@ -127,11 +127,12 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
   using contract::kLeaf;
   alignas(64) float tile[kTileSize];
   const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
+  const std::int64_t height = tile_height(p.rows);
   for (std::int64_t t = tile0; t < tile1; ++t) {
-    const std::int64_t rows = p.rows - t * kTileRows < kTileRows ? p.rows - t * kTileRows : kTileRows;
+    const std::int64_t rows = p.rows - t * height < height ? p.rows - t * height : height;
     const float* row[kTileRows];
     for (std::int64_t r = 0; r < rows && p.weights == nullptr; ++r)
-      row[r] = p.plain_weights + (t * kTileRows + r) * p.weight_row;
+      row[r] = p.plain_weights + (t * height + r) * p.weight_row;
     for (std::int64_t q = 0; q < panels; ++q) {
       const float* b = pixels + q * panel_stride;
       if (p.weights == nullptr) {
@@ -140,7 +141,7 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
         tile_function(rows, pieces[q].lanes)(p.weights + (t * p.terms + k0) * kTileRows, b, terms, tile, kTileColumns);
       }
       if (add_leaf(tile, partial + ((t - tile0) * panels + q) * kTileSize, level_stride, leaf, leaves))
-        done(q, t * kTileRows, rows, tile);
+        done(q, t * height, rows, tile);
     }
   }
 }

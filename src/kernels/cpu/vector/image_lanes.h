@@ -181,12 +181,12 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
   using contract::kLeaf;
   alignas(64) float tile[kTileSize];
   const std::int64_t terms = p.channels * positions[0].rows->terms * positions[0].columns->terms;
-  const std::int64_t leaves = terms > kLeaf ? (terms + kLeaf - 1) / kLeaf : 1;
+  const std::int64_t leaves = terms > kLeaf ? (terms + kLeaf - 1) / kLeaf : 1, height = tile_height(p.rows);
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf;
     list_positions(p, k0, terms - k0 < kLeaf ? terms - k0 : kLeaf, positions, count, scratch.lists);
     for (std::int64_t t = tile0; t < tile1; ++t) {
-      const std::int64_t rows = p.rows - t * kTileRows < kTileRows ? p.rows - t * kTileRows : kTileRows;
+      const std::int64_t rows = p.rows - t * height < height ? p.rows - t * height : height;
       const SkippingTileFunction product = kSkippingFunctions.packed[rows][images > kLanes ? 2 : 1];
       const float* a = p.weights + t * p.channels * p.kernel * kTileRows;
       for (std::int64_t q = 0; q < count; ++q) {
@@ -194,12 +194,12 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
         product(a, list.a_offsets, positions[q].pixels, list.b_offsets, list.count, tile);
         float* partial = scratch.partial + ((t - tile0) * count + q) * kTileSize;
         if (!add_leaf(tile, partial, scratch.level_stride, leaf, leaves)) continue;
-        float* to = scratch.results + (t - tile0) * kTileRows * scratch.row_stride + positions[q].place * kTileColumns;
+        float* to = scratch.results + (t - tile0) * height * scratch.row_stride + positions[q].place * kTileColumns;
         for (std::int64_t r = 0; r < rows; ++r)
           for (int l = 0; l < kTileColumns; l += kLanes) {
             const FloatLanes value = load(tile + r * kTileColumns + l);
             store(to + r * scratch.row_stride + l,
-                  p.bias == nullptr ? value : value + FloatLanes(p.bias[t * kTileRows + r]));
+                  p.bias == nullptr ? value : value + FloatLanes(p.bias[t * height + r]));
           }
       }
     }
@@ -219,8 +219,8 @@ ISOBIT_INLINE std::int64_t most_terms(const ImageLanes& p) {
 void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, float* y, std::int64_t y_image,
                           std::int64_t images, std::int64_t tile0, std::int64_t tile1) {
   using contract::kLeaf;
-  const std::int64_t first_row = tile0 * kTileRows;
-  const std::int64_t rows = (tile1 * kTileRows < p.rows ? tile1 * kTileRows : p.rows) - first_row;
+  const std::int64_t height = tile_height(p.rows), first_row = tile0 * height;
+  const std::int64_t rows = (tile1 * height < p.rows ? tile1 * height : p.rows) - first_row;
   const std::int64_t in_band = band_rows(p.h, p.w), out_band = band_rows(p.height, p.width);
   const std::int64_t leaves = (most_terms(p) + kLeaf - 1) / kLeaf;
   Workspace workspace;

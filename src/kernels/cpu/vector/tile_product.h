@@ -24,6 +24,11 @@ struct TileBlock {
 };
 
 ISOBIT_INLINE std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+// Rows of each tile but the last: about the same, for a last one of two would take nearly as long as a full one.
+ISOBIT_INLINE std::int64_t tile_height(std::int64_t rows) {
+  const std::int64_t tiles = row_tiles(rows);
+  return tiles == 0 ? kTileRows : (rows + tiles - 1) / tiles;
+}
 ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
 
 // finish(first row, rows, first column, columns, tile) receives each output once, in the last leaf; a tile is

@@ -13,15 +13,19 @@ struct LstmStep {
   Lane i, f, g, o;  // in: their arguments; after lstm_step: their values
   Lane c, tanh_c, h;
 };
-// cell: the state before.
+// Of the gates' values. cell: the state before.
 template <class Lane>
-[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) LstmStep<Lane> lstm_step(LstmStep<Lane> s,
-                                                                                                Lane cell) {
-  s.i = sigmoid(s.i), s.f = sigmoid(s.f), s.g = tanh(s.g), s.o = sigmoid(s.o);
+ISOBIT_FORMULA LstmStep<Lane> lstm_state(LstmStep<Lane> s, Lane cell) {
   s.c = s.f * cell + s.i * s.g;
   s.tanh_c = tanh(s.c);
   s.h = s.o * s.tanh_c;
   return s;
+}
+template <class Lane>
+[[nodiscard]] ISOBIT_HOST_DEVICE inline __attribute__((always_inline)) LstmStep<Lane> lstm_step(LstmStep<Lane> s,
+                                                                                                Lane cell) {
+  s.i = sigmoid(s.i), s.f = sigmoid(s.f), s.g = tanh(s.g), s.o = sigmoid(s.o);
+  return lstm_state(s, cell);
 }
 
 template <class Lane>

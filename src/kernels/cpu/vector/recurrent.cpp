@@ -102,14 +102,45 @@ struct ForwardUnits {
     alignas(64) float product[kGates][kTileSize];
     Workspace workspace;
     float* const partial = workspace.floats(packed_product_scratch(s.hidden));
+    // The inputs' part lies in pieces far apart, which no cache foresees.
+    for (std::int64_t row = s.first[t] + r0; row < s.first[t] + r0 + rows; ++row) {
+      for (int g = 0; g < kGates; ++g) {
+        for (std::int64_t l = 0; l < columns; l += 16)
+          __builtin_prefetch(p.gates + (row * kGates + g) * s.hidden + u0 + l);
+      }
+    }
     for (int g = 0; g < kGates; ++g) {
       packed_product(a, packed + (panel * kGates + g) * s.hidden * kTileColumns, s.hidden, rows, columns, product[g],
                      partial);
+    }
+    if constexpr (cell == RecurrentCell::lstm) {
+      // All gates first: one register's step alone is a chain too long to be hidden by its neighbours'.
+      const std::int64_t first = s.first[t] + r0;
+      for (int g = 0; g < kGates; ++g) {
+        const auto activate = [&](auto function) {
+          for (std::int64_t r = 0; r < rows; ++r) {
+            float* const gate = p.gates + ((first + r) * kGates + g) * s.hidden + u0;
+            float* const tile = product[g] + r * kTileColumns;
+            for_each_register(columns, [&](std::int64_t l, auto part) {
+              FloatLanes sum = load(tile + l);
+              if (p.bias != nullptr) sum = fetch(p.bias + g * s.hidden + u0 + l, part) + sum;
+              const FloatLanes value = function(sum + fetch(gate + l, part));
+              store(tile + l, value), put(gate + l, value, part);
+            });
+          }
+        };
+        if (g == 2) {
+          activate([](FloatLanes x) __attribute__((always_inline)) { return contract::tanh(x); });
+        } else {
+          activate([](FloatLanes x) __attribute__((always_inline)) { return contract::sigmoid(x); });
+        }
+      }
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       for_each_register(columns, [&](std::int64_t l, auto part) {
         const auto hidden = [&](int g) {
           const FloatLanes tile = load(product[g] + r * kTileColumns + l);
+          if constexpr (cell == RecurrentCell::lstm) return tile;
           return p.bias == nullptr ? tile : fetch(p.bias + g * s.hidden + u0 + l, part) + tile;
         };
         element(t, r0 + r, u0 + l, part, hidden);
@@ -120,13 +151,11 @@ struct ForwardUnits {
   template <class Part, class Hidden>
   ISOBIT_INLINE void element(std::int64_t t, std::int64_t r, std::int64_t u, Part part, Hidden hidden) const {
     const std::int64_t h = p.shape.hidden, row = p.shape.first[t] + r, at = row * h + u, state = r * h + u;
-    float* const g = p.gates + row * kGates * h + u;
+    [[maybe_unused]] float* const g = p.gates + row * kGates * h + u;
     if constexpr (cell == RecurrentCell::lstm) {
       contract::LstmStep<FloatLanes> step;
-      step.i = hidden(0) + fetch(g, part), step.f = hidden(1) + fetch(g + h, part);
-      step.g = hidden(2) + fetch(g + 2 * h, part), step.o = hidden(3) + fetch(g + 3 * h, part);
-      step = contract::lstm_step(step, fetch(p.c + state, part));
-      put(g, step.i, part), put(g + h, step.f, part), put(g + 2 * h, step.g, part), put(g + 3 * h, step.o, part);
+      step.i = hidden(0), step.f = hidden(1), step.g = hidden(2), step.o = hidden(3);  // their values
+      step = contract::lstm_state(step, fetch(p.c + state, part));
       put(p.c + state, step.c, part);
       if (p.cells != nullptr) put(p.cells + at, step.c, part);
       if (p.tanh_cells != nullptr) put(p.tanh_cells + at, step.tanh_c, part);

@@ -2,6 +2,7 @@
 // compilers make vectors of. The maxima's gradient and unpooling keep the reference's functions.
 #include "kernels/pool3d.h"
 
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -118,11 +119,56 @@ void average_run(const Average& a, const float* in, std::int64_t od, std::int64_
   for (std::int64_t o = 0; o < n; ++o) y[o] = y[o] / divisor;
 }
 
+// Whether all windows of a dimension have as many elements.
+bool alike(const PoolAxis& axis) {
+  for (std::int64_t o = 1; o < axis.out; ++o) {
+    if (elements_in(axis, o) != elements_in(axis, 0)) return false;
+  }
+  return axis.out > 0 && elements_in(axis, 0) > 0;
+}
+// Windows alike but too far apart for lanes, of one depth: some chains side by side, in registers.
+void average_chains(const Average& a, const float* in, std::int64_t od, float* y) {
+  constexpr std::int64_t kChains = 8;
+  const PoolWindows& p = a.p;
+  const std::int64_t windows = p.h.out * p.w.out, height = elements_in(p.h, 0), width = elements_in(p.w, 0);
+  for (std::int64_t first = 0; first < windows; first += kChains) {
+    const std::int64_t count = windows - first < kChains ? windows - first : kChains;
+    const float* from[kChains];
+    float sum[kChains] = {};
+    for (std::int64_t j = 0; j < kChains; ++j) {
+      const std::int64_t window = first + (j < count ? j : 0);
+      from[j] = in + p.h.begin[window / p.w.out] * p.w.in + p.w.begin[window % p.w.out];
+    }
+    for (std::int64_t d = p.d.begin[od]; d < p.d.end[od]; ++d) {
+      for (std::int64_t h = 0; h < height; ++h) {
+        const std::int64_t line = (d * p.h.in + h) * p.w.in;
+        for (std::int64_t w = line; w < line + width; ++w) {
+#pragma GCC unroll 8
+          for (std::int64_t j = 0; j < kChains; ++j) sum[j] = sum[j] + from[j][w];
+        }
+      }
+    }
+    for (std::int64_t j = 0; j < count; ++j) {
+      y[first + j] = sum[j] / a.divided_by(od, (first + j) / p.w.out, (first + j) % p.w.out);
+    }
+  }
+}
+
 template <int kStride>
 void average(const Average& a, const float* x, float* y) {
   const PoolWindows& p = a.p;
+  const bool chains = kStride == 0 && p.w.out <= 16 && alike(p.h) && alike(p.w);
   each_plane(p, [&](std::int64_t plane) {
     const float* const in = x + plane * p.in();
+    for (std::int64_t od = 0; chains && od < p.d.out; ++od) {
+      float* const rows = y + plane * p.out() + od * p.h.out * p.w.out;
+      if (elements_in(p.d, od) > 0) {
+        average_chains(a, in, od, rows);
+      } else {
+        for (std::int64_t i = 0; i < p.h.out * p.w.out; ++i) rows[i] = 0.0f;
+      }
+    }
+    if (chains) return;
     each_row(p, [&](std::int64_t od, std::int64_t oh) {
       float* const row = y + plane * p.out() + (od * p.h.out + oh) * p.w.out;
       for (std::int64_t ow = 0; ow < a.run.first; ++ow) row[ow] = one_average(a, in, od, oh, ow);
@@ -133,6 +179,35 @@ void average(const Average& a, const float* x, float* y) {
 }
 
 // ---- gradients: every element takes its windows in ascending order
+
+// Whether every element of a dimension is in one window.
+bool tiles(const PoolAxis& axis) {
+  std::int64_t next = 0;
+  for (std::int64_t o = 0; o < axis.out; ++o) {
+    if (axis.begin[o] != next || axis.end[o] <= next) return false;
+    next = axis.end[o];
+  }
+  return next == axis.in;
+}
+// Windows that tile the planes: each element takes one share, after +0.
+void tiles_backward(const Average& a, const float* dy, float* dx) {
+  const PoolWindows& p = a.p;
+  each_plane(p, [&](std::int64_t plane) {
+    Workspace workspace;
+    float* const line = workspace.floats(p.w.in);
+    each_row(p, [&](std::int64_t od, std::int64_t oh) {
+      const float* const row = dy + plane * p.out() + (od * p.h.out + oh) * p.w.out;
+      for (std::int64_t ow = 0; ow < p.w.out; ++ow) {
+        const float share = 0.0f + row[ow] / a.divided_by(od, oh, ow);
+        for (std::int64_t w = p.w.begin[ow]; w < p.w.end[ow]; ++w) line[w] = share;
+      }
+      each_line(p, od, oh, [&](std::int64_t d, std::int64_t h) {
+        std::memcpy(dx + plane * p.in() + (d * p.h.in + h) * p.w.in, line,
+                    static_cast<std::size_t>(p.w.in) * sizeof(float));
+      });
+    });
+  });
+}
 
 template <int kStride>
 void average_backward(const Average& a, const float* dy, float* dx) {
@@ -174,6 +249,7 @@ void average_pool3d(const PoolWindows& p, Divisor divisor, std::int64_t fixed, c
 
 void average_pool3d_backward(const PoolWindows& p, Divisor divisor, std::int64_t fixed, const float* dy, float* dx) {
   const Average a = {p, divisor, static_cast<float>(fixed), longest_run(p.w)};
+  if (tiles(p.d) && tiles(p.h) && tiles(p.w)) return tiles_backward(a, dy, dx);
   if (a.run.stride == 1) return average_backward<1>(a, dy, dx);
   if (a.run.stride == 2) return average_backward<2>(a, dy, dx);
   average_backward<0>(a, dy, dx);

@@ -1,4 +1,4 @@
-// Products and running values. Every host uses these: a chain has no lanes.
+// Products and running values.
 #include "kernels/scan.h"
 
 #include "contract/chains.h"

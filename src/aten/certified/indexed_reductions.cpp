@@ -6,9 +6,14 @@
 #include <ATen/ops/scatter_reduce_cpu_dispatch.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/indexed_plan.h"
+#include "aten/device_work.h"
+#include "contract/extrema.h"
+#include "kernels/float_environment.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -26,11 +31,76 @@ IndexReduction reduction_of(const char* op, std::string_view name) {
   return name == "amax" ? IndexReduction::maximum : IndexReduction::minimum;
 }
 
+// Products and extrema are chains over a destination's occurrences in ascending order: one pass over the source,
+// without a plan. destination [outer, rows, inner], index and source [outer, n, inner].
+struct Chains {
+  std::int64_t outer = 1, rows = 1, n = 1, inner = 1;
+  const std::int64_t* index;
+  bool include_self;
+};
+template <class T, class Step>
+void reduce_chains(const Chains& c, T start, bool starts, const T* source, T* destination, Step step) {
+  std::vector<char> met(c.include_self ? 0 : static_cast<std::size_t>(c.outer * c.rows * c.inner));
+  const auto part = [&](std::int64_t o, std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = 0; k < c.n; ++k) {
+      const std::int64_t line = (o * c.n + k) * c.inner;
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t at = (o * c.rows + c.index[line + i]) * c.inner + i;
+        const T v = source[line + i];
+        T so_far = destination[at];
+        if (!c.include_self && !met[static_cast<std::size_t>(at)]) {
+          met[static_cast<std::size_t>(at)] = 1, so_far = starts ? start : v;
+        }
+        destination[at] = step(so_far, v);
+      }
+    }
+  };
+  const kernels::FloatEnvironment environment;
+  if (c.outer > 1) {
+    kernels::parallel_for(0, c.outer, 8192 / (c.n * c.inner + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) part(o, 0, c.inner);
+    });
+  } else {
+    kernels::parallel_for(0, c.inner, 8192 / (c.n + 1) + 64,
+                          [&](std::int64_t begin, std::int64_t end) { part(0, begin, end); });
+  }
+}
+template <class T>
+void reduce_chains(IndexReduction kind, const Chains& c, const T* source, T* destination) {
+  if (kind == IndexReduction::product) {
+    return reduce_chains(c, T(1), true, source, destination, [](T a, T b) { return a * b; });
+  }
+  if (kind == IndexReduction::maximum) {
+    return reduce_chains(c, T(0), false, source, destination, [](T a, T b) { return contract::maximum(a, b); });
+  }
+  reduce_chains(c, T(0), false, source, destination, [](T a, T b) { return contract::minimum(a, b); });
+}
+// Whether the reduction was such chains, on the host, and is done.
+bool reduced_as_chains(const char* op, IndexReduction kind, const Tensor& result, std::int64_t dim,
+                       const Tensor& given_index, const Tensor& source, bool include_self) {
+  if (kind == IndexReduction::sum || kind == IndexReduction::mean || working_device() != nullptr) return false;
+  const Tensor index = contiguous(on_host(given_index));
+  dim = at::maybe_wrap_dim(dim, result.dim());
+  if (result.dim() == 0 || index.dim() != result.dim() || source.sizes() != index.sizes()) return false;
+  Chains c;
+  for (std::int64_t d = 0; d < result.dim(); ++d) {
+    if (d != dim && index.size(d) != result.size(d)) return false;
+    if (d != dim) (d < dim ? c.outer : c.inner) *= index.size(d);
+  }
+  c.rows = result.size(dim), c.n = index.size(dim);
+  check_index(op, index, c.rows);
+  c.index = index.const_data_ptr<std::int64_t>(), c.include_self = include_self;
+  const Tensor from = contiguous(source);
+  with_data(result, [&](auto* to) { reduce_chains(kind, c, data_like(to, from), to); });
+  return true;
+}
+
 Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& given_index,
                        const Tensor& source, IndexReduction kind, bool include_self) {
   require_computed(op, {&self, &source});
-  const Tensor result = fresh_copy(self);
+  Tensor result = fresh_copy(self);
   if (given_index.numel() == 0) return result;
+  if (reduced_as_chains(op, kind, result, dim, given_index, source, include_self)) return result;
   const Scatter scatter = scatter_into(op, result, dim, given_index, source);
   with_data(result, [&](auto* to) {
     kernels::indexed_reduce(kind, scatter.plan.occurrences(), include_self, data_like(to, scatter.source), to);

@@ -7,13 +7,16 @@
 #include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/rank_bits.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/device_work.h"
 #include "kernels/sort.h"
@@ -58,27 +61,65 @@ Pair placed_back(const Rows& rows, const Tensor& values, const Tensor& indices) 
   return {contiguous(values.movedim(-1, rows.dim)), contiguous(indices.movedim(-1, rows.dim))};
 }
 
-// pick(row's values, n, chosen indices): `each` of them for every row. Placed back at dim.
+// A row's elements in an order that a Less compares: as numbers, whose upper half is the value's and whose lower half
+// is the index; of binary64 as indices.
+struct Numbered {
+  std::vector<std::uint64_t> order;
+  void start(const float* row, std::int64_t n, bool descending) {
+    order.resize(static_cast<std::size_t>(n));
+    const std::uint32_t turned = descending ? ~0u : 0u;
+    for (std::int64_t i = 0; i < n; ++i) {
+      order[static_cast<std::size_t>(i)] =
+          static_cast<std::uint64_t>(rank_bits(row[i]) ^ turned) << 32 | static_cast<std::uint64_t>(i);
+    }
+  }
+  [[nodiscard]] std::less<> less() const { return {}; }
+  [[nodiscard]] std::int64_t index(std::int64_t i) const {
+    return static_cast<std::int64_t>(order[static_cast<std::size_t>(i)] & 0xffffffffu);
+  }
+};
+template <class T>
+struct Indexed {
+  std::vector<std::int64_t> order;
+  Before<T> before;
+  void start(const T* row, std::int64_t n, bool descending) {
+    order.resize(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    before = {row, descending};
+  }
+  [[nodiscard]] Before<T> less() const { return before; }
+  [[nodiscard]] std::int64_t index(std::int64_t i) const { return order[static_cast<std::size_t>(i)]; }
+};
+
+// pick(row's values, n, first, last, less) orders a row's elements, at least `each` of them: those of every row, placed
+// back at dim.
 template <class Pick>
-Pair picked(const Rows& rows, std::int64_t each, Pick pick) {
+Pair picked(const Rows& rows, bool descending, std::int64_t each, Pick pick) {
   at::DimVector sizes(rows.x.sizes());
   sizes.back() = each;
   const Tensor values = new_tensor(sizes, rows.x.scalar_type()), indices = new_tensor(sizes, at::kLong);
   std::int64_t* const index = indices.mutable_data_ptr<std::int64_t>();
   with_data(values, [&](auto* y) {
-    const auto* const x = data_like(y, rows.x);
-    kernels::parallel_for(0, rows.count, 2048 / (rows.n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<std::int64_t> order(static_cast<std::size_t>(rows.n));
-      for (std::int64_t r = begin; r < end; ++r) {
-        for (std::int64_t i = 0; i < rows.n; ++i) order[static_cast<std::size_t>(i)] = i;
-        const auto* const row = x + r * rows.n;
-        pick(row, order);
-        for (std::int64_t i = 0; i < each; ++i) {
-          index[r * each + i] = order[static_cast<std::size_t>(i)];
-          y[r * each + i] = row[order[static_cast<std::size_t>(i)]];
+    using T = std::remove_pointer_t<decltype(y)>;
+    const T* const x = data_like(y, rows.x);
+    const auto all = [&](auto elements) {
+      kernels::parallel_for(0, rows.count, 2048 / (rows.n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+        auto own = elements;
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T* const row = x + r * rows.n;
+          own.start(row, rows.n, descending);
+          pick(row, own.order.begin(), own.order.end(), own.less());
+          for (std::int64_t i = 0; i < each; ++i) {
+            index[r * each + i] = own.index(i);
+            y[r * each + i] = row[own.index(i)];
+          }
         }
-      }
-    });
+      });
+    };
+    if constexpr (std::is_same_v<T, float>) {
+      if (rows.n <= std::numeric_limits<std::uint32_t>::max()) return all(Numbered());
+    }
+    all(Indexed<T>());
   });
   return placed_back(rows, values, indices);
 }
@@ -106,10 +147,9 @@ OutPair into(const Pair& results, Tensor& values, Tensor& indices) {
 
 Pair found_of_rank(const Rows& rows, std::int64_t rank) {
   if (working_device() != nullptr) return part_of_sorted(rows, false, rank, 1);
-  return picked(rows, 1, [&](const auto* row, std::vector<std::int64_t>& order) {
-    const auto at = order.begin() + rank;
-    std::nth_element(order.begin(), at, order.end(), Before<std::remove_cvref_t<decltype(*row)>>{row, false});
-    std::iter_swap(order.begin(), at);
+  return picked(rows, false, 1, [&](const auto*, auto first, auto last, auto less) {
+    std::nth_element(first, first + rank, last, less);
+    std::iter_swap(first, first + rank);
   });
 }
 // The one of rank `rank`.
@@ -138,9 +178,10 @@ OutPair sort_stable_out(const Tensor& x, std::optional<bool> stable, std::int64_
 
 Pair first_of(const Rows& rows, std::int64_t k, bool largest) {
   if (working_device() != nullptr) return part_of_sorted(rows, largest, 0, k);
-  return picked(rows, k, [&](const auto* row, std::vector<std::int64_t>& order) {
-    std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      Before<std::remove_cvref_t<decltype(*row)>>{row, largest});
+  return picked(rows, largest, k, [&](const auto*, auto first, auto last, auto less) {
+    if (k < rows.n / 4) return std::partial_sort(first, first + k, last, less);
+    if (k < rows.n) std::nth_element(first, first + k, last, less);
+    std::sort(first, first + k, less);
   });
 }
 
@@ -188,12 +229,12 @@ Pair found_medians(const Rows& rows, bool skip) {
     const auto [values, indices] = sorted_rows(rows, false);
     return placed_back(rows, values.gather(-1, rank), indices.gather(-1, rank));
   }
-  return picked(rows, 1, [&](const auto* row, std::vector<std::int64_t>& order) {
+  return picked(rows, false, 1, [&](const auto* row, auto first, auto last, auto less) {
     std::int64_t numbers = 0;
-    for (const std::int64_t i : order) numbers += row[i] == row[i];
-    const auto at = order.begin() + median_rank(numbers, rows.n, skip);
-    std::nth_element(order.begin(), at, order.end(), Before<std::remove_cvref_t<decltype(*row)>>{row, false});
-    std::iter_swap(order.begin(), at);
+    for (std::int64_t i = 0; i < rows.n; ++i) numbers += row[i] == row[i];
+    const auto at = first + median_rank(numbers, rows.n, skip);
+    std::nth_element(first, at, last, less);
+    std::iter_swap(first, at);
   });
 }
 Pair medians(const char* op, const Tensor& x, std::int64_t dim, bool keep, bool skip) {

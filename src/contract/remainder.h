@@ -40,11 +40,13 @@ struct WholeFraction {
 }
 
 // The next number from a towards b.
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float next_after(float a, float b) {
-  if (a != a || b != b) return kNan;
-  if (a == b) return b;
-  if (a == 0.0f) return float_of((bits_of(b) & 0x80000000u) | 1u);
-  return float_of(bits_of(a) + ((a < b) == (a > 0.0f) ? 1u : ~0u));
+template <class Lane>
+ISOBIT_FORMULA Lane next_after(Lane a, Lane b) {
+  using Int = IntOf<Lane>;
+  const Int up = select(a > Lane(0.0f), Int(1), Int(-1)), step = select(a < b, up, Int(0) - up);
+  const Lane smallest = as_float((as_int(b) & Int(INT32_MIN)) | Int(1));
+  const Lane next = select(a == Lane(0.0f), smallest, as_float(as_int(a) + step));
+  return select(a == b, b, select((a == a) & (b == b), next, Lane(kNan)));
 }
 
 ISOBIT_CONTRACT_END

@@ -4,9 +4,11 @@
 // Columns:
 //   name
 //   formula     of x, or of a and b, seen from namespace isobit::kernels::wide (kernels/formulas/wide_formulas.h)
-//   build       vectorized: the vector builds take it in blocks; quicker: in blocks by a shorter formula, and by the
-//               contract's where the shorter one's error leaves two results (cpu/vector/quick_functions.h); rests: from
-//               fmod's results, which they find in blocks; scalar: they leave it to the reference
+//   build       vectorized: the vector builds take it in blocks; lanes: its formula is a template over lanes; quicker:
+//   in
+//               blocks by a shorter formula, and by the contract's where the shorter one's error leaves two results
+//               (cpu/vector/quick_functions.h); rests: from fmod's results, which they find in blocks; scalar: they
+//               leave it to the reference
 //   operator    PyTorch's, without aten::
 //   overloads   in_place: a new result, out and in place; no_in_place: the first two; by_hand: another signature or
 //               integers of its own, written in aten/certified/wide_functions.cpp
@@ -39,19 +41,19 @@
   f(acosh,   contract::acosh(x),   vectorized,  acosh,         in_place,     written) \
   f(atanh,   contract::atanh(x),   quicker,     atanh,         in_place,     written) \
   f(erfc,    contract::erfc(x),    quicker,     erfc,          in_place,     written) \
-  f(erfinv,  contract::erfinv(x),  vectorized,  erfinv,        in_place,     written) \
+  f(erfinv,  contract::erfinv(x),  quicker,     erfinv,        in_place,     written) \
   f(lgamma,  contract::lgamma(x),  quicker,     lgamma,        in_place,     written) \
   f(digamma, contract::digamma(x), quicker,     digamma,       in_place,     written) \
   f(trigamma, contract::trigamma(x), scalar,    polygamma,     by_hand,      written) \
-  f(i0,      contract::i0(x),      scalar,      i0,            in_place,     written) \
-  f(i0e,     contract::i0e(x),     scalar,      special_i0e,   no_in_place,  written) \
-  f(i1,      contract::i1(x),      scalar,      special_i1,    no_in_place,  written) \
-  f(i1e,     contract::i1e(x),     scalar,      special_i1e,   no_in_place,  written) \
-  f(ndtri,   contract::ndtri(x),   scalar,      special_ndtri, no_in_place,  written) \
-  f(log_ndtr, contract::log_ndtr(x), scalar,    special_log_ndtr, no_in_place, written) \
-  f(erfcx,   contract::erfcx(x),   scalar,      special_erfcx, no_in_place,  written) \
+  f(i0,      contract::i0(x),      quicker,     i0,            in_place,     written) \
+  f(i0e,     contract::i0e(x),     quicker,     special_i0e,   no_in_place,  written) \
+  f(i1,      contract::i1(x),      quicker,     special_i1,    no_in_place,  written) \
+  f(i1e,     contract::i1e(x),     quicker,     special_i1e,   no_in_place,  written) \
+  f(ndtri,   contract::ndtri(x),   quicker,     special_ndtri, no_in_place,  written) \
+  f(log_ndtr, contract::log_ndtr(x), quicker,   special_log_ndtr, no_in_place, written) \
+  f(erfcx,   contract::erfcx(x),   quicker,     special_erfcx, no_in_place,  written) \
   f(logit,   contract::logit(x),   quicker,     logit,         by_hand,      written) \
-  f(sinc,    sinc(x),              vectorized,  sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
+  f(sinc,    sinc(x),              lanes,       sinc,          in_place,     "10: sinpi(x) / RN(pi x), 1 at 0") \
   f(entropy, entropy(x),           vectorized,  special_entr,  no_in_place,  "10: -x * log(x)")
 
 #define ISOBIT_WIDE_BINARY(f) \
@@ -63,7 +65,7 @@
   f(remainder,     remainder(a, b),             rests,       remainder,       by_hand,      exact) \
   f(floor_divide,  floor_divide(a, b),          rests,       floor_divide,    by_hand,      quotient) \
   f(trunc_divide,  ::truncf(a / b),             vectorized,  div,             by_hand,      quotient) \
-  f(copysign,      copysign(a, b),              vectorized,  copysign,        by_hand,      selection) \
+  f(copysign,      copysign(a, b),              lanes,       copysign,        by_hand,      selection) \
   f(fmaximum,      fmaximum(a, b),              vectorized,  fmax,            by_hand,      selection) \
   f(fminimum,      fminimum(a, b),              vectorized,  fmin,            by_hand,      selection) \
   f(heaviside,     heaviside(a, b),             vectorized,  heaviside,       by_hand,      selection) \
@@ -73,6 +75,6 @@
   f(igamma,        contract::igamma(a, b),      scalar,      igamma,          in_place,     written) \
   f(igammac,       contract::igammac(a, b),     scalar,      igammac,         in_place,     written) \
   f(gamma_slope,   contract::gamma_slope(a, b), scalar,      _standard_gamma_grad, by_hand, written) \
-  f(nextafter,     contract::next_after(a, b),  vectorized,  nextafter,       in_place,     exact) \
+  f(nextafter,     contract::next_after(a, b),  lanes,       nextafter,       in_place,     exact) \
   f(logit_backward, logit_backward(a, b),       vectorized,  logit_backward,  by_hand,      "10: dy / (x * (1 - x))")
 // clang-format on

@@ -16,8 +16,10 @@ namespace wide {
 using contract::kInfinity;
 using contract::kNan;
 
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float sinc(float x) {
-  return x == 0.0f ? 1.0f : contract::sinpi(x) / (0x1.921fb6p+1f * x);
+template <class Lane>
+ISOBIT_FORMULA Lane sinc(Lane x) {
+  using contract::select;
+  return select(x == Lane(0.0f), Lane(1.0f), contract::sinpi(x) / (Lane(0x1.921fb6p+1f) * x));
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float entropy(float x) {
   if (x != x) return kNan;
@@ -42,8 +44,11 @@ using contract::kNan;
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float floor_divide(float a, float b) {
   return floor_of(a, b, contract::exact_fmod(a, b));
 }
-[[nodiscard]] ISOBIT_HOST_DEVICE inline float copysign(float a, float b) {
-  return b != b ? ::fabsf(a) : ::copysignf(a, b);
+template <class Lane>
+ISOBIT_FORMULA Lane copysign(Lane a, Lane b) {
+  using contract::select;
+  const Lane size = contract::magnitude(a);
+  return select(b != b, size, contract::with_sign_of(size, b));
 }
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float fmaximum(float a, float b) {
   return a != a ? b : b != b ? a : a < b ? b : a == 0.0f && b == 0.0f ? 0.0f : a;

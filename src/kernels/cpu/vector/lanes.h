@@ -189,6 +189,17 @@ ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
 }
 #endif
 
+// Whether a lane is not 0.
+ISOBIT_INLINE bool any_bit(IntLanes a) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)a.v, (__m512i)a.v) != 0;
+#elif ISOBIT_LANES == 8
+  return _mm256_testz_si256((__m256i)a.v, (__m256i)a.v) == 0;
+#else
+  return any(a != IntLanes(0));
+#endif
+}
+
 ISOBIT_INLINE IntLanes as_int(FloatLanes a) { return (IntLanes::Raw)a.v; }
 ISOBIT_INLINE FloatLanes as_float(IntLanes a) { return (FloatLanes::Raw)a.v; }
 // Exact for |a| < 2^24.
@@ -261,6 +272,22 @@ ISOBIT_INLINE void split_pairs(FloatLanes a, FloatLanes b, FloatLanes& even, Flo
 #else
   even = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14);
   odd = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15);
+#endif
+}
+
+// table[index mod 16] of each lane; the table 64-byte aligned.
+ISOBIT_INLINE FloatLanes look_up(const float* table, IntLanes index) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  return (FloatLanes::Raw)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)index.v, _mm512_load_ps(table));
+#elif ISOBIT_LANES == 8
+  const __m256i i = (__m256i)index.v;
+  const __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), i);
+  const __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), i);
+  return (FloatLanes::Raw)_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+#else
+  FloatLanes r;
+  for (int i = 0; i < ISOBIT_LANES; ++i) r.v[i] = table[index.v[i] & 15];
+  return r;
 #endif
 }
 

@@ -45,9 +45,8 @@ inline double cut(double t, double end) {
   return t < -end ? -end : t;
 }
 
-// e^t and 2^t to 2^-45 of it, t = n ln 2 + r or n + r; t cut to [-700, 700] as the contract's exp_of.
-inline double exp_of(double t) {
-  t = cut(t, 700.0);
+// e^t and 2^t to 2^-45 of it, t = n ln 2 + r or n + r; abs(t) <= 700, or cut to it as the contract's exp_of.
+inline double exp_within(double t) {
   const double shifted = plus(t, 0x1.71547652b82fep+0, 0x1.8p52), n = shifted - 0x1.8p52;
   const double r = plus(n, -0x1.a39ef35793c76p-33, plus(n, -0x1.62e42feep-1, t));
   const double p = horner(r, 0x1.72e1382ee1ff3p-19, 0x1.a17e336dab91fp-16, 0x1.a019949f940cap-13, 0x1.6c162b7fd9ab1p-10,
@@ -55,6 +54,7 @@ inline double exp_of(double t) {
                           0x1.0000000000006p+0, 0x1.000000000003dp+0);
   return scaled(p, shifted);
 }
+inline double exp_of(double t) { return exp_within(cut(t, 700.0)); }
 inline double exp2_of(double t) {
   const double shifted = t + 0x1.8p52, r = t - (shifted - 0x1.8p52);
   const double p = horner(r, 0x1.b6571de2f2351p-24, 0x1.63ef969a64d3cp-20, 0x1.ffcb76789860fp-17, 0x1.43088e257f341p-13,
@@ -71,7 +71,7 @@ inline Near sinh(float x) {
   const double p = horner(z, 0x1.6124613a86d09p-33, 0x1.ae64567f544e4p-26, 0x1.71de3a556c734p-19, 0x1.a01a01a01a01ap-13,
                           0x1.1111111111111p-7, 0x1.5555555555555p-3, 1.0);  // to t^13 / 13!
   const double near = t * p, far = 0.5 * (e - 1.0 / e);
-  return relative(contract::absolute(t) < 0.5 ? near : far, 0x1p-40);
+  return relative(__builtin_fabs(t) < 0.5 ? near : far, 0x1p-40);
 }
 
 inline Near cosh(float x) {
@@ -93,20 +93,19 @@ inline Near tan_of(double r, bool odd) {
 }
 
 // e^(-x^2) erfcx(a), a = abs(x); (1 + 2 a) erfcx(a) on [0, 10.5] is a polynomial of (a - 3) / (a + 3), interpolated at
-// Chebyshev's points by mpmath to 3e-16, after Shepherd and Laframboise (Mathematics of Computation 36, 1981).
-// Above 10.5 the result is 0 or 2.
+// Chebyshev's points by mpmath to 2^-44 of it, after Shepherd and Laframboise (Mathematics of Computation 36, 1981);
+// one division for a + 3 and 1 + 2 a. Above 10.5 the result is 0 or 2.
 inline Near erfc(float x) {
   const double t = static_cast<double>(x);
-  double a = contract::absolute(t);
+  double a = __builtin_fabs(t);
   a = a > 10.5 ? 10.5 : a;
-  const double u = (a - 3.0) / (a + 3.0);
-  const double p =
-      horner(u, -0x1.24f944002f61ap-25, -0x1.0fda8a5371ec2p-22, -0x1.29b83e52ede67p-21, 0x1.11c3d34ca781cp-21,
-             0x1.d835ecde54751p-19, -0x1.ac17f30d4d008p-21, -0x1.51fef7e7d03dfp-16, 0x1.4cd586f33352dp-18,
-             0x1.066299149e7dep-13, -0x1.b911c09106880p-14, -0x1.98dbaf88865a7p-11, 0x1.ef1bd5fa7d28cp-10,
-             0x1.4b8850893b2b9p-9, -0x1.8574c3fcf7473p-6, 0x1.17ca287705f59p-4, -0x1.e88b803a7a4d9p-4,
-             0x1.098366a5b7253p-3, -0x1.85a15c58a890dp-5, -0x1.15c084bb9e943p-3, 0x1.40c522d7e4987p+0);
-  const double y = exp_of(-(a * a)) * p / plus(2.0, a, 1.0);
+  const double one = plus(2.0, a, 1.0), three = a + 3.0, inverse = 1.0 / (one * three), u = (a - 3.0) * (inverse * one);
+  const double p = horner(u, 0x1.9f7f385bd759ep-21, 0x1.9044647733fd5p-19, -0x1.747ee52dd9401p-20,
+                          -0x1.4fbe25bcb58e4p-16, 0x1.655714d85eef8p-18, 0x1.066fafa5d5374p-13, -0x1.b98d14cf13678p-14,
+                          -0x1.98de31cba332ap-11, 0x1.ef1d3cb9d2c03p-10, 0x1.4b88703ec1de0p-9, -0x1.8574c65efce32p-6,
+                          0x1.17ca286167e46p-4, -0x1.e88b8031d1ab2p-4, 0x1.098366a6131d7p-3, -0x1.85a15c590fa9dp-5,
+                          -0x1.15c084bb9f4bdp-3, 0x1.40c522d7e49bbp+0);
+  const double y = exp_within(-(a * a)) * p * (inverse * three);
   const double value = t < 0.0 ? 2.0 - y : y;
   return relative(t == t ? value : t, 0x1p-39);
 }
@@ -134,14 +133,25 @@ inline Near atan2(float y, float x) {
   const double r = angle_of(__builtin_fabs(a), __builtin_fabs(b));
   return relative(__builtin_copysign(__builtin_copysign(1.0, b) < 0.0 ? contract::kPi - r : r, a), 0x1p-42);
 }
-// Sine and cosine of the angle; NaN beyond 1.
+// asin(a) for 0 <= a <= 1/2, a times a polynomial of a^2; beyond, 2 asin(s) = pi/2 - asin(a) with s^2 = (1 - a) / 2.
+// NaN beyond 1.
+inline double arcsine_of(double a) {
+  const double half = 0.5 - 0.5 * a, square = a * a, z = a > 0.5 ? half : square;
+  const double s = __builtin_sqrt(z), twice = s + s;  // a itself: its square is exact
+  const double p = horner(z, 0x1.020e5719c5813p-5, -0x1.df0360c9eff2ep-8, 0x1.25abfcc6d7da8p-6, 0x1.9b40462754959p-7,
+                          0x1.1f8a3aaac973dp-6, 0x1.6e427ba0e0592p-6, 0x1.f1cb1bb1bd8fbp-6, 0x1.6db6cb38d4b4bp-5,
+                          0x1.33333354bc760p-4, 0x1.555555553a610p-3, 0x1.000000000000ep+0);
+  return (a > 0.5 ? twice : s) * p;
+}
 inline Near asin(float x) {
-  const double t = static_cast<double>(x), other = __builtin_sqrt((1.0 - t) * (1.0 + t));
-  return relative(__builtin_copysign(angle_of(__builtin_fabs(t), other), t), 0x1p-42);
+  const double t = static_cast<double>(x), a = __builtin_fabs(t), near = arcsine_of(a);
+  const double far = 0.5 * contract::kPi - near;
+  return relative(__builtin_copysign(a > 0.5 ? far : near, t), 0x1p-42);
 }
 inline Near acos(float x) {
-  const double t = static_cast<double>(x), r = angle_of(__builtin_sqrt((1.0 - t) * (1.0 + t)), __builtin_fabs(t));
-  return relative(t < 0.0 ? contract::kPi - r : r, 0x1p-42);
+  const double t = static_cast<double>(x), a = __builtin_fabs(t), value = __builtin_copysign(arcsine_of(a), t);
+  const double near = 0.5 * contract::kPi - value, left = contract::kPi + value, far = t < 0.0 ? left : value;
+  return relative(a > 0.5 ? far : near, 0x1p-42);
 }
 
 // artanh(s) for abs(s) up to (sqrt(2) - 1) / (sqrt(2) + 1).
@@ -228,24 +238,24 @@ inline Near digamma(float x) {
 // ln(1 + e) as 2 artanh(e / (2 + e)), its argument at most 1/3.
 inline double log_of_one_and(double e) {
   const double s = e / (2.0 + e), q = s * s;
-  const double p = horner(q, 0x1.802ed5a89f869p-4, 0x1.e10f08eb77329p-5, 0x1.3ee3af3382273p-4, 0x1.741b9bce7c49ep-4,
-                          0x1.c71f007db2364p-4, 0x1.24924200051a6p-3, 0x1.999999ad82fe0p-3, 0x1.555555554aaddp-2,
-                          0x1.0000000000007p+0);
+  const double p = horner(q, 0x1.9afeeea008984p-4, 0x1.202b4d7a56a8fp-4, 0x1.76fd5c9158713p-4, 0x1.c6f8ad634a6a2p-4,
+                          0x1.2492cc4fab44ap-3, 0x1.999997c399b66p-3, 0x1.5555555694e90p-2, 0x1.ffffffffffdc7p-1);
   return 2.0 * s * p;
 }
 // max + ln(1 + e^-(difference)), and the same to the base 2. Terms may cancel: the error is of their sizes.
 inline Near logaddexp(float a, float b) {
   const double x = static_cast<double>(a), y = static_cast<double>(b);
-  const double m = x < y ? y : x, d = contract::absolute(x - y), more = log_of_one_and(exp_of(-d));
+  const double m = x < y ? y : x, d = __builtin_fabs(x - y);
+  const double more = log_of_one_and(exp_within(d > 700.0 ? -700.0 : -d));
   const double sum = d > 700.0 ? m : m + more;
-  return around(d == d ? sum : contract::kNanWide, 0x1p-41 * (contract::absolute(m) + more));
+  return around(sum, 0x1p-39 * (__builtin_fabs(m) + more));
 }
 inline Near logaddexp2(float a, float b) {
   const double x = static_cast<double>(a), y = static_cast<double>(b);
-  const double m = x < y ? y : x, d = contract::absolute(x - y);
+  const double m = x < y ? y : x, d = __builtin_fabs(x - y);
   const double more = log_of_one_and(exp2_of(-(d > 1000.0 ? 1000.0 : d))) * 0x1.71547652b82fep+0;
   const double sum = d > 1000.0 ? m : m + more;
-  return around(d == d ? sum : contract::kNanWide, 0x1p-41 * (contract::absolute(m) + more));
+  return around(sum, 0x1p-39 * (__builtin_fabs(m) + more));
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA::quick

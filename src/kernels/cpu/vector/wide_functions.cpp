@@ -1,9 +1,12 @@
 // The formulas of wide_functions.h some elements at a time: loops over blocks that the compiler turns into vectors
 // (this file has flags of its own, src/kernels/CMakeLists.txt), such loops with a shorter formula (quick_functions.h),
-// or the reference's: as the list's column `build` says (wide_functions_list.h).
+// lanes, or the reference's: as the list's column `build` says (wide_functions_list.h).
 #include <cmath>
 
+#include "kernels/cpu/vector/lane_map.h"
+#include "kernels/cpu/vector/quick_exp2.h"
 #include "kernels/cpu/vector/quick_functions.h"
+#include "kernels/cpu/vector/quick_special.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/formulas/wide_formulas.h"
 #include "kernels/threads.h"
@@ -16,7 +19,7 @@ void wide_binary(WideBinary op, const float* a, const float* b, float* y, std::i
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kBlock = 64;
+constexpr std::int64_t kBlock = 256;
 
 struct Block {
   float a[kBlock], b[kBlock], rest[kBlock], y[kBlock];
@@ -45,13 +48,13 @@ inline void find_rests(Block& block) {
 // The reference's formula, the operator a constant.
 template <WideUnary op>
 struct One {
-  static void run(Block& block) {
+  [[gnu::flatten]] static void run(Block& block) {
     for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::apply(op, block.a[i]);
   }
 };
 template <WideBinary op>
 struct Two {
-  static void run(Block& block) {
+  [[gnu::flatten]] static void run(Block& block) {
     for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = wide::apply(op, block.a[i], block.b[i]);
   }
 };
@@ -59,7 +62,7 @@ struct Two {
 // Formulas of fmod's result.
 template <WideBinary op>
 struct OfRests {
-  static void run(Block& block) {
+  [[gnu::flatten]] static void run(Block& block) {
     find_rests(block);
     for (std::int64_t i = 0; i < kBlock; ++i) block.y[i] = formula(block.a[i], block.b[i], block.rest[i]);
   }
@@ -107,10 +110,43 @@ inline void find_turns(const Block& block, double* rest, std::int32_t* odd) {
   }
 }
 
+// The largest size in a block; NaN where there is one.
+inline float largest(const Block& block) {
+  std::int32_t most = 0;  // as bits: compilers turn a maximum of integers into vectors
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const std::int32_t size = contract::as_int(block.a[i]) & 0x7fffffff;
+    most = size > most ? size : most;
+  }
+  return contract::as_float(most);
+}
+// Bessel functions' tails, with a square root and a division, only where a block has one.
+template <int order, bool scaled>
+inline void bessel(Block& block) {
+  if (largest(block) <= static_cast<float>(quick::kBesselNear)) {
+    for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::bessel<order, scaled, false>(block.a[i]));
+  } else {
+    for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::bessel<order, scaled, true>(block.a[i]));
+  }
+}
+
 template <WideUnary op>
 struct QuickOne {
-  static void run(Block& block) {
-    if constexpr (op == WideUnary::tan) {
+  [[gnu::flatten]] static void run(Block& block) {
+    if constexpr (op == WideUnary::i0) {
+      bessel<0, false>(block);
+    } else if constexpr (op == WideUnary::i0e) {
+      bessel<0, true>(block);
+    } else if constexpr (op == WideUnary::i1) {
+      bessel<1, false>(block);
+    } else if constexpr (op == WideUnary::i1e) {
+      bessel<1, true>(block);
+    } else if constexpr (op == WideUnary::erfinv) {
+      if (largest(block) <= static_cast<float>(quick::kErfinvNear)) {
+        for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::erfinv_near(block.a[i]));
+      } else {
+        for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, quick::erfinv(block.a[i]));
+      }
+    } else if constexpr (op == WideUnary::tan) {
       double rest[kBlock];
       std::int32_t odd[kBlock];
       find_turns(block, rest, odd);
@@ -121,7 +157,6 @@ struct QuickOne {
     decide(block, [&](std::int64_t i) { return wide::apply(op, block.a[i]); });
   }
   static quick::Near near(float x) {
-    if constexpr (op == WideUnary::exp2) return quick::exp2(x);
     if constexpr (op == WideUnary::sinh) return quick::sinh(x);
     if constexpr (op == WideUnary::cosh) return quick::cosh(x);
     if constexpr (op == WideUnary::erfc) return quick::erfc(x);
@@ -134,11 +169,14 @@ struct QuickOne {
     if constexpr (op == WideUnary::asin) return quick::asin(x);
     if constexpr (op == WideUnary::acos) return quick::acos(x);
     if constexpr (op == WideUnary::atan) return quick::atan(x);
+    if constexpr (op == WideUnary::ndtri) return quick::ndtri(x);
+    if constexpr (op == WideUnary::erfcx) return quick::erfcx(x);
+    if constexpr (op == WideUnary::log_ndtr) return quick::log_ndtr(x);
   }
 };
 template <WideBinary op>
 struct QuickTwo {
-  static void run(Block& block) {
+  [[gnu::flatten]] static void run(Block& block) {
     for (std::int64_t i = 0; i < kBlock; ++i) keep(block, i, near(block.a[i], block.b[i]));
     decide(block, [&](std::int64_t i) { return wide::apply(op, block.a[i], block.b[i]); });
   }
@@ -153,19 +191,60 @@ struct QuickTwo {
 template <class Formula>
 void run(const float* a, const float* b, float* y, std::int64_t n) {
   parallel_for(0, n, 1024, [=](std::int64_t begin, std::int64_t end) {
-    Block block;
+    constexpr std::size_t kBytes = kBlock * sizeof(float);  // copies of a constant size need no call
+    Block block, rest;
     for (std::int64_t first = begin; first < end; first += kBlock) {
-      const std::int64_t count = end - first < kBlock ? end - first : kBlock;
-      const auto take = [=](const float* from, float* to) {
-        for (std::int64_t i = count; i < kBlock; ++i) to[i] = 1.0f;
-        std::memcpy(to, from + first, static_cast<std::size_t>(count) * sizeof(float));
+      const std::int64_t count = end - first;
+      const auto take = [=](const float* from, float* last, float* to) {
+        if (count < kBlock) {
+          for (std::int64_t i = 0; i < kBlock; ++i) last[i] = i < count ? from[first + i] : 1.0f;
+        }
+        std::memcpy(to, count < kBlock ? last : from + first, kBytes);
       };
-      take(a, block.a);
-      if (b != nullptr) take(b, block.b);
+      take(a, rest.a, block.a);
+      if (b != nullptr) take(b, rest.b, block.b);
       Formula::run(block);
-      std::memcpy(y + first, block.y, static_cast<std::size_t>(count) * sizeof(float));
+      std::memcpy(count < kBlock ? rest.y : y + first, block.y, kBytes);
+      for (std::int64_t i = 0; i < count && count < kBlock; ++i) y[first + i] = rest.y[i];
     }
   });
+}
+
+// What the pairs leave open: infinities and zeros, else binary64.
+float exp2_alone(float x) {
+  if (x >= 128.0f) return contract::kInfinity;
+  if (x < -151.0f) return 0.0f;
+  const quick::Near near = quick::exp2(x);
+  const float low = static_cast<float>(near.low);
+  return low == static_cast<float>(near.high) ? low : contract::exp2(x);
+}
+[[gnu::noinline]] FloatLanes exp2_alone(FloatLanes x, FloatLanes y, IntLanes open) {
+  alignas(64) float from[kLanes], to[kLanes];
+  alignas(64) std::int32_t which[kLanes];
+  store(from, x), store(to, y), store(which, open);
+  for (int i = 0; i < kLanes; ++i) {
+    if (which[i] != 0) to[i] = exp2_alone(from[i]);
+  }
+  return load(to);
+}
+ISOBIT_INLINE FloatLanes exp2_lanes(FloatLanes x) {
+  const quick::Exp2Sum<FloatLanes> t = quick::exp2_sum(x);
+  const FloatLanes error(quick::kExp2Error), low = t.sum + (t.rest - error), high = t.sum + (t.rest + error);
+  const FloatLanes y = as_float(as_int(low) + t.power);
+  const MaskLanes beyond = (as_int(x) & IntLanes(INT32_MAX)) > IntLanes(contract::as_int(quick::kExp2Largest));
+  const IntLanes open = (as_int(low) ^ as_int(high)) | IntLanes(beyond.v);
+  return any_bit(open) ? exp2_alone(x, y, open) : y;
+}
+
+// Formulas over lanes.
+template <WideUnary op>
+FloatLanes of_lanes(FloatLanes x) {
+  if constexpr (op == WideUnary::sinc) return wide::sinc(x);
+}
+template <WideBinary op>
+FloatLanes of_lanes(FloatLanes a, FloatLanes b) {
+  if constexpr (op == WideBinary::copysign) return wide::copysign(a, b);
+  if constexpr (op == WideBinary::nextafter) return contract::next_after(a, b);
 }
 
 // The list's column `build`.
@@ -174,8 +253,17 @@ void vectorized(const float* x, float* y, std::int64_t n) {
   run<One<op>>(x, nullptr, y, n);
 }
 template <WideUnary op>
+void lanes(const float* x, float* y, std::int64_t n) {
+  LaneMap::run([](FloatLanes v) { return of_lanes<op>(v); }, y, n, x);
+}
+template <WideUnary op>
 void quicker(const float* x, float* y, std::int64_t n) {
-  run<QuickOne<op>>(x, nullptr, y, n);
+  if constexpr (op == WideUnary::exp2) {
+    LaneMap::run(
+        [](FloatLanes v) __attribute__((always_inline)) { return exp2_lanes(v); }, y, n, x);
+  } else {
+    run<QuickOne<op>>(x, nullptr, y, n);
+  }
 }
 template <WideUnary op>
 void scalar(const float* x, float* y, std::int64_t n) {
@@ -184,6 +272,10 @@ void scalar(const float* x, float* y, std::int64_t n) {
 template <WideBinary op>
 void vectorized(const float* a, const float* b, float* y, std::int64_t n) {
   run<Two<op>>(a, b, y, n);
+}
+template <WideBinary op>
+void lanes(const float* a, const float* b, float* y, std::int64_t n) {
+  LaneMap::run([](FloatLanes u, FloatLanes v) { return of_lanes<op>(u, v); }, y, n, a, b);
 }
 template <WideBinary op>
 void quicker(const float* a, const float* b, float* y, std::int64_t n) {

@@ -247,6 +247,22 @@ TEST(ExactProducts, LongSumsDoNotOverflow) {
   }
 }
 
+// As many products as a device has multiprocessors to fill, so that it does not cut the terms further than it must.
+TEST(ExactProducts, TermsThatAreCutAsLittleAsPossibleDoNotOverflow) {
+  const std::int64_t k = 70'001, batch = 4;
+  const Floats a(static_cast<std::size_t>(k), 8355711.0f), b(static_cast<std::size_t>(k), -8355711.0f);
+  const Floats expected(static_cast<std::size_t>(batch), oracle(oracle_row(a), oracle_row(b)));
+  for (const Implementation& isa : implementations()) {
+    Floats c(expected.size());
+    MatmulProblem p;
+    p.batch = batch, p.m = 1, p.n = 1, p.k = k;
+    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, 1, 1};
+    p.c = c.data(), p.c_batch_stride = 1, p.c_row_stride = 1;
+    run(isa, p);
+    EXPECT_EQ(difference(expected, c), -1) << name(isa);
+  }
+}
+
 // What the ordered tier cannot do: its chain of fma gives other bits.
 TEST(ExactProducts, TheOrderOfTermsIsNothing) {
   const Product p{5, 9, 3000, false, true, false};

@@ -285,6 +285,7 @@ def placing(_):
                 i.wide(5000, 17))
 
 
-FAMILIES = [products, convolutions, attention, reductions, normalization, rows, pooling, sampling, placing, systems, pointwise, drawn]
+FAMILIES = [products, convolutions, attention, reductions, normalization, rows, pooling, sampling, placing, systems, pointwise,
+            drawn]
 # What multiplies, which the exact tier computes in its own way.
 PRODUCT_FAMILIES = [products, convolutions, attention]

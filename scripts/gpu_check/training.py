@@ -46,11 +46,13 @@ def plans(scale):
 
 def courses(library, device, scale, say):
     rows = []
-    for name, make, make_optimizer, shape, steps in plans(scale):
+    tiers = [("ordered", plan) for plan in plans(scale)] + [("exact3", plan) for plan in plans(scale)]
+    for tier, (name, make, make_optimizer, shape, steps) in tiers:
         batch = models.batches(name, shape)
+        label = name if tier == "ordered" else f"{name}, {tier}"
         results = {}
         for course in ("cpu", "device", "cpu then device"):
-            with library.enabled():
+            with library.enabled(tier):
                 torch.manual_seed(5)
                 model = make()
                 if course == "device":
@@ -64,9 +66,9 @@ def courses(library, device, scale, say):
                     first, last = index * steps // len(places), (index + 1) * steps // len(places)
                     losses += train(model, optimizer, batch, first, last, place)
             results[course] = (losses, {k: v.detach().cpu() for k, v in model.state_dict().items()})
-            say(f"{name}: {steps} steps, {course}, loss {losses[-1].item():.6f}")
+            say(f"{label}: {steps} steps, {course}, loss {losses[-1].item():.6f}")
         for course in ("device", "cpu then device"):
-            rows.append({"model": name, "steps": steps, "course": course,
+            rows.append({"model": label, "steps": steps, "course": course,
                          "verdict": compare(results["cpu"], results[course])})
     return rows
 

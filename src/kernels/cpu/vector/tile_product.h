@@ -26,8 +26,9 @@ struct TileBlock {
 ISOBIT_INLINE std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 // Rows of each tile but the last: about the same, for a last one of two would take nearly as long as a full one.
 ISOBIT_INLINE std::int64_t tile_height(std::int64_t rows) {
+  if (rows <= kTileRows) return rows;
   const std::int64_t tiles = row_tiles(rows);
-  return tiles == 0 ? kTileRows : (rows + tiles - 1) / tiles;
+  return (rows + tiles - 1) / tiles;
 }
 ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
 

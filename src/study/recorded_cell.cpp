@@ -8,6 +8,7 @@
 #include "archive/json_text.h"
 #include "archive/record_file.h"
 #include "archive/run_state.h"
+#include "study/experiment_defaults.h"
 #include "study/toml_text.h"
 
 namespace isobit::study {
@@ -67,7 +68,9 @@ bool is_altered(const std::string& word) {
 }  // namespace
 
 RecordedCells::RecordedCells(const Study& study, const std::string& given) : study_(study), given_(given) {
-  if (!study.script) named_ = settings_in(given, study.experiment.string());
+  if (study.script) return;
+  named_ = settings_in(given, study.experiment.string());
+  unsaid_ = settings_in(std::string(kExperimentDefaults), "the defaults");
 }
 
 RecordedCells::Settings RecordedCells::settings_in(const std::string& toml, const std::string& origin) {
@@ -89,7 +92,11 @@ std::string RecordedCells::of_experiment(const Cell& cell, const fs::path& run) 
   }
   for (const auto& [key, value] : wanted) {
     const auto found = recorded.find(key);
-    if (found == recorded.end()) return fmt::format("{} is missing in it, and {} here", key, value);
+    if (found == recorded.end()) {
+      const auto unsaid = unsaid_.find(key);  // left out of the record, since it says nothing there
+      if (unsaid != unsaid_.end() && unsaid->second == value) continue;
+      return fmt::format("{} is missing in it, and {} here", key, value);
+    }
     if (found->second != value) return fmt::format("{} is {} in it, {} here", key, found->second, value);
   }
   for (const auto& [key, value] : recorded) {

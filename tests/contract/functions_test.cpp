@@ -227,13 +227,13 @@ TEST(Functions, TheMeterSeesSmallMistakes) {
                         [](float x) {
                           const float n = std::nearbyint(x * 0x1.715476p0f);
                           const float r = x - n * 0x1.62e43p-1f;
-                          return scale(1.0f + fma(r * r, exp_tail(r), r), static_cast<std::int32_t>(n));
+                          return scale(1.0f + fma(r * r, exp_tail(r), r), static_cast<std::int32_t>(n), n);
                         },
                         kFunctions[0].exact};
   const Function off{"off",
                      [](float x) {
                        const ExpArgument<float> a = reduce_exp(x);
-                       return scale(1.0f + fma(a.r * a.r, exp_tail(a.r) + 0x1p-20f, a.r), a.n);
+                       return scale(1.0f + fma(a.r * a.r, exp_tail(a.r) + 0x1p-20f, a.r), a.n, a.whole);
                      },
                      kFunctions[0].exact};
   float where = 0.0f;

@@ -88,8 +88,12 @@ double accuracy(const Words& words) {
 // The file's keys and the settings, of which a later one counts.
 std::string experiment_of(const Words& words) {
   std::string text, rest;
-  for (const auto& [key, setting] : words.settings)
+  for (const auto& [key, setting] : words.settings) {
+    // As isobit run leaves out what says nothing, or is not used.
+    if (key == "arithmetic.kind" && setting == "\"isobit\"") continue;
+    if (key == "optimizer.momentum" && words.settings.contains("optimizer.name")) continue;
     text += (key.starts_with("--") ? "# " : "") + key + " = " + setting + "\n";
+  }
   std::ifstream file(words.file);
   for (std::string line; std::getline(file, line);) {
     if (!words.settings.contains(line.substr(0, line.find(" = ")))) rest += line + "\n";

@@ -170,6 +170,19 @@ class Study(Command):
         runs = os.listdir(self.folder / "studies/optimizers/runs")
         return sorted(run for run in runs if not run.startswith("."))[index]
 
+    def test_a_record_leaves_out_what_says_nothing(self):
+        """As isobit run does with arithmetic.kind = "isobit", and with a momentum that Adam does not use."""
+        self.write(STUDY + '\n[settings]\narithmetic.kind = "isobit"\noptimizer.momentum = 0.0\n')
+        self.study()
+        runs = self.begun()
+        self.study("--resume")
+        self.study("--gather")
+        self.assertEqual(self.begun(), runs)
+        # A key that is left out and was not to be the default makes it another run.
+        adam = next(cell["run"] for cell in self.cells() if cell["factors"]["optimizer.name"] == "adam")
+        self.refused_with(self.folder / "studies/optimizers/runs", {adam: lambda text: text.replace('optimizer.name = "adam"\n', "")},
+                          'optimizer.name is missing in it, and "adam" here')
+
     def test_another_experiment_has_other_runs(self):
         self.write()
         self.study()

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "study/experiment_defaults.h"
 #include "train/experiment_schema.h"
 
 namespace isobit::train {
@@ -140,6 +141,15 @@ TEST(Experiment, ExamplesAreValid) {
     const Experiment e = load_experiment(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + file + ".toml");
     EXPECT_EQ(e.model.name, model);
   }
+}
+
+// src/study reads records without this table, and has the defaults as text.
+TEST(Experiment, StudiesKnowTheDefaultsOfTheTable) {
+  Experiment defaults;
+  std::string text = "\n";
+  for (const Key& key : experiment_keys())
+    text += std::string(key.name) + " = " + toml_value(key.field(defaults)) + "\n";
+  EXPECT_EQ(study::kExperimentDefaults, text);
 }
 
 // To renew the table: run with ISOBIT_UPDATE_DOCS=1.

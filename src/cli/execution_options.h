@@ -25,8 +25,8 @@ struct ExecutionOptions {
   void apply() const;
   // For experiments of stock arithmetic, whose kernels are PyTorch's: UserError for an instruction set or a device.
   void expect_stock() const;
-  // Of a stock record that is executed again, or further, by its environment.json: its threads and its capability, where
-  // no others are asked for; both decide its bits. May throw BeginAnew.
+  // Of a stock record that is executed again, or further, by its environment.json: its threads and its capability,
+  // where no others are asked for; both decide its bits. May throw BeginAnew.
   void repeat_stock(const std::string& environment) const;
   // After apply().
   [[nodiscard]] train::Execution execution() const;

@@ -90,11 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"optimizer = 3\n", nullptr, {"'optimizer' is a section"}},
         Refusal{"seed = = 3\n", nullptr, {"e.toml:1", "not TOML"}},
         Refusal{"seed = 1\nseed = 2\n", nullptr, {"e.toml:2", "not TOML"}},
-        // U+FD7F, for which toml++ executes what it takes for impossible (archive/toml.h).
+        // U+FD7F and an accented letter, for which toml++ executes what it takes for impossible (archive/toml.h).
         Refusal{"se\xef\xb5\xbf"
                 "ed = 1\n",
                 nullptr,
                 {"e.toml:1", "not TOML"}},
+        Refusal{"n\xc3\xa9 = 1\n", nullptr, {"e.toml:1", "not TOML"}},
         Refusal{"name = \"../x\"\n", nullptr, {"'name' is"}},
         Refusal{"", "optimizer.lr=nan", {"--set optimizer.lr=nan", "'optimizer.lr' is nan"}},
         Refusal{"", "optimizer.lr=fast", {"--set optimizer.lr=fast", "must be a number"}},

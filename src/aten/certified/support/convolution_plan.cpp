@@ -1,7 +1,6 @@
 #include "aten/certified/support/convolution_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "aten/certified/support/products.h"
@@ -96,9 +95,6 @@ struct DepthTaps {
 // From that size on kernels take planes where they are: smaller ones they copy with images as lanes, all in one place.
 constexpr std::int64_t kListed = 256;
 
-void copy_plane(float* to, const float* from, std::int64_t size) {
-  std::memcpy(to, from, static_cast<std::size_t>(size) * sizeof(float));
-}
 // Places first .. last - 1 of the n * count, planes of `size` floats: from [n, channels, depth] to [places, channels,
 // taps].
 void gather_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size, std::int64_t first, std::int64_t last,
@@ -113,7 +109,7 @@ void gather_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size,
         if (plane < 0 || plane >= t.depth) {
           std::fill_n(here, size, 0.0f);
         } else {
-          copy_plane(here, from + (channel * t.depth + plane) * size, size);
+          std::copy_n(from + (channel * t.depth + plane) * size, size, here);
         }
       }
     }
@@ -141,7 +137,7 @@ void place_planes(const DepthTaps& t, std::int64_t channels, std::int64_t size, 
       0, (last - first) * channels, 16384 / (size + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t place = first + i / channels, channel = place / t.count * channels + i % channels;
-          copy_plane(to + (channel * t.depth + place % t.count * t.step + t.shift[0]) * size, from + i * size, size);
+          std::copy_n(from + i * size, size, to + (channel * t.depth + place % t.count * t.step + t.shift[0]) * size);
         }
       });
 }
@@ -212,9 +208,8 @@ void volume_phase_gradient(const ConvolutionPlan& p, std::int64_t phase, const f
   for (std::int64_t o = 0; o < s.co; ++o) {  // [co, taps, ci, kh, kw]
     for (std::int64_t k = 0; k < from.taps(); ++k) {
       for (std::int64_t c = 0; c < s.ci / s.groups; ++c) {
-        copy_plane(part + (o * from.taps() + k) * kernel + c * s.kh * s.kw,
-                   weight + ((o * (s.ci / s.groups) + c) * p.kd + taps[static_cast<std::size_t>(k)]) * s.kh * s.kw,
-                   s.kh * s.kw);
+        std::copy_n(weight + ((o * (s.ci / s.groups) + c) * p.kd + taps[static_cast<std::size_t>(k)]) * s.kh * s.kw,
+                    s.kh * s.kw, part + (o * from.taps() + k) * kernel + c * s.kh * s.kw);
       }
     }
   }
@@ -239,12 +234,12 @@ void volume_weight_gradient(const ConvolutionPlan& p, const float* x, const floa
   const Conv2dShape shape = side_by_side(p);
   const DepthTaps in = input_taps(p), out = output_planes(p);
   const std::int64_t plane = shape.h * shape.w, out_plane = shape.out_h() * shape.out_w();
-  kernels::Workspace workspace;
-  float* const planes = workspace.floats(shape.n * shape.ci * plane);
-  float* const gradients = workspace.floats(shape.n * shape.co * out_plane);
-  gather_planes(in, p.plane.ci, plane, 0, shape.n, x, planes);
-  gather_planes(out, shape.co, out_plane, 0, shape.n, dy, gradients);
-  planes_weight_gradient(shape, planes, gradients, dweight);
+  // Tensors, not scratch memory, which a thread would keep: of the whole volume, kd times x.
+  const Tensor planes = write_new({shape.n, shape.ci, plane},
+                                  [&](float* to) { gather_planes(in, p.plane.ci, plane, 0, shape.n, x, to); });
+  const Tensor gradients = write_new({shape.n, shape.co, out_plane},
+                                     [&](float* to) { gather_planes(out, shape.co, out_plane, 0, shape.n, dy, to); });
+  planes_weight_gradient(shape, read(planes), read(gradients), dweight);
 }
 
 }  // namespace

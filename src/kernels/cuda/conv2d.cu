@@ -10,49 +10,30 @@
 namespace isobit::kernels::ISOBIT_CUDA {
 namespace {
 
-// Patches as right factor: forward, and the input gradient of one phase. Batch: groups.
-struct PatchProduct {
+// Patches as right factor.
+struct PatchProduct : PatchOutput {
   using A = TapWeights;
   using B = PatchesByPosition;
-  ProductShape shape;
   A a;
   B b;
-  float* out = nullptr;  // the grid's origin in it
-  std::int64_t out_image = 0, out_group = 0, out_channel = 0;
-  int out_row = 0, out_column = 0;  // strides of the grid in an output plane
-  const float* bias = nullptr;
   bool wide = false;  // four neighbouring positions are neighbours in memory, 16 bytes aligned
 
-  ISOBIT_DEVICE float* place(std::int64_t group, std::int64_t i, std::int64_t j) const {
-    const PatchGrid::Place at = b.grid.place(static_cast<int>(j));
-    return out + at.image * out_image + group * out_group + i * out_channel +
-           (static_cast<std::int64_t>(at.row) * out_row + at.column * out_column);
-  }
-  ISOBIT_DEVICE float with_bias(std::int64_t group, std::int64_t i, float product) const {
-    return bias == nullptr ? product : product + bias[group * shape.m + i];
-  }
   ISOBIT_DEVICE void store(std::int64_t group, std::int64_t i, std::int64_t j, float product) const {
-    *place(group, i, j) = with_bias(group, i, product);
+    *place(b.grid, group, i, j) = with_bias(group, i, product);
   }
   ISOBIT_DEVICE void store4(std::int64_t group, std::int64_t i, std::int64_t j, Float4 product) const {
-    ISOBIT_CUDA::store4(place(group, i, j), {with_bias(group, i, product.x), with_bias(group, i, product.y),
-                                             with_bias(group, i, product.z), with_bias(group, i, product.w)});
+    ISOBIT_CUDA::store4(place(b.grid, group, i, j), {with_bias(group, i, product.x), with_bias(group, i, product.y),
+                                                     with_bias(group, i, product.z), with_bias(group, i, product.w)});
   }
 };
 
-// Batch: groups; rows: output channels; columns: taps; k: positions.
-struct WeightGradient {
+struct WeightGradient : WeightOutput {
   using A = ChannelsByPosition;
   using B = PatchesByTap;
-  ProductShape shape;
   A a;
   B b;
-  float* dweight = nullptr;
   bool wide = false;
 
-  ISOBIT_DEVICE float* place(std::int64_t group, std::int64_t i, std::int64_t j) const {
-    return dweight + (group * shape.m + i) * shape.n + j;
-  }
   ISOBIT_DEVICE void store(std::int64_t group, std::int64_t i, std::int64_t j, float product) const {
     *place(group, i, j) = product;
   }
@@ -77,14 +58,9 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   if (s.n * s.co * plane == 0) return;
   require_indexable(s);
   const TapTable table(forward_taps(s), ci);
-  PatchProduct p;
-  p.shape = {s.groups, co, s.n * plane, table.count()};
+  PatchProduct p{forward_output(s, table.count(), bias, y)};
   p.a = {weight, co * table.count(), table.count(), static_cast<int>(co), table.taps()};
   p.b = {output_grid(s), x, table.taps()};
-  p.out = y;
-  p.out_image = s.co * plane, p.out_group = co * plane, p.out_channel = plane;
-  p.out_row = static_cast<int>(s.out_w()), p.out_column = 1;
-  p.bias = bias;
   p.wide = plane % 4 == 0 && aligned16(y);
   run(p);
 }
@@ -93,15 +69,10 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
                              std::int64_t phase_w, float* dx) {
   const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
   const TapTable table(phase_taps(s, phase_h, phase_w), co);
-  const std::int64_t grid_h = ceil_div(s.h - phase_h, s.stride_h), grid_w = ceil_div(s.w - phase_w, s.stride_w);
-  PatchProduct p;
-  p.shape = {s.groups, ci, s.n * grid_h * grid_w, table.count()};
+  PatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx)};
   p.a = {weight, co * ci * s.kh * s.kw, s.kh * s.kw, static_cast<int>(ci), table.taps()};
   p.b.grid = phase_grid(s, phase_h, phase_w);
   p.b.source = dy, p.b.taps = table.taps();
-  p.out = dx + phase_h * s.w + phase_w;
-  p.out_image = s.ci * s.h * s.w, p.out_group = ci * s.h * s.w, p.out_channel = s.h * s.w;
-  p.out_row = static_cast<int>(s.stride_h * s.w), p.out_column = static_cast<int>(s.stride_w);
   p.wide = s.stride_h == 1 && s.stride_w == 1 && s.h * s.w % 4 == 0 && aligned16(dx);
   run(p);
 }
@@ -121,11 +92,9 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   if (s.co * ci * s.kh * s.kw == 0) return;
   require_indexable(s);
   const TapTable table(forward_taps(s), ci);
-  WeightGradient p;
-  p.shape = {s.groups, co, table.count(), s.n * plane};
+  WeightGradient p{weight_output(s, table.count(), dweight)};
   p.a = {dy, FastDivide(std::max<std::int64_t>(1, plane)), s.co * plane, co * plane, static_cast<int>(co)};
   p.b = {output_grid(s), x, table.taps()};
-  p.dweight = dweight;
   p.wide = table.count() % 4 == 0 && aligned16(dweight);
   run(p);
 }

@@ -1,4 +1,4 @@
-// The taps and positions of a convolution, for kernels that walk over patches.h. Private to this folder.
+// The taps, positions and outputs of a convolution, for kernels that walk over patches.h. Private to this folder.
 #pragma once
 
 #include <algorithm>
@@ -140,6 +140,53 @@ inline PatchGrid phase_grid(const Conv2dShape& s, std::int64_t phase_h, std::int
   grid.source_h = static_cast<int>(s.out_h()), grid.source_w = static_cast<int>(s.out_w());
   grid.image_stride = s.co * s.out_h() * s.out_w(), grid.group_stride = s.co / s.groups * s.out_h() * s.out_w();
   return grid;
+}
+
+// ---- what products give: everything but the operands
+
+// Forward, and the input gradient of one phase. Batch: groups; rows: channels; columns: positions of a grid.
+struct PatchOutput {
+  ProductShape shape;
+  float* out = nullptr;  // the grid's origin in it
+  std::int64_t out_image = 0, out_group = 0, out_channel = 0;
+  int out_row = 0, out_column = 0;  // strides of the grid in an output plane
+  const float* bias = nullptr;
+
+  ISOBIT_DEVICE float* place(const PatchGrid& grid, std::int64_t group, std::int64_t i, std::int64_t j) const {
+    const PatchGrid::Place at = grid.place(static_cast<int>(j));
+    return out + at.image * out_image + group * out_group + i * out_channel +
+           (static_cast<std::int64_t>(at.row) * out_row + at.column * out_column);
+  }
+  ISOBIT_DEVICE float with_bias(std::int64_t group, std::int64_t i, float product) const {
+    return bias == nullptr ? product : product + bias[group * shape.m + i];
+  }
+};
+
+inline PatchOutput forward_output(const Conv2dShape& s, std::int64_t taps, const float* bias, float* y) {
+  const std::int64_t plane = s.out_h() * s.out_w(), co = s.co / s.groups;
+  return {{s.groups, co, s.n * plane, taps}, y, s.co * plane, co * plane, plane, static_cast<int>(s.out_w()), 1, bias};
+}
+
+inline PatchOutput phase_output(const Conv2dShape& s, std::int64_t phase_h, std::int64_t phase_w, std::int64_t taps,
+                                float* dx) {
+  const std::int64_t grid_h = ceil_div(s.h - phase_h, s.stride_h), grid_w = ceil_div(s.w - phase_w, s.stride_w);
+  const std::int64_t plane = s.h * s.w, ci = s.ci / s.groups;
+  return {{s.groups, ci, s.n * grid_h * grid_w, taps}, dx + phase_h * s.w + phase_w, s.ci * plane, ci * plane, plane,
+          static_cast<int>(s.stride_h * s.w),          static_cast<int>(s.stride_w), nullptr};
+}
+
+// Batch: groups; rows: output channels; columns: taps; k: positions.
+struct WeightOutput {
+  ProductShape shape;
+  float* dweight = nullptr;
+
+  ISOBIT_DEVICE float* place(std::int64_t group, std::int64_t i, std::int64_t j) const {
+    return dweight + (group * shape.m + i) * shape.n + j;
+  }
+};
+
+inline WeightOutput weight_output(const Conv2dShape& s, std::int64_t taps, float* dweight) {
+  return {{s.groups, s.co / s.groups, taps, s.n * s.out_h() * s.out_w()}, dweight};
 }
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

@@ -49,36 +49,26 @@ void matmul(const MatmulProblem& p) {
 
 // ---- convolutions
 
-// Patches as right factor: forward, and the input gradient of one phase. Batch: groups.
-struct ExactPatchProduct {
+// Patches as right factor.
+struct ExactPatchProduct : PatchOutput {
   using A = TapWeightWords;
   using B = PatchWordsByPosition;
-  ProductShape shape;
   A a;
   B b;
-  float* out = nullptr;  // the grid's origin in it
-  std::int64_t out_image = 0, out_group = 0, out_channel = 0;
-  int out_row = 0, out_column = 0;  // strides of the grid in an output plane
-  const float* bias = nullptr;
 
   ISOBIT_DEVICE void store(std::int64_t group, std::int64_t i, std::int64_t j, float product) const {
-    const PatchGrid::Place at = b.grid.place(static_cast<int>(j));
-    out[at.image * out_image + group * out_group + i * out_channel + static_cast<std::int64_t>(at.row) * out_row +
-        at.column * out_column] = bias == nullptr ? product : product + bias[group * shape.m + i];
+    *place(b.grid, group, i, j) = with_bias(group, i, product);
   }
 };
 
-// Batch: groups; rows: output channels; columns: taps; k: positions.
-struct ExactWeightGradient {
+struct ExactWeightGradient : WeightOutput {
   using A = ChannelWordsByPosition;
   using B = PatchWordsByTap;
-  ProductShape shape;
   A a;
   B b;
-  float* dweight = nullptr;
 
   ISOBIT_DEVICE void store(std::int64_t group, std::int64_t i, std::int64_t j, float product) const {
-    dweight[(group * shape.m + i) * shape.n + j] = product;
+    *place(group, i, j) = product;
   }
 };
 
@@ -112,14 +102,9 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   const TapTable table(forward_taps(s), ci);
   const ExactWords weights(of_images(s.co, ci * s.kh * s.kw), weight);
   const ExactWords images(of_images(s.n * s.groups, ci * s.h * s.w), x);
-  ExactPatchProduct p;
-  p.shape = {s.groups, co, s.n * plane, table.count()};
+  ExactPatchProduct p{forward_output(s, table.count(), bias, y)};
   p.a = {weights.words(), weights.largest(), co * table.count(), table.count(), co, table.taps()};
   p.b = {output_grid(s), images.words(), images.largest(), s.groups, table.taps()};
-  p.out = y;
-  p.out_image = s.co * plane, p.out_group = co * plane, p.out_channel = plane;
-  p.out_row = static_cast<int>(s.out_w()), p.out_column = 1;
-  p.bias = bias;
   run_exact(p);
 }
 
@@ -127,14 +112,9 @@ void input_gradient_of_phase(const Conv2dShape& s, const ExactWords& weights, co
                              std::int64_t phase_h, std::int64_t phase_w, float* dx) {
   const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
   const TapTable table(phase_taps(s, phase_h, phase_w), co);
-  const std::int64_t grid_h = ceil_div(s.h - phase_h, s.stride_h), grid_w = ceil_div(s.w - phase_w, s.stride_w);
-  ExactPatchProduct p;
-  p.shape = {s.groups, ci, s.n * grid_h * grid_w, table.count()};
+  ExactPatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx)};
   p.a = {weights.words(), weights.largest(), co * ci * s.kh * s.kw, s.kh * s.kw, ci, table.taps()};
   p.b = {phase_grid(s, phase_h, phase_w), gradients.words(), gradients.largest(), s.groups, table.taps()};
-  p.out = dx + phase_h * s.w + phase_w;
-  p.out_image = s.ci * s.h * s.w, p.out_group = ci * s.h * s.w, p.out_channel = s.h * s.w;
-  p.out_row = static_cast<int>(s.stride_h * s.w), p.out_column = static_cast<int>(s.stride_w);
   run_exact(p);
 }
 
@@ -156,12 +136,10 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const TapTable table(forward_taps(s), ci);
   const ExactWords gradients(of_channels(s.n, s.co, plane), dy);
   const ExactWords inputs(of_channels(s.n, s.ci, s.h * s.w), x);
-  ExactWeightGradient p;
-  p.shape = {s.groups, co, table.count(), s.n * plane};
+  ExactWeightGradient p{weight_output(s, table.count(), dweight)};
   p.a = {gradients.words(), gradients.largest(), FastDivide(std::max<std::int64_t>(1, plane)),
          s.co * plane,      co * plane,          co};
   p.b = {output_grid(s), inputs.words(), inputs.largest(), table.count(), ci, s.kh * s.kw, table.taps()};
-  p.dweight = dweight;
   run_exact(p);
 }
 

@@ -5,6 +5,8 @@
 // not finite has zeros: its outputs are NaN whatever they are.
 #pragma once
 
+#include <algorithm>
+
 #include "contract/exact_products.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/divider.h"

@@ -21,10 +21,13 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;
 
+// The first `count` are elements, the others kFiller: a number at which all functions are quick.
 struct Block {
   float a[kBlock], b[kBlock], rest[kBlock], y[kBlock];
   std::int32_t hard[kBlock];
+  std::int64_t count;
 };
+constexpr float kFiller = 0.5f;
 
 // rest = fmod(a, b): in binary64 a quotient below 2^29 times b and the difference are exact; the quotient may be one
 // too large where it was rounded. Others by integers.
@@ -40,7 +43,7 @@ inline void find_rests(Block& block) {
     any |= easy ^ 1;
   }
   if (any == 0) return;
-  for (std::int64_t i = 0; i < kBlock; ++i) {
+  for (std::int64_t i = 0; i < block.count; ++i) {
     if (block.hard[i] != 0) block.rest[i] = contract::exact_fmod(block.a[i], block.b[i]);
   }
 }
@@ -87,7 +90,7 @@ inline void decide(Block& block, Formula formula) {
   std::int32_t any = 0;
   for (std::int64_t i = 0; i < kBlock; ++i) any |= block.hard[i];
   if (any == 0) return;
-  for (std::int64_t i = 0; i < kBlock; ++i) {
+  for (std::int64_t i = 0; i < block.count; ++i) {
     if (block.hard[i] != 0) block.y[i] = formula(i);
   }
 }
@@ -197,12 +200,13 @@ void run(const float* a, const float* b, float* y, std::int64_t n) {
       const std::int64_t count = end - first;
       const auto take = [=](const float* from, float* last, float* to) {
         if (count < kBlock) {
-          for (std::int64_t i = 0; i < kBlock; ++i) last[i] = i < count ? from[first + i] : 1.0f;
+          for (std::int64_t i = 0; i < kBlock; ++i) last[i] = i < count ? from[first + i] : kFiller;
         }
         std::memcpy(to, count < kBlock ? last : from + first, kBytes);
       };
       take(a, rest.a, block.a);
       if (b != nullptr) take(b, rest.b, block.b);
+      block.count = count < kBlock ? count : kBlock;
       Formula::run(block);
       std::memcpy(count < kBlock ? rest.y : y + first, block.y, kBytes);
       for (std::int64_t i = 0; i < count && count < kBlock; ++i) y[first + i] = rest.y[i];

@@ -70,9 +70,9 @@ train::GrainOrder parse_order(const std::string& text) {
 
 void ExecutionOptions::declare(OptionSet& app) {
   app.add("--threads", threads,
-          "Threads that compute; isobit's bits do not depend on it (default: all this process may use; those recorded, "
-          "where a "
-          "stock run is executed again)")
+          "Threads that compute; isobit's bits do not depend on it (default: all that this process may use; a stock "
+          "run is "
+          "repeated or resumed with its own number)")
       .type("N")
       .checked([](const std::string& text) {
         char* end = nullptr;

@@ -43,7 +43,8 @@ struct WholeFraction {
 template <class Lane>
 ISOBIT_FORMULA Lane next_after(Lane a, Lane b) {
   using Int = IntOf<Lane>;
-  // Less 1 away from 0, less -1 towards it; wrapping, for the numbers that the last line passes over (-0, NaN).
+  // Away from 0 the bits grow by 1, towards it they shrink. They wrap where the last line takes another result (-0,
+  // NaN).
   const Int away = select(a > Lane(0.0f), Int(-1), Int(1)), step = select(a < b, away, Int(0) - away);
   const Lane smallest = as_float((as_int(b) & Int(INT32_MIN)) | Int(1));
   const Lane next = select(a == Lane(0.0f), smallest, as_float(subtract_wrapping(as_int(a), step)));

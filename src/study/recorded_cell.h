@@ -1,11 +1,11 @@
 // Whether a record is the run that a cell of a study asks for. Its id says so by eight digits that anybody can give a
 // run; here its experiment, or its program and arguments, is held against the cell's.
 //
-// Of an experiment every key that the study's file or the cell names must have this value in the record, or be left out
-// of it at its default (experiment_defaults.h), and a key that
-// neither names (a default) one value in all runs of the study. Of a script the text and the arguments must be the
-// recorded ones; words that the record left out (secrets, home folders) are not compared. How it was executed (threads,
-// instruction set, capability) is claimed by the record and not looked at. One thread.
+// Of an experiment every key that the study's file or the cell names must have this value in the record; a key that the
+// record leaves out has its default (experiment_defaults.h). A key that neither names has one value in all runs of the
+// study. Of a script the text and the arguments must be the recorded ones; words that the record left out (secrets, home
+// folders) are not compared. How it was executed (threads, instruction set, capability) is claimed by the record and not
+// looked at. One thread.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class RecordedCells {
   const Study& study_;
   std::string given_;
   Settings named_;                                                       // by the study's experiment file
-  Settings unsaid_;                                                      // what a key is that the record leaves out
+  Settings unsaid_;                                                      // what a key is where the record leaves it out
   std::map<std::string, std::pair<std::string, std::string>> defaults_;  // key -> (value, the first run that has it)
 };
 

@@ -58,7 +58,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   if (s.n * s.co * plane == 0) return;
   require_indexable(s);
   const TapTable table(forward_taps(s), ci);
-  PatchProduct p{forward_output(s, table.count(), bias, y)};
+  PatchProduct p{forward_output(s, table.count(), bias, y), {}, {}};
   p.a = {weight, co * table.count(), table.count(), static_cast<int>(co), table.taps()};
   p.b = {output_grid(s), x, table.taps()};
   p.wide = plane % 4 == 0 && aligned16(y);
@@ -69,7 +69,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
                              std::int64_t phase_w, float* dx) {
   const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
   const TapTable table(phase_taps(s, phase_h, phase_w), co);
-  PatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx)};
+  PatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx), {}, {}};
   p.a = {weight, co * ci * s.kh * s.kw, s.kh * s.kw, static_cast<int>(ci), table.taps()};
   p.b.grid = phase_grid(s, phase_h, phase_w);
   p.b.source = dy, p.b.taps = table.taps();
@@ -92,7 +92,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   if (s.co * ci * s.kh * s.kw == 0) return;
   require_indexable(s);
   const TapTable table(forward_taps(s), ci);
-  WeightGradient p{weight_output(s, table.count(), dweight)};
+  WeightGradient p{weight_output(s, table.count(), dweight), {}, {}};
   p.a = {dy, FastDivide(std::max<std::int64_t>(1, plane)), s.co * plane, co * plane, static_cast<int>(co)};
   p.b = {output_grid(s), x, table.taps()};
   p.wide = table.count() % 4 == 0 && aligned16(dweight);

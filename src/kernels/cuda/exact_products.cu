@@ -102,7 +102,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   const TapTable table(forward_taps(s), ci);
   const ExactWords weights(of_images(s.co, ci * s.kh * s.kw), weight);
   const ExactWords images(of_images(s.n * s.groups, ci * s.h * s.w), x);
-  ExactPatchProduct p{forward_output(s, table.count(), bias, y)};
+  ExactPatchProduct p{forward_output(s, table.count(), bias, y), {}, {}};
   p.a = {weights.words(), weights.largest(), co * table.count(), table.count(), co, table.taps()};
   p.b = {output_grid(s), images.words(), images.largest(), s.groups, table.taps()};
   run_exact(p);
@@ -112,7 +112,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const ExactWords& weights, co
                              std::int64_t phase_h, std::int64_t phase_w, float* dx) {
   const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
   const TapTable table(phase_taps(s, phase_h, phase_w), co);
-  ExactPatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx)};
+  ExactPatchProduct p{phase_output(s, phase_h, phase_w, table.count(), dx), {}, {}};
   p.a = {weights.words(), weights.largest(), co * ci * s.kh * s.kw, s.kh * s.kw, ci, table.taps()};
   p.b = {phase_grid(s, phase_h, phase_w), gradients.words(), gradients.largest(), s.groups, table.taps()};
   run_exact(p);
@@ -136,7 +136,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const TapTable table(forward_taps(s), ci);
   const ExactWords gradients(of_channels(s.n, s.co, plane), dy);
   const ExactWords inputs(of_channels(s.n, s.ci, s.h * s.w), x);
-  ExactWeightGradient p{weight_output(s, table.count(), dweight)};
+  ExactWeightGradient p{weight_output(s, table.count(), dweight), {}, {}};
   p.a = {gradients.words(), gradients.largest(), FastDivide(std::max<std::int64_t>(1, plane)),
          s.co * plane,      co * plane,          co};
   p.b = {output_grid(s), inputs.words(), inputs.largest(), table.count(), ci, s.kh * s.kw, table.taps()};

@@ -3,9 +3,9 @@
 //
 // Of an experiment every key that the study's file or the cell names must have this value in the record; a key that the
 // record leaves out has its default (experiment_defaults.h). A key that neither names has one value in all runs of the
-// study. Of a script the text and the arguments must be the recorded ones; words that the record left out (secrets, home
-// folders) are not compared. How it was executed (threads, instruction set, capability) is claimed by the record and not
-// looked at. One thread.
+// study. Of a script the text and the arguments must be the recorded ones; words that the record left out (secrets,
+// home folders) are not compared. How it was executed (threads, instruction set, capability) is claimed by the record
+// and not looked at. One thread.
 #pragma once
 
 #include <map>

@@ -130,6 +130,9 @@ RunOutcome run_worker(const RunOptions& options) {
     throw UserError("--join", "the experiment is not named", "isobit run FILE.toml --join HOST:PORT");
   if (options.workers > 0) throw UserError("--join", "goes without --workers", "leave one of them out");
   const bool quiet = std::getenv(kSpawnedVariable) != nullptr;
+  // Whoever is gone before it was reached is reported at once, and the group is formed anew. The transport reads it
+  // when it first connects; no thread but this one runs yet.
+  ::setenv("GLOO_DISABLE_CONNECTION_RETRIES", "1", 0);
   train::Experiment experiment = quiet ? train::recorded_experiment(archive::read_file(options.file), options.file)
                                        : train::load_experiment(options.file, options.overrides);
   require_grains(experiment);

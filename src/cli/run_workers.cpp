@@ -106,9 +106,7 @@ class Launcher {
         host_options_(host_options(options, job_)),
         host_(host_options_),
         processes_(worker_words(options, job_, local_address(host_options_, host_.port())),
-                   {std::string(scale::kKeyVariable) + "=" + host_options_.key, std::string(kSpawnedVariable) + "=1",
-                    // Whoever is gone before it was reached is reported at once: the group is formed anew.
-                    "GLOO_DISABLE_CONNECTION_RETRIES=1"}),
+                   {std::string(scale::kKeyVariable) + "=" + host_options_.key, std::string(kSpawnedVariable) + "=1"}),
         progress_(job_.done, job_.steps, job_.folder / archive::kMetricsLog) {
     if (options.listening) {
       options.listening(local_address(host_options_, host_.port()));

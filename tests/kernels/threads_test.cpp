@@ -79,25 +79,49 @@ TEST(ParallelFor, AThreadThatIsHeldUpKeepsOneRange) {
   }
 }
 
+using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+// The ranges of [0, n), in the order in which they are handed out.
+Ranges ranges_of(std::int64_t n, std::int64_t smallest) {
+  std::mutex mutex;
+  Ranges ranges;
+  parallel_for(0, n, smallest, [&](std::int64_t b, std::int64_t e) {
+    const std::lock_guard lock(mutex);
+    ranges.emplace_back(b, e);
+  });
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
+}
+
 // The ranges of one work get smaller, and none is smaller than it may be.
 TEST(ParallelFor, RangesGetSmaller) {
   const ThreadCountScope scope(2);
   for (const std::int64_t smallest : {1, 10, 50, 70, 120, 300, 1000}) {
-    std::mutex mutex;
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-    parallel_for(0, 1000, smallest, [&](std::int64_t b, std::int64_t e) {
-      const std::lock_guard lock(mutex);
-      ranges.emplace_back(b, e);
-    });
-    std::sort(ranges.begin(), ranges.end());
     std::int64_t next = 0, before = 1000;
-    for (const auto& [b, e] : ranges) {
+    for (const auto& [b, e] : ranges_of(1000, smallest)) {
       EXPECT_EQ(b, next);
       EXPECT_GE(e - b, smallest);
       EXPECT_LE(e - b, before + 1) << smallest;
       next = e, before = e - b;
     }
     EXPECT_EQ(next, 1000);
+  }
+}
+
+// Few large pieces: whoever is free takes the next range. The last thread ends one piece after the best cut at most,
+// and for nearly all numbers of pieces with it.
+TEST(ParallelFor, FewPiecesAreSharedEvenly) {
+  for (const int threads : {2, 3, 4, 7}) {
+    const ThreadCountScope scope(threads);
+    int later = 0;
+    for (std::int64_t n = threads; n < 90; ++n) {
+      std::vector<std::int64_t> busy(static_cast<std::size_t>(threads), 0);
+      for (const auto& [b, e] : ranges_of(n, 1)) *std::min_element(busy.begin(), busy.end()) += e - b;
+      const std::int64_t best = (n + threads - 1) / threads, last = *std::max_element(busy.begin(), busy.end());
+      EXPECT_LE(last, best + 1) << n << " pieces, " << threads << " threads";
+      later += last > best ? 1 : 0;
+    }
+    EXPECT_LE(later, 12) << threads;
   }
 }
 

@@ -57,14 +57,15 @@ struct Job {
   int parts, rounds;
 
   [[nodiscard]] int chunks() const { return parts * rounds; }
-  // The borders that chunk and the next one have in common.
+  // The border that a chunk and the one before have in common; rounded up, so that of a round's chunks, where they are
+  // few pieces long, the larger ones come first and the smaller ones even them out.
   [[nodiscard]] std::int64_t border(int chunk) const {
     static constexpr int kBefore[3][4] = {{0, 100}, {0, 70, 100}, {0, 60, 85, 100}};  // percent of the work
     const int round = chunk / parts, *before = kBefore[rounds - 1];
     const std::int64_t share = chunk == chunks() ? 0 : before[round + 1] - before[round];
     const std::int64_t hundredths = before[round] * std::int64_t{parts} + share * (chunk % parts);
     const std::int64_t whole = std::int64_t{100} * parts, n = end - begin;
-    return begin + n / whole * hundredths + n % whole * hundredths / whole;
+    return begin + n / whole * hundredths + (n % whole * hundredths + whole - 1) / whole;
   }
 };
 

@@ -45,9 +45,10 @@ struct Conv {
         for (std::int64_t p = 0; p < oh * ow; ++p) {
           Floats window;
           for (std::int64_t q = 0; q < ci; ++q) {
-            for (std::int64_t t = 0; t < s.kh * s.kw; ++t)
+            for (std::int64_t t = 0; t < s.kh * s.kw; ++t) {
               window.push_back(at(x, first + q, s.h, s.w, p / ow * s.stride_h - s.pad_h + t / s.kw * s.dilation_h,
                                   p % ow * s.stride_w - s.pad_w + t % s.kw * s.dilation_w));
+            }
           }
           y.push_back(oracle(row, oracle_row(window, slab)) + bias[c]);
         }

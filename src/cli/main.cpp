@@ -29,9 +29,16 @@ int main(int argc, char** argv) {
   if (library.program != nullptr) return library.program(argc, argv);
   if (asks_for_help(word)) {
     const int code = isobit::cli::program(argc, argv);
-    std::fprintf(stderr, "\nisobit: commands that compute are not listed, since PyTorch %s does not load (%s)\n",
-                 ISOBIT_TORCH_VERSION, library.problem.c_str());
+    std::fprintf(stderr, "\nisobit: commands that compute are not listed, since %s does not load (%s)\n",
+                 library.missing ? "their library" : "PyTorch " ISOBIT_TORCH_VERSION, library.problem.c_str());
     return code;
+  }
+  if (library.missing) {
+    std::fprintf(stderr,
+                 "isobit: '%s' needs isobit's library with the commands that compute: %s\n"
+                 "  do     run isobit from the folder where it was built or installed, or by a link to it\n",
+                 argv[1], library.problem.c_str());
+    return 2;
   }
   std::fprintf(stderr,
                "isobit: '%s' needs PyTorch %s, which does not load: %s\n"

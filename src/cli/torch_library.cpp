@@ -84,9 +84,10 @@ TorchLibrary open_torch_library() {
     if (const std::string wrong = problem_of(torch); !wrong.empty()) return {nullptr, wrong};
     load_torch_of(torch);
   }
-  TorchLibrary library{nullptr, "libisobit_torch.so is not beside " + here.string()};
-  for (const fs::path& place :
-       {here.parent_path() / "libisobit_torch.so", here / "python" / "isobit" / "libisobit_torch.so"}) {
+  const fs::path packaged = here.parent_path() / "libisobit_torch.so",
+                 built = here / "python" / "isobit" / "libisobit_torch.so";
+  TorchLibrary library{nullptr, "neither " + packaged.string() + " nor " + built.string() + " exists", true};
+  for (const fs::path& place : {packaged, built}) {
     if (!fs::exists(place, problem)) continue;
     library = open_library(place);
     if (library.program != nullptr) break;

@@ -8,6 +8,7 @@ namespace isobit::cli {
 struct TorchLibrary {
   int (*program)(int argc, char** argv) = nullptr;  // nullptr: it did not load
   std::string problem;                              // why
+  bool missing = false;                             // the library itself, not torch
 };
 
 // libisobit_torch.so beside this executable, as the package has it (../) or the build (python/isobit/), and the torch

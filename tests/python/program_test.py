@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -54,6 +55,18 @@ class ProgramTest(Programs):
         self.assertIn(f"'verify' needs PyTorch {_built.torch_version}, which does not load: PyTorch 1.2.3 is in {self.folder}/torch", told)
         self.assertIn(f"pip install torch=={_built.torch_version}", told)
         self.call(sys.executable, "-m", "isobit", "log", PYTHONPATH=path)
+
+    def test_a_copy_without_its_library(self):
+        copy, link = self.folder / "away" / "isobit", self.folder / "link"
+        copy.parent.mkdir()
+        shutil.copy(PROGRAM, copy)
+        told = self.call(copy, "verify", "last", expect=2)[1]
+        self.assertIn(f"isobit: 'verify' needs isobit's library with the commands that compute: neither {self.folder}/libisobit_torch.so nor "
+                      f"{copy.parent}/python/isobit/libisobit_torch.so exists\n  do     run isobit from the folder", told)
+        self.assertIn("since their library does not load (neither", self.call(copy, "--help")[1])
+        self.call(copy, "log")
+        link.symlink_to(PROGRAM)
+        self.assertEqual(self.call(link, "--help"), self.call(PROGRAM, "--help"))
 
     def test_a_build_without_the_program(self):
         told = io.StringIO()

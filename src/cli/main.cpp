@@ -34,10 +34,11 @@ int main(int argc, char** argv) {
     return code;
   }
   if (library.missing) {
-    std::fprintf(stderr,
-                 "isobit: '%s' needs isobit's library with the commands that compute: %s\n"
-                 "  do     run isobit from the folder where it was built or installed, or by a link to it\n",
-                 argv[1], library.problem.c_str());
+    std::fprintf(
+        stderr,
+        "isobit: '%s' needs isobit's library with the commands that compute: %s\n"
+        "  do     run isobit from the folder where it was built or installed, or through a symbolic link to it\n",
+        argv[1], library.problem.c_str());
     return 2;
   }
   std::fprintf(stderr,

@@ -25,9 +25,12 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t least = 0;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
-    const std::size_t allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
     const bool prefix = word.size() >= 2 && candidate.compare(0, word.size(), word) == 0;
+    // What is so much longer is no misspelling; its table would cost the product of both lengths.
+    if (longer - std::min(word.size(), candidate.size()) > allowed && !prefix) continue;
+    const std::size_t distance = edit_distance(word, candidate);
     if (distance > allowed && !prefix) continue;
     if (best.empty() || distance < least) {
       best = candidate;

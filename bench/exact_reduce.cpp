@@ -5,6 +5,7 @@
 // For 1, 10 and 100 MB of gradients: one grain a worker (float32 travels) and four (two int64 digits each). Prints the
 // medians of both, the median of the rounds' ratios with its interquartile range. Both sides share this machine's cores
 // with each other and with whatever else runs.
+#include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <sys/wait.h>
@@ -75,6 +76,7 @@ void bench(scale::Exchange& exchange, std::int64_t megabytes, int grains, int ro
 
 void work(int port, int rounds, std::int64_t piece) {
   const kernels::ThreadCountScope threads(1);
+  at::set_num_threads(1);  // filling by OpenMP leaves threads that spin into what is measured next
   scale::Link::Options options;
   options.host = {"127.0.0.1", port};
   options.key = std::string(64, 'b');

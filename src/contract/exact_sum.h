@@ -64,4 +64,27 @@ struct SumDigits {
   return (value < 0 ? -rounded : rounded) + 0.0f;
 }
 
+// high * 2^45 + low as binary64, where that is exact. |high|, |low| <= 2^62.
+[[nodiscard]] inline bool join_sum(std::int64_t high, std::int64_t low, double& joined) {
+  const __int128 value = static_cast<__int128>(high) * (std::int64_t{1} << kSumLimbBits) + low;
+  joined = static_cast<double>(value);
+  return static_cast<__int128>(joined) == value;
+}
+
+// sum += term, where that is exact (Knuth's two-sum). Not finite: false.
+[[nodiscard]] inline bool add_exactly(double term, double& sum) {
+  const double next = sum + term, part = next - sum;
+  const double error = (sum - (next - part)) + (term - part);
+  sum = next;
+  return error == 0;
+}
+
+// The digits of a joined sum, where it is an integer below 2^107.
+[[nodiscard]] inline bool split_sum(double joined, SumDigits& digits) {
+  if (!(::fabs(joined) < 0x1p107) || ::rint(joined) != joined) return false;
+  const double high = ::rint(joined * power_of_two(-kSumLimbBits));
+  digits = {static_cast<std::int64_t>(high), static_cast<std::int64_t>(joined - high * power_of_two(kSumLimbBits))};
+  return true;
+}
+
 ISOBIT_CONTRACT_END

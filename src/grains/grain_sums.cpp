@@ -29,16 +29,19 @@ GrainSums::GrainSums(const std::vector<trace::NamedTensor>& parameters, c10::Dev
   }
 }
 
-void GrainSums::expect_finite(const GrainResult& result) const {
+std::vector<int> GrainSums::limbs_if_finite(const GrainResult& result) const {
   const aten::DeviceWork work(device_);
+  std::vector<int> limbs;
   for (std::size_t i = 0; i < result.gradients.size(); ++i) {
     const at::Tensor& gradient = result.gradients[i];
-    if (kernels::top_limb(gradient.const_data_ptr<float>(), gradient.numel()) != kernels::kNotFinite) continue;
+    limbs.push_back(kernels::top_limb(gradient.const_data_ptr<float>(), gradient.numel()));
+    if (limbs.back() != kernels::kNotFinite) continue;
     const std::string place = grains_ == 1 ? "" : text(", grain ", result.grain);
     throw NotFinite(
         text("the gradient of ", names_[i], " is not finite in step ", step_, place, " (loss ", result.loss, ")"),
         result.grain);
   }
+  return limbs;
 }
 
 // The gradients that were kept become digits, as if they had been added when they came.
@@ -60,14 +63,14 @@ void GrainSums::add(GrainResult&& result) {
     rest_.digest[i] = kernels::merge(rest_.digest[i], result.digest[i]);
   if (gradients_.empty() && accumulators_.empty()) {
     for (at::Tensor& gradient : result.gradients) gradient = gradient.to(device_).contiguous();
-    expect_finite(result);
+    limbs_ = limbs_if_finite(result);
     gradients_ = std::move(result.gradients);
   } else {
     const aten::DeviceWork work(device_);
     accumulate();
     for (std::size_t i = 0; i < accumulators_.size(); ++i) {
       const at::Tensor gradient = result.gradients[i].to(device_).contiguous();
-      if (!accumulators_[i].add(gradient.const_data_ptr<float>())) expect_finite(result);
+      if (!accumulators_[i].add(gradient.const_data_ptr<float>())) (void)limbs_if_finite(result);
     }
   }
   if (grains_ > 1 && kernels::top_limb(&result.loss, 1) == kernels::kNotFinite)
@@ -92,6 +95,7 @@ void GrainSums::merge(GrainSums&& other) {
   const aten::DeviceWork work(device_);
   if (empty) {
     for (const at::Tensor& gradient : other.gradients_) gradients_.push_back(gradient.to(device_));
+    limbs_ = other.limbs_;
     for (const GradientAccumulator& sums : other.accumulators_)
       accumulators_.emplace_back(sums.size(), device_).add(sums);
     return;
@@ -102,10 +106,8 @@ void GrainSums::merge(GrainSums&& other) {
 }
 
 std::vector<int> GrainSums::top_limbs() const {
-  const aten::DeviceWork work(device_);
   std::vector<int> limbs;
-  for (const at::Tensor& gradient : gradients_)
-    limbs.push_back(kernels::top_limb(gradient.const_data_ptr<float>(), gradient.numel()));
+  if (!gradients_.empty()) limbs = limbs_;
   for (const GradientAccumulator& sums : accumulators_) limbs.push_back(sums.top());
   limbs.resize(names_.size(), kernels::kNoLimb);
   return limbs;

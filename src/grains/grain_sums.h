@@ -93,7 +93,8 @@ class GrainSums {
   [[nodiscard]] FinishedStep finish(std::vector<at::Tensor> sums);
 
  private:
-  void expect_finite(const GrainResult& result) const;
+  // The gradients' top limbs; NotFinite where one has none.
+  [[nodiscard]] std::vector<int> limbs_if_finite(const GrainResult& result) const;
   void expect_whole() const;
   void accumulate();
   [[nodiscard]] FinishedStep finish_rest();
@@ -103,6 +104,7 @@ class GrainSums {
   c10::Device device_;
   std::int64_t step_, grains_;
   std::vector<at::Tensor> gradients_;              // of the first grain, while it is alone
+  std::vector<int> limbs_;                         // theirs
   std::vector<GradientAccumulator> accumulators_;  // from the second on
   Rest rest_;
 };

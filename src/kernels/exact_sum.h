@@ -25,4 +25,21 @@ void round_digits(const std::int64_t* hi, const std::int64_t* lo, int t, float* 
 // terms[0][i], terms[1][i], ... Preconditions: top_limb of each <= t, finite; `out` is none of the terms. Host only.
 void sum_terms(const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n);
 
+// Sums of digits as binary64 numbers, in multiples of weight(t - 1): half the bytes, and as exact where terms of an
+// element lie less than some 2^29 apart. Each stops with false where one of its numbers would not be exact (`out`,
+// `sum` then hold anything); whether it does may depend on the instruction set, the values of what is exact do not. On
+// the calling thread, meant for blocks that stay in the cache. Host only.
+//
+// out[i] = hi[i] * 2^45 + lo[i]; a null pointer is a row of zeros.
+[[nodiscard]] bool join_digits(const std::int64_t* hi, const std::int64_t* lo, double* out, std::int64_t n);
+// sum[i] += term[i]
+[[nodiscard]] bool add_joined(const double* term, double* sum, std::int64_t n);
+// sum[i] += what add_digits of x[i] adds. Preconditions as there.
+[[nodiscard]] bool add_widened(const float* x, int t, double* sum, std::int64_t n);
+// out[i] = RN(sum[i] * weight(t - 1)), a zero is +0.
+void round_joined(const double* sum, int t, float* out, std::int64_t n);
+// The digits of joined numbers: hi[i] += RNE(sum[i] / 2^45), lo[i] += the rest. False, and nothing added, where a
+// number is no integer below 2^107.
+[[nodiscard]] bool split_joined(const double* sum, std::int64_t* hi, std::int64_t* lo, std::int64_t n);
+
 }  // namespace isobit::kernels

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -21,8 +23,15 @@ enum class Form { none, single, digits };
 Form form_of(std::int64_t grains) { return grains == 0 ? Form::none : grains == 1 ? Form::single : Form::digits; }
 // Of so many elements; whole 64-bit words.
 std::int64_t bytes_of(Form form, std::int64_t count) {
-  return form == Form::none ? 0 : form == Form::single ? (count + 1) / 2 * 8 : count * 16;
+  return form == Form::none ? 0 : form == Form::single ? (count + 1) / 2 * 8 : count * 8;
 }
+
+// Elements of a slice that are added at a time, while they stay in the cache. Sums of digits travel as binary64; a
+// block that has one which is no such number begins with NaN, and its digits follow in a message of their own.
+constexpr std::int64_t kBlock = 1024;
+constexpr std::int64_t blocks_of(std::int64_t count) { return (count + kBlock - 1) / kBlock; }
+using Block = std::array<double, kBlock>;
+using Digits = std::array<std::int64_t, kBlock>;
 
 // A stretch of one parameter's elements.
 struct Stretch {
@@ -60,6 +69,7 @@ class Reduction {
       slots_[i].outgoing = &memory.outgoing[i], slots_[i].incoming = &memory.incoming[i];
       slots_[i].outgoing->resize(static_cast<std::size_t>(n_)),
           slots_[i].incoming->resize(static_cast<std::size_t>(n_));
+      slots_[i].digits_sent.resize(static_cast<std::size_t>(n_)), slots_[i].digits.resize(static_cast<std::size_t>(n_));
     }
     for (const std::int64_t count : agreed.counts) {
       forms_.push_back(form_of(count));
@@ -67,7 +77,7 @@ class Reduction {
     }
   }
 
-  // While one piece's digits travel, the next one's are laid out and the last one's are added: all members begin the
+  // While some pieces' sums travel, the next one's are laid out and the last one's are added: all members begin the
   // same exchanges in the same order. The sums are taken where they lie and arrive where they are to lie.
   std::vector<at::Tensor> run(std::int64_t piece, const std::vector<NamedTensor>& parameters) {
     const std::int64_t total = starts_.back(), pieces = (total + piece - 1) / piece;
@@ -76,9 +86,10 @@ class Reduction {
       slot(i).count = std::min(piece, total - i * piece);
       send(slot(i));
     };
-    if (pieces > 0) begin(0);
+    const auto ahead = static_cast<std::int64_t>(slots_.size()) - 1;
+    for (std::int64_t i = 0; i < std::min(ahead, pieces); ++i) begin(i);
     for (std::int64_t i = 0; i < pieces; ++i) {
-      if (i + 1 < pieces) begin(i + 1);
+      if (i + ahead < pieces) begin(i + ahead);
       add_and_gather(slot(i));
     }
     for (const auto& each : gathering_) wait(each);
@@ -94,7 +105,7 @@ class Reduction {
  private:
   using Pendings = std::vector<std::shared_ptr<Exchange::Pending>>;
   // Messages of one kind between two workers come in the order in which they were sent.
-  enum Kind { kTerms = 1, kResults = 2 };
+  enum Kind { kTerms = 1, kResults = 2, kDigits = 3 };
 
   // What the host says must be of these sums: memory is read and written by it.
   void require_agreement(std::size_t parameters) const {
@@ -105,14 +116,21 @@ class Reduction {
     if (!good) throw WireError("a step of other sums than this worker's");
   }
 
+  // Another worker's digits of blocks: kBlock of the higher limb and kBlock of the lower one each, and by block the
+  // place of its own, or -1.
+  struct BlockDigits {
+    std::vector<std::int64_t> rows, places;
+  };
   // A piece under way. What travels is waited for before its memory goes: the last members go first.
   struct Slot {
     std::int64_t first = 0, count = 0;
     std::vector<Bytes>*outgoing = nullptr, *incoming = nullptr;  // by rank
+    std::vector<std::vector<std::int64_t>> digits_sent;          // by rank: rows
+    std::vector<BlockDigits> digits;                             // by rank: those received
     Pendings sending, receiving;
   };
 
-  Slot& slot(std::int64_t piece) { return slots_[static_cast<std::size_t>(piece % 2)]; }
+  Slot& slot(std::int64_t piece) { return slots_[static_cast<std::size_t>(piece) % slots_.size()]; }
   [[nodiscard]] Form form(std::int64_t rank) const { return forms_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int top(std::size_t parameter) const { return static_cast<int>(agreed_.tops[parameter]) - 8; }
 
@@ -144,20 +162,82 @@ class Reduction {
     for_each_other([&](std::int64_t rank) {
       const auto terms = laid_out(slot, rank);
       if (!terms.empty()) slot.sending.push_back(exchange_.send(terms, rank, kTerms));
+      const auto digits = bytes_in(slot.digits_sent[static_cast<std::size_t>(rank)]);
+      if (!digits.empty()) slot.sending.push_back(exchange_.send(digits, rank, kDigits));
     });
+  }
+  static std::span<std::uint8_t> bytes_in(std::vector<std::int64_t>& words) {
+    return {reinterpret_cast<std::uint8_t*>(words.data()), words.size() * 8};
   }
 
   // This worker's part of another one's slice: where it lies, if it is float32 of one parameter, else put together.
   [[nodiscard]] std::span<const std::uint8_t> laid_out(Slot& slot, std::int64_t rank) const {
     const auto [begin, length] = slice_of(slot, rank);
+    slot.digits_sent[static_cast<std::size_t>(rank)].clear();
     if (length == 0 || form(rank_) == Form::none) return {};
     const std::vector<Stretch> parts = stretches(starts_, begin, length);
     if (form(rank_) == Form::single && parts.size() == 1)
       return {reinterpret_cast<const std::uint8_t*>(term(parts[0])), static_cast<std::size_t>(length) * 4};
     auto& bytes = (*slot.outgoing)[static_cast<std::size_t>(rank)];
     bytes.resize(static_cast<std::size_t>(bytes_of(form(rank_), length)));
-    fill(bytes.data(), parts, length);
+    if (form(rank_) == Form::digits) {
+      join(begin, length, reinterpret_cast<double*>(bytes.data()), slot.digits_sent[static_cast<std::size_t>(rank)]);
+    } else {
+      std::uint8_t* to = bytes.data();
+      for (const Stretch& each : parts) {
+        std::memcpy(to, term(each), static_cast<std::size_t>(each.count) * 4);
+        to += each.count * 4;
+      }
+    }
     return bytes;
+  }
+
+  // This worker's sums of the flat elements from `begin` on; the digits of blocks that are no binary64 numbers into
+  // `rows`.
+  void join(std::int64_t begin, std::int64_t length, double* to, std::vector<std::int64_t>& rows) const {
+    std::vector<char> exact(static_cast<std::size_t>(blocks_of(length)));
+    kernels::parallel_for(0, blocks_of(length), kSmallest / kBlock, [&](std::int64_t b, std::int64_t e) {
+      for (; b < e; ++b) {
+        const std::int64_t first = b * kBlock;
+        exact[static_cast<std::size_t>(b)] =
+            join_block(begin + first, std::min(kBlock, length - first), to + first) ? 1 : 0;
+      }
+    });
+    for (std::int64_t b = 0; b < blocks_of(length); ++b) {
+      if (exact[static_cast<std::size_t>(b)] != 0) continue;
+      const std::int64_t first = b * kBlock;
+      to[first] = std::numeric_limits<double>::quiet_NaN();
+      rows.resize(rows.size() + 2 * kBlock);
+      std::int64_t* hi = rows.data() + rows.size() - 2 * kBlock;
+      for (const Stretch& each : stretches(starts_, begin + first, std::min(kBlock, length - first))) {
+        const auto [high, low] = own_digits(each);
+        add_row(hi, high, each.count);
+        add_row(hi + kBlock, low, each.count);
+        hi += each.count;
+      }
+    }
+  }
+  bool join_block(std::int64_t begin, std::int64_t count, double* to) const {
+    bool exact = true;
+    for (const Stretch& each : stretches(starts_, begin, count)) {
+      const auto [high, low] = own_digits(each);
+      exact &= kernels::join_digits(high, low, to, each.count);
+      to += each.count;
+    }
+    return exact;
+  }
+
+  // The digits that a worker sends besides, if any.
+  void receive_digits(Slot& slot, std::int64_t rank) {
+    const auto* joined = reinterpret_cast<const double*>((*slot.incoming)[static_cast<std::size_t>(rank)].data());
+    BlockDigits& digits = slot.digits[static_cast<std::size_t>(rank)];
+    const std::int64_t mine = slice_of(slot, rank_).second;
+    std::int64_t count = 0;
+    digits.places.assign(static_cast<std::size_t>(blocks_of(mine)), -1);
+    for (std::int64_t b = 0; b < blocks_of(mine); ++b)
+      if (std::isnan(joined[b * kBlock])) digits.places[static_cast<std::size_t>(b)] = 2 * kBlock * count++;
+    digits.rows.resize(static_cast<std::size_t>(2 * kBlock * count));
+    if (count > 0) wait(exchange_.receive(bytes_in(digits.rows), rank, kDigits));
   }
 
   void add_and_gather(Slot& slot) {
@@ -168,12 +248,10 @@ class Reduction {
     });
     const auto [begin, length] = slice_of(slot, rank_);
     if (length == 0) return;
-    std::int64_t at = 0;
-    for (const Stretch& each : stretches(starts_, begin, length)) {
-      float* out = results_.mutable_data_ptr<float>() + begin + at;
-      only_terms_ ? add_terms(slot, each, at, out) : add_digits(slot, each, at, length, out);
-      at += each.count;
-    }
+    if (only_terms_)
+      add_terms(slot, begin, length);
+    else
+      add_sums(slot, begin, length);
     const auto sums = result_bytes(slot, rank_);
     for_each_other([&](std::int64_t rank) { gathering_.push_back(exchange_.send(sums, rank, kResults)); });
   }
@@ -182,27 +260,6 @@ class Reduction {
     return singles_[each.parameter].const_data_ptr<float>() + each.first;
   }
 
-  // float32, or digits of the agreed top limb and of the one below, in two rows.
-  void fill(std::uint8_t* to, const std::vector<Stretch>& parts, std::int64_t length) const {
-    std::int64_t at = 0;
-    for (const Stretch& each : parts) {
-      if (form(rank_) == Form::single) {
-        std::memcpy(to + at * 4, term(each), static_cast<std::size_t>(each.count) * 4);
-      } else {
-        auto* rows = reinterpret_cast<std::int64_t*>(to);
-        const auto [hi, lo] = own_digits(each);
-        row(rows + at, hi, each.count);
-        row(rows + length + at, lo, each.count);
-      }
-      at += each.count;
-    }
-  }
-  static void row(std::int64_t* to, const std::int64_t* from, std::int64_t count) {
-    if (from == nullptr)
-      std::fill_n(to, count, 0);
-    else
-      std::memcpy(to, from, static_cast<std::size_t>(count) * 8);
-  }
   // This worker's digits of the agreed limbs; nullptr where all are 0.
   [[nodiscard]] std::pair<const std::int64_t*, const std::int64_t*> own_digits(const Stretch& each) const {
     const int below = top(each.parameter) - sums_.digits()[each.parameter].top();
@@ -211,48 +268,96 @@ class Reduction {
     return {below == 0 ? hi : nullptr, below == 0 ? lo : below == 1 ? hi : nullptr};
   }
 
-  // Where no worker has more than one grain. `at`: of the stretch within the slice.
-  void add_terms(const Slot& slot, const Stretch& each, std::int64_t at, float* out) const {
-    std::vector<const float*> terms;
-    for (std::int64_t rank = 0; rank < n_; ++rank) {
-      if (form(rank) == Form::none) continue;
-      const auto* received = reinterpret_cast<const float*>((*slot.incoming)[static_cast<std::size_t>(rank)].data());
-      terms.push_back(rank == rank_ ? term(each) : received + at);
+  // Where no worker has more than one grain.
+  void add_terms(const Slot& slot, std::int64_t begin, std::int64_t length) const {
+    std::int64_t at = 0;
+    for (const Stretch& each : stretches(starts_, begin, length)) {
+      std::vector<const float*> terms;
+      for (std::int64_t rank = 0; rank < n_; ++rank) {
+        if (form(rank) != Form::none) terms.push_back(rank == rank_ ? term(each) : received<float>(slot, rank) + at);
+      }
+      kernels::sum_terms(terms.data(), static_cast<std::int64_t>(terms.size()), top(each.parameter), result(begin + at),
+                         each.count);
+      at += each.count;
     }
-    kernels::sum_terms(terms.data(), static_cast<std::int64_t>(terms.size()), top(each.parameter), out, each.count);
   }
 
-  // In blocks whose digits stay in the cache.
-  void add_digits(const Slot& slot, const Stretch& each, std::int64_t at, std::int64_t length, float* out) const {
-    kernels::parallel_for(0, each.count, kSmallest, [&](std::int64_t begin, std::int64_t end) {
-      std::array<std::int64_t, kBlock> hi, lo;
-      for (std::int64_t first = begin; first < end; first += kBlock) {
-        const Stretch block{each.parameter, each.first + first, std::min(kBlock, end - first)};
-        hi.fill(0), lo.fill(0);
-        for (std::int64_t rank = 0; rank < n_; ++rank)
-          add_rank(slot, rank, block, at + first, length, hi.data(), lo.data());
-        kernels::round_digits(hi.data(), lo.data(), top(each.parameter), out + first, block.count);
+  void add_sums(Slot& slot, std::int64_t begin, std::int64_t length) {
+    for_each_other([&](std::int64_t rank) {
+      if (form(rank) == Form::digits) receive_digits(slot, rank);
+    });
+    kernels::parallel_for(0, blocks_of(length), kSmallest / kBlock, [&](std::int64_t b, std::int64_t e) {
+      for (; b < e; ++b) {
+        std::int64_t at = b * kBlock;
+        for (const Stretch& each : stretches(starts_, begin + at, std::min(kBlock, length - at))) {
+          if (!add_joined(slot, each, at, result(begin + at))) add_digits(slot, each, at, result(begin + at));
+          at += each.count;
+        }
       }
     });
   }
-  void add_rank(const Slot& slot, std::int64_t rank, const Stretch& block, std::int64_t at, std::int64_t length,
-                std::int64_t* hi, std::int64_t* lo) const {
-    const std::uint8_t* received = (*slot.incoming)[static_cast<std::size_t>(rank)].data();
-    if (form(rank) == Form::single) {
-      const float* x = rank == rank_ ? term(block) : reinterpret_cast<const float*>(received) + at;
-      if (top(block.parameter) != kernels::kNoLimb) kernels::add_digits(x, top(block.parameter), hi, lo, block.count);
-    } else if (form(rank) == Form::digits) {
-      const auto* rows = reinterpret_cast<const std::int64_t*>(received);
-      const auto [high, low] = rank == rank_ ? own_digits(block) : std::pair(rows + at, rows + length + at);
-      add_row(hi, high, block.count);
-      add_row(lo, low, block.count);
+
+  // Of a part of one block, `at` in the slice. False where some sum is no binary64 number.
+  [[nodiscard]] bool add_joined(const Slot& slot, const Stretch& part, std::int64_t at, float* out) const {
+    Block sum;
+    if (form(rank_) == Form::digits) {
+      const auto [high, low] = own_digits(part);
+      if (!kernels::join_digits(high, low, sum.data(), part.count)) return false;
+    } else {
+      std::fill_n(sum.begin(), part.count, 0.0);
     }
+    for (std::int64_t rank = 0; rank < n_; ++rank) {
+      if (form(rank) == Form::single) {
+        const float* x = rank == rank_ ? term(part) : received<float>(slot, rank) + at;
+        if (!kernels::add_widened(x, top(part.parameter), sum.data(), part.count)) return false;
+      } else if (form(rank) == Form::digits && rank != rank_) {
+        if (digits_received(slot, rank, at) != nullptr ||
+            !kernels::add_joined(received<double>(slot, rank) + at, sum.data(), part.count))
+          return false;
+      }
+    }
+    kernels::round_joined(sum.data(), top(part.parameter), out, part.count);
+    return true;
+  }
+
+  void add_digits(const Slot& slot, const Stretch& part, std::int64_t at, float* out) const {
+    Digits hi, lo;
+    std::fill_n(hi.begin(), part.count, 0), std::fill_n(lo.begin(), part.count, 0);
+    for (std::int64_t rank = 0; rank < n_; ++rank) {
+      if (form(rank) == Form::single) {
+        const float* x = rank == rank_ ? term(part) : received<float>(slot, rank) + at;
+        kernels::add_digits(x, top(part.parameter), hi.data(), lo.data(), part.count);
+      } else if (form(rank) == Form::digits) {
+        const std::int64_t* rows = rank == rank_ ? nullptr : digits_received(slot, rank, at);
+        if (rank != rank_ && rows == nullptr) {
+          if (!kernels::split_joined(received<double>(slot, rank) + at, hi.data(), lo.data(), part.count))
+            throw WireError("sums that isobit does not send");
+          continue;
+        }
+        const auto [high, low] = rank == rank_ ? own_digits(part) : std::pair(rows, rows + kBlock);
+        add_row(hi.data(), high, part.count);
+        add_row(lo.data(), low, part.count);
+      }
+    }
+    kernels::round_digits(hi.data(), lo.data(), top(part.parameter), out, part.count);
   }
   static void add_row(std::int64_t* to, const std::int64_t* from, std::int64_t count) {
     for (std::int64_t i = 0; from != nullptr && i < count; ++i) to[i] += from[i];
   }
 
-  static constexpr std::int64_t kBlock = 1024, kSmallest = 1 << 14;
+  template <class T>
+  [[nodiscard]] const T* received(const Slot& slot, std::int64_t rank) const {
+    return reinterpret_cast<const T*>((*slot.incoming)[static_cast<std::size_t>(rank)].data());
+  }
+  // Where a worker sent a block's digits: those of the slice's element `at`; else nullptr.
+  [[nodiscard]] static const std::int64_t* digits_received(const Slot& slot, std::int64_t rank, std::int64_t at) {
+    const BlockDigits& digits = slot.digits[static_cast<std::size_t>(rank)];
+    const std::int64_t place = digits.places[static_cast<std::size_t>(at / kBlock)];
+    return place < 0 ? nullptr : digits.rows.data() + place + at % kBlock;
+  }
+  [[nodiscard]] float* result(std::int64_t flat) const { return results_.mutable_data_ptr<float>() + flat; }
+
+  static constexpr std::int64_t kSmallest = 1 << 14;  // elements a thread should at least have
 
   Exchange& exchange_;
   const grains::GrainSums& sums_;
@@ -263,7 +368,7 @@ class Reduction {
   std::vector<std::int64_t> starts_;
   std::vector<at::Tensor> singles_, his_, los_;
   at::Tensor results_;  // of all parameters, one after the other
-  std::array<Slot, 2> slots_;
+  std::array<Slot, ReduceMemory::kPieces> slots_;
   Pendings gathering_;
 };
 

@@ -2,10 +2,12 @@
 // computed which grain shows.
 //
 // The flat sequence of all parameters' elements is cut into pieces, each piece into one slice for each worker. A worker
-// with one grain sends its float32 gradients, one with several their two int64 digits, each slice to its owner; the
-// owner adds digits of the agreed top limbs, rounds once, and all gather the float32 slices. For one grain a worker
-// that is 8 (n - 1) / n bytes an element in each direction, as a ring's all-reduce; otherwise 20 (n - 1) / n. Messages
-// go straight from where the sums lie to where they are added, results to where they stay. What else grains leave
+// with one grain sends its float32 gradients, one with several the sums of their two digits as one binary64 number
+// each: exact where the terms of an element lie less than some 2^29 apart. Blocks of 1,024 elements in which one is not
+// begin with NaN, and their int64 digits follow. The owner of a slice adds the numbers as long as each addition is
+// exact, else their digits, rounds once, and all gather the float32 slices. For one grain a worker that is 8 (n - 1) /
+// n bytes an element in each direction, as a ring's all-reduce; otherwise 12 (n - 1) / n, and at most 28. Messages go
+// straight from where the gradients lie to where they are added, results to where they stay. What else grains leave
 // (losses, counts, running statistics, digests) is gathered by all.
 #pragma once
 
@@ -37,8 +39,9 @@ namespace isobit::scale {
 struct ReduceMemory {
   // So many elements that nobody else has.
   [[nodiscard]] at::Tensor results(std::int64_t elements);
-  // By piece under way (two) and rank.
-  std::array<std::vector<Bytes>, 2> outgoing, incoming;
+  // By piece under way and rank.
+  static constexpr std::size_t kPieces = 4;
+  std::array<std::vector<Bytes>, kPieces> outgoing, incoming;
 
  private:
   at::Tensor results_;
@@ -51,8 +54,8 @@ struct ReduceMemory {
                                                 const std::vector<trace::NamedTensor>& buffers, const Bytes& packed,
                                                 const Reduce& agreed, ReduceMemory& memory);
 
-// Elements that travel at once: few enough that the next ones are laid out, and the last ones added, meanwhile.
-inline constexpr std::int64_t kPiece = std::int64_t{1} << 19;
+// Elements of a piece: few enough that the next ones are laid out, and the last ones added, while some travel.
+inline constexpr std::int64_t kPiece = std::int64_t{1} << 20;
 
 // The gradients alone; sizes as the parameters'.
 [[nodiscard]] std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,

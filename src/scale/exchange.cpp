@@ -7,8 +7,11 @@
 #ifdef ISOBIT_HAS_GLOO
 
 #include <ATen/ops/from_blob.h>
+#include <pthread.h>
 
 #include <chrono>
+#include <csignal>
+#include <ctime>
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -76,9 +79,36 @@ milliseconds patience(std::size_t bytes) {
   return milliseconds(15000 + static_cast<std::int64_t>(1000.0 * static_cast<double>(bytes) / kSlowestBytesPerSecond));
 }
 
+// Gloo writes to sockets without MSG_NOSIGNAL: a worker that dies at the wrong moment would take all others with it. No
+// SIGPIPE while it lives, in this thread or in the transport's that are made meanwhile; the program's own pipes keep
+// theirs.
+class NoBrokenPipe {
+ public:
+  NoBrokenPipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoBrokenPipe() {
+    const timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoBrokenPipe(const NoBrokenPipe&) = delete;
+  NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool was_pending_ = false;
+};
+
 // Whatever the transport throws is the same news.
 template <class Action>
 auto lost_if_it_throws(const Action& action) {
+  const NoBrokenPipe no_broken_pipe;
   try {
     return action();
   } catch (const LinkLost&) {
@@ -101,6 +131,7 @@ class Exchange::Pending {
   Pending(c10::intrusive_ptr<c10d::Work> work, std::vector<at::Tensor> tensors, milliseconds patience)
       : work_(std::move(work)), tensors_(std::move(tensors)), patience_(patience) {}
   ~Pending() {
+    const NoBrokenPipe no_broken_pipe;
     try {
       if (collective_) finish();
     } catch (const std::exception&) {  // whoever wanted to know has asked
@@ -145,7 +176,10 @@ Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::
   });
 }
 
-Exchange::~Exchange() = default;
+Exchange::~Exchange() {
+  const NoBrokenPipe no_broken_pipe;
+  group_.reset();
+}
 
 // Straight from and into the caller's memory: the collectives of c10d copy what they send and receive once more.
 std::shared_ptr<Exchange::Pending> Exchange::send(std::span<const std::uint8_t> bytes, std::int64_t rank, int tag) {

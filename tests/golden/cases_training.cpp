@@ -63,6 +63,43 @@ Fingerprint exact_terms(int grains, bool any_exponent) {
   return Digest().add(sums).result();
 }
 
+// The same grains as two workers' sums, joined where they are binary64 numbers, in blocks as they travel: the same
+// bits.
+Fingerprint joined_sums(int grains, bool any_exponent) {
+  std::vector<Floats> terms;
+  int top = kernels::kNoLimb;
+  for (int g = 0; g < grains; ++g) {
+    const auto key = static_cast<std::uint64_t>(71 + g);
+    terms.push_back(any_exponent ? hostile(key, kCount) : uniform(key, kCount, -1e-3f, 1e-3f));
+    top = std::max(top, kernels::top_limb(terms.back().data(), kCount));
+  }
+  Floats sums(kCount);
+  for (std::int64_t first = 0; first < kCount; first += 29) {
+    const std::int64_t n = std::min<std::int64_t>(29, kCount - first);
+    const auto size = static_cast<std::size_t>(n);
+    std::vector<std::int64_t> hi(size), lo(size), other_hi(size), other_lo(size);
+    for (int g = 1; g < grains; ++g)
+      kernels::add_digits(terms[static_cast<std::size_t>(g)].data() + first, top, (g % 2 != 0 ? hi : other_hi).data(),
+                          (g % 2 != 0 ? lo : other_lo).data(), n);
+    std::vector<double> sum(size), other(size);
+    const bool joined = kernels::join_digits(hi.data(), lo.data(), sum.data(), n);
+    if (joined && kernels::join_digits(other_hi.data(), other_lo.data(), other.data(), n) &&
+        kernels::add_widened(terms[0].data() + first, top, sum.data(), n) &&
+        kernels::add_joined(other.data(), sum.data(), n)) {
+      kernels::round_joined(sum.data(), top, sums.data() + first, n);
+      continue;
+    }
+    kernels::add_digits(terms[0].data() + first, top, other_hi.data(), other_lo.data(), n);
+    if (joined && kernels::join_digits(hi.data(), lo.data(), sum.data(), n)) {
+      if (!kernels::split_joined(sum.data(), other_hi.data(), other_lo.data(), n)) return {};
+    } else {
+      for (std::size_t i = 0; i < size; ++i) other_hi[i] += hi[i], other_lo[i] += lo[i];
+    }
+    kernels::round_digits(other_hi.data(), other_lo.data(), top, sums.data() + first, n);
+  }
+  return Digest().add(sums).result();
+}
+
 // What two workers accumulated, the second with larger exponents than the first; then cleared and used again.
 Fingerprint merged_sums() {
   kernels::ExactAccumulator one(kCount), other(kCount);
@@ -143,6 +180,8 @@ void add_training_cases(std::vector<Case>& cases) {
   cases.push_back({"exact_sum.any_exponent", [] { return exact_sum(7, true); }});
   cases.push_back({"exact_terms.any_exponent", [] { return exact_terms(7, true); }, true});
   cases.push_back({"exact_sum.merged", merged_sums});
+  cases.push_back({"joined_sums.gradients", [] { return joined_sums(9, false); }, true});
+  cases.push_back({"joined_sums.any_exponent", [] { return joined_sums(7, true); }, true});
   cases.push_back({"fingerprint.shards", shards});
   cases.push_back({"order_plan.small", [] { return order_plan(1, 2, 10); }});
   cases.push_back({"order_plan.fashion", [] { return order_plan(42, 3, 60000); }});

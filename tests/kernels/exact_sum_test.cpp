@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -256,6 +258,123 @@ TEST(ExactSum, TermsAtHandGiveTheBitsOfTheirDigits) {
       }
     }
   }
+}
+
+__int128 value_of(std::int64_t high, std::int64_t low) {
+  return static_cast<__int128>(high) * (std::int64_t{1} << 45) + low;
+}
+
+// Integers of up to so many bits, some with many zeros at the end, at the ends of the range, zeros.
+std::vector<std::int64_t> sums_of_digits(std::int64_t n, unsigned seed, int bits) {
+  std::mt19937_64 engine(seed);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+  for (std::int64_t& each : all) {
+    const std::uint64_t random = engine();
+    each = static_cast<std::int64_t>(engine()) >> (64 - bits);
+    if (random % 4 == 0) each = each >> (bits / 2) << (bits / 2);
+    if (random % 16 == 1) each = (std::int64_t{1} << (bits - 1)) - static_cast<std::int64_t>(random >> 63);
+    if (random % 16 == 2) each = -(std::int64_t{1} << (bits - 1));
+    if (random % 8 == 5) each = 0;
+  }
+  return all;
+}
+
+// Joined: the value itself or false; where it is true also false only beyond 2^51. Split: digits of the same value.
+TEST(ExactSum, JoinedDigitsAreTheirValueOrRefused) {
+  for (const std::int64_t n : {0, 1, 3, 8, 9, 64, 1023}) {
+    for (const int bits : {4, 20, 44, 51, 52, 60, 62}) {
+      const auto hi = sums_of_digits(n, static_cast<unsigned>(n + bits), bits);
+      const auto lo = sums_of_digits(n, static_cast<unsigned>(3 * n + bits), std::min(bits, 60));
+      testing::for_each_host_implementation([&](const std::string& where) {
+        for (std::size_t i = 0; i < hi.size(); ++i) {  // one at a time: which are refused
+          for (const std::int64_t* low : {lo.data() + i, static_cast<const std::int64_t*>(nullptr)}) {
+            const __int128 value = value_of(hi[i], low == nullptr ? 0 : *low);
+            double joined = 0;
+            const bool fits = static_cast<__int128>(static_cast<double>(value)) == value;
+            ASSERT_EQ(join_digits(hi.data() + i, low, &joined, 1), fits) << where;
+            ASSERT_TRUE(!fits || static_cast<__int128>(joined) == value) << where;
+          }
+        }
+        std::vector<double> joined(hi.size());
+        bool all_fit = true, small = true;
+        for (std::size_t i = 0; i < hi.size(); ++i) {
+          const __int128 value = value_of(hi[i], lo[i]);
+          all_fit &= static_cast<__int128>(static_cast<double>(value)) == value;
+          small &= std::abs(hi[i]) < std::int64_t{1} << 51 && std::abs(lo[i]) < std::int64_t{1} << 51;
+        }
+        const bool done = join_digits(hi.data(), lo.data(), joined.data(), n);
+        EXPECT_TRUE(!done || all_fit) << where << ' ' << bits;
+        EXPECT_TRUE(done || !small || !all_fit) << where << ' ' << bits;
+        if (!done) return;
+        std::vector<std::int64_t> high(hi.size(), 1), low(hi.size(), -1);
+        ASSERT_TRUE(split_joined(joined.data(), high.data(), low.data(), n)) << where;
+        for (std::size_t i = 0; i < hi.size(); ++i)
+          ASSERT_TRUE(value_of(high[i] - 1, low[i] + 1) == value_of(hi[i], lo[i])) << where;
+      });
+    }
+  }
+}
+
+TEST(ExactSum, WhatIsNoSumOfDigitsIsNotSplit) {
+  for (const double each : {0.5, -1e-300, 0x1p107, -0x1p200, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    const std::vector<double> sums{1, each, 2};
+    std::vector<std::int64_t> hi(3, 7), lo(3, 7);
+    EXPECT_FALSE(split_joined(sums.data(), hi.data(), lo.data(), 3)) << each;
+    EXPECT_EQ(hi, std::vector<std::int64_t>(3, 7));
+    double sum = 1;
+    const bool exact = each == 0.5;
+    EXPECT_EQ(add_joined(&each, &sum, 1), exact) << each;
+  }
+}
+
+// Joined sums of two workers and a third one's single term, added in each order: the digits' bits, or refused.
+TEST(ExactSum, JoinedSumsGiveTheBitsOfTheirDigits) {
+  int added = 0, refused = 0;
+  for (const std::int64_t n : {1, 7, 8, 64, 1000}) {
+    for (const bool any_exponent : {false, true}) {
+      for (unsigned seed = 0; seed < 8; ++seed) {
+        std::vector<Floats> terms;
+        int top = kNoLimb;
+        for (unsigned k = 0; k < 5; ++k) {
+          terms.push_back(finite_floats(n, 97 * seed + k + static_cast<unsigned>(n), any_exponent));
+          if (k == 4) {
+            for (float& each : terms[4]) each *= 0x1p-20f;
+          }
+          top = std::max(top, top_limb(terms.back().data(), n));
+        }
+        const auto size = static_cast<std::size_t>(n);
+        std::vector<std::int64_t> hi(size), lo(size), other_hi(size), other_lo(size), all_hi, all_lo;
+        for (int k : {0, 1}) add_digits(terms[static_cast<std::size_t>(k)].data(), top, hi.data(), lo.data(), n);
+        for (int k : {2, 3})
+          add_digits(terms[static_cast<std::size_t>(k)].data(), top, other_hi.data(), other_lo.data(), n);
+        all_hi = hi, all_lo = lo;
+        for (std::size_t i = 0; i < size; ++i) all_hi[i] += other_hi[i], all_lo[i] += other_lo[i];
+        add_digits(terms[4].data(), top, all_hi.data(), all_lo.data(), n);
+        Floats expected(size);
+        round_digits(all_hi.data(), all_lo.data(), top, expected.data(), n);
+        testing::for_each_host_implementation([&](const std::string& where) {
+          for (const bool term_first : {false, true}) {
+            std::vector<double> sum(size), other(size);
+            bool exact = join_digits(other_hi.data(), other_lo.data(), other.data(), n);
+            exact &= term_first || join_digits(hi.data(), lo.data(), sum.data(), n);
+            exact &= add_widened(terms[4].data(), top, sum.data(), n);
+            exact = exact && add_joined(other.data(), sum.data(), n);
+            if (term_first) {
+              exact &= join_digits(hi.data(), lo.data(), other.data(), n);
+              exact = exact && add_joined(other.data(), sum.data(), n);
+            }
+            ++(exact ? added : refused);
+            if (!exact) continue;
+            Floats out(size);
+            round_joined(sum.data(), top, out.data(), n);
+            EXPECT_TRUE(same_bits(out, expected)) << where << ' ' << n;
+          }
+        });
+      }
+    }
+  }
+  EXPECT_GT(added, 300);
+  EXPECT_GT(refused, 300);
 }
 
 TEST(ExactSum, CountsGrains) {

@@ -1,15 +1,21 @@
 // The sums of a group of real workers (Links to a Host on loopback, Gloo between them) have the bits of one process,
 // however the grains are divided; what exceeds binary32 stops all alike; who dies in the middle is noticed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -47,7 +53,8 @@ Course course(std::uint32_t seed, std::int64_t grains, bool ordinary) {
   std::mt19937 random(seed);
   Course course;
   int number = 0;
-  const std::vector<std::vector<std::int64_t>> shapes = {{0}, {1}, {7, 13}, {3}, {0, 4}, {257}, {1, 1}, {64}};
+  std::vector<std::vector<std::int64_t>> shapes = {{0}, {1}, {7, 13}, {3}, {0, 4}, {257}, {1, 1}, {64}};
+  if (seed % 2 == 0) shapes.insert(shapes.begin() + 3, {5, 1001});  // several blocks, of which some are no binary64
   for (const auto& sizes : shapes) course.parameters.push_back({"p" + std::to_string(number++), at::zeros(sizes)});
   for (std::int64_t grain = 0; grain < grains; ++grain) {
     course.gradients.emplace_back();
@@ -56,9 +63,10 @@ Course course(std::uint32_t seed, std::int64_t grains, bool ordinary) {
       float* to = values.mutable_data_ptr<float>();
       const bool nothing = random() % 5 == 0;  // a grain whose part is all zero, so that the top limbs differ
       for (std::int64_t i = 0; i < values.numel(); ++i)
-        to[i] = nothing    ? 0.0f
-                : ordinary ? std::bit_cast<float>(static_cast<std::uint32_t>(random() & 0x807fffffu) | (120u << 23))
-                           : hostile(random);
+        to[i] = nothing ? 0.0f
+                : ordinary || (i > 1000 && i % 2048 != 5)
+                    ? std::bit_cast<float>(static_cast<std::uint32_t>(random() & 0x807fffffu) | (120u << 23))
+                    : hostile(random);
       course.gradients.back().push_back(values);
     }
   }
@@ -243,6 +251,35 @@ TEST(ExactReduceFailures, ASumBeyondTheRangeStopsAllAlike) {
   EXPECT_EQ(results, (std::vector<std::string>{alone, alone}));
 }
 
+// A worker with the key that sends what no sums of digits are: half a unit, and an infinity, where digits are added.
+TEST(ExactReduceFailures, SumsThatAreNoneAreRefused) {
+  Course apart = course(1, 4, true);
+  for (auto& gradients : apart.gradients) gradients[2].fill_(1.0f);
+  apart.gradients[0][2].fill_(0x1p-60f);  // with 1: no binary64 number, so that rank 0 adds digits
+  for (const double forged : {0.5, std::numeric_limits<double>::infinity()}) {
+    Group group(2);
+    const auto results = group.run([&](Exchange& exchange) {
+      std::vector<GrainSums> sums{sums_of(apart, {0, 1}), sums_of(apart, {2, 3})};
+      const std::vector<Bytes> packed{pack(sums[0].rest(), {}), pack(sums[1].rest(), {})};
+      ReduceMemory memory;
+      if (exchange.rank() == 0) {
+        try {
+          (void)reduce_gradients(exchange, sums[0], apart.parameters, agreed({&sums[0], &sums[1]}, packed), memory);
+        } catch (const WireError& error) {
+          return std::string(error.what());
+        }
+        return std::string("took them");
+      }
+      std::int64_t elements = 0;
+      for (const NamedTensor& each : apart.parameters) elements += each.tensor.numel();
+      std::vector<double> slice(static_cast<std::size_t>((elements + 1) / 2), forged);
+      wait(exchange.send({reinterpret_cast<const std::uint8_t*>(slice.data()), slice.size() * 8}, 0, 1));
+      return std::string("sent");
+    });
+    EXPECT_EQ(results[0], "sums that isobit does not send");
+  }
+}
+
 std::string reduce_twice(Exchange& exchange, bool dies_between) {
   Course large;
   large.parameters.push_back({"p", at::zeros({1 << 20})});
@@ -283,6 +320,48 @@ TEST(ExactReduceFailures, WhoDiesInTheMiddleIsNoticed) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(std::count(results.begin(), results.end(), "lost"), 2);
   ::close(channel[0]), ::close(channel[1]);
+}
+
+// The transport's threads write to sockets without MSG_NOSIGNAL; a signal there would end all workers with the dead
+// one.
+TEST(ExactReduceFailures, NoThreadOfTheTransportIsEndedByABrokenPipe) {
+  const auto threads = [] {
+    std::vector<std::string> masks;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(each.path() / "status");
+      std::string name, blocked;
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("Name:")) name = line.substr(6);
+        if (line.starts_with("SigBlk:")) blocked = line.substr(8);
+      }
+      const bool pipe_blocked = (std::stoull(blocked, nullptr, 16) >> (SIGPIPE - 1) & 1) != 0;
+      masks.push_back(name + (pipe_blocked ? " blocks" : " dies"));
+    }
+    return masks;
+  };
+  Group group(2);
+  std::atomic<int> looked{0};
+  const auto results = group.run([&](Exchange& exchange) {
+    int transport = 0, dying = 0;
+    for (const std::string& each : threads()) {
+      if (each.find("gloo") == std::string::npos) continue;
+      ++transport;
+      if (each.ends_with("dies")) ++dying;
+    }
+    ++looked;
+    while (looked < 2) std::this_thread::yield();
+    // This thread's own writes: the other worker is gone at some point, its socket with it.
+    if (exchange.rank() == 1) return fmt::format("{} of some", dying);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const Bytes much(1 << 20);
+    try {
+      for (int i = 0; i < 64; ++i) wait(exchange.send(much, 1, 1));
+    } catch (const ExchangeLost&) {
+      return fmt::format("{} of {}", dying, transport > 0 ? "some" : "none");
+    }
+    return std::string("sent to nobody");
+  });
+  EXPECT_EQ(results, (std::vector<std::string>{"0 of some", "0 of some"}));
 }
 
 // ---- what else grains leave

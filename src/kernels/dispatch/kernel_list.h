@@ -194,6 +194,11 @@
 #define ISOBIT_HOST_SLOTS(kernel, inner) \
   kernel(void, sum_terms, (const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n), \
          (terms, count, t, out, n)) \
+  kernel(bool, join_digits, (const std::int64_t* hi, const std::int64_t* lo, double* out, std::int64_t n), (hi, lo, out, n)) \
+  kernel(bool, add_joined, (const double* term, double* sum, std::int64_t n), (term, sum, n)) \
+  kernel(bool, add_widened, (const float* x, int t, double* sum, std::int64_t n), (x, t, sum, n)) \
+  kernel(void, round_joined, (const double* sum, int t, float* out, std::int64_t n), (sum, t, out, n)) \
+  kernel(bool, split_joined, (const double* sum, std::int64_t* hi, std::int64_t* lo, std::int64_t n), (sum, hi, lo, n)) \
   kernel(void, resample_axis, (const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y), \
          (table, outer, inner, x, y)) \
   kernel(void, step_products, \

@@ -137,6 +137,11 @@ class Group {
     }
     return results;
   }
+  // Those who are left, in the next group.
+  std::vector<std::string> run_again(std::int64_t size, const Work& work) {
+    size_ = size;
+    return run(work);
+  }
   static std::string member(Link& link, const Work& work) {
     const auto formed = link.ask_for<Formed>(Regroup{0, {}, true});
     const auto rank = static_cast<char>('0' + formed.rank);
@@ -320,6 +325,55 @@ TEST(ExactReduceFailures, WhoDiesInTheMiddleIsNoticed) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(std::count(results.begin(), results.end(), "lost"), 2);
   ::close(channel[0]), ::close(channel[1]);
+}
+
+// Of three workers one is killed at some point between being told its group and its first sums: the two others are
+// told, none waits for ever, and the group that they form next has both. All processes are made before any thread is.
+TEST(ExactReduceFailures, WhoDiesWhileOthersConnectIsNoticed) {
+  ::setenv("GLOO_DISABLE_CONNECTION_RETRIES", "1", 1);  // as workers do
+  struct Doomed {
+    pid_t process = 0;
+    int channel[2] = {};
+  };
+  std::vector<Doomed> all(16);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(::pipe(all[i].channel), 0);
+    all[i].process = ::fork();
+    if (all[i].process != 0) continue;
+    int port = 0;
+    if (::read(all[i].channel[0], &port, sizeof port) != sizeof port) ::_exit(2);
+    const auto link = Group::connect(port);
+    const auto formed = link->ask_for<Formed>(Regroup{0, {}, true});
+    std::thread([i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i < 2 ? 0 : 700 * (i - 2)));
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+    if (i == 0) std::this_thread::sleep_for(std::chrono::seconds(60));  // never connects
+    try {
+      const Exchange exchange(*link, formed.generation, formed.rank, formed.size);
+      std::this_thread::sleep_for(std::chrono::seconds(60));
+    } catch (const std::exception&) {
+      std::this_thread::sleep_for(std::chrono::seconds(60));
+    }
+    ::_exit(1);
+  }
+  for (const Doomed& doomed : all) {
+    Group group(3, 1);
+    const int port = group.port();
+    ASSERT_EQ(::write(doomed.channel[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    const auto results = group.run([](Exchange& exchange) { return reduce_twice(exchange, false); });
+    EXPECT_EQ(std::count(results.begin(), results.end(), "lost"), 2);
+    int status = 0;
+    ASSERT_EQ(::waitpid(doomed.process, &status, 0), doomed.process);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    const auto again = group.run_again(2, [](Exchange& exchange) {
+      Bytes one{static_cast<std::uint8_t>(exchange.rank())}, both(2);
+      wait(exchange.all_gather(one, both));
+      return fmt::format("{}{} of {}", both[0], both[1], exchange.size());
+    });
+    EXPECT_EQ(again, (std::vector<std::string>{"01 of 2", "01 of 2"}));
+    ::close(doomed.channel[0]), ::close(doomed.channel[1]);
+  }
 }
 
 // The transport's threads write to sockets without MSG_NOSIGNAL; a signal there would end all workers with the dead

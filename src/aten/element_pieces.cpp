@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "aten/flat_elements.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -55,6 +56,7 @@ constexpr auto kOperators = std::to_array<Operator>({
     {"aten::neg", Result::of_operands, "out"},
     {"aten::neg_", Result::in_place},
     {"aten::where.self", Result::of_operands, "self_out"},
+    {"aten::zero_", Result::in_place},
 });
 
 const Operator* find(const OperatorHandle& op) {
@@ -170,6 +172,26 @@ struct Cut {
   }
 };
 
+// By loops of isobit's own (flat_elements.h), where there is one: the result, or nothing.
+std::optional<at::Tensor> by_own_loops(std::string_view name, const IValue* arguments) {
+  using kernels::ExactBinary;
+  const at::Tensor& first = arguments[0].toTensor();
+  const auto computed = [&](ExactBinary kind, bool in_place) -> std::optional<at::Tensor> {
+    const at::Tensor& second = arguments[1].toTensor();
+    if (!in_place) return flat_new(kind, first, second);
+    return flat_into(kind, first, second, first) ? std::optional(first) : std::nullopt;
+  };
+  const auto written = [&](bool done) { return done ? std::optional(first) : std::nullopt; };
+  if (name == "aten::mul.Tensor") return computed(ExactBinary::multiply, false);
+  if (name == "aten::mul_.Tensor") return computed(ExactBinary::multiply, true);
+  if (name == "aten::div.Tensor") return computed(ExactBinary::divide, false);
+  if (name == "aten::div_.Tensor") return computed(ExactBinary::divide, true);
+  if (name == "aten::copy_") return written(arguments[1].isTensor() && flat_copy(first, arguments[1].toTensor()));
+  if (name == "aten::fill_.Scalar") return written(flat_fill(first, arguments[1].toScalar()));
+  if (name == "aten::zero_") return written(flat_zero(first));
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
@@ -182,8 +204,14 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (count == 0 || kernels::thread_count() < 2) return false;
   if (!arguments[0].isTensor() || !arguments[0].toTensor().defined()) return false;
   const Operator* found = find(op);
+  if (found == nullptr) return false;
+  if (auto result = by_own_loops(found->name, arguments)) {
+    torch::jit::drop(*stack, count);
+    torch::jit::push(*stack, std::move(*result));
+    return true;
+  }
   Operands operands;
-  if (found == nullptr || !operands.collect(arguments, count)) return false;
+  if (!operands.collect(arguments, count)) return false;
 
   at::Tensor result = arguments[0].toTensor();
   c10::OperatorHandle called = op;

@@ -47,7 +47,7 @@ aten::set_ aten::set_.source_Storage
 aten::set_.source_Storage_storage_offset aten::set_.source_Tensor aten::set_.source_Tensor_storage_offset
 )"},
     {ExactRule::moves, "writes one value, zeros, ones or index patterns", R"(
-aten::zero_ aten::zero aten::zero.out aten::scalar_tensor aten::eye.out aten::eye.m_out aten::tril_indices
+aten::zero aten::zero.out aten::scalar_tensor aten::eye.out aten::eye.m_out aten::tril_indices
 aten::triu_indices
 )"},
     {ExactRule::moves, "copies values unchanged", R"(
@@ -66,8 +66,8 @@ c10d::allgather_into_tensor_coalesced_ c10d::alltoall_ c10d::alltoall_base_ c10d
 c10d::gather_ c10d::scatter_ c10d::send c10d::recv_ c10d::recv_any_source_
 )"},
     {ExactRule::inspects, "writes one value, converted to the tensor's type", R"(
-aten::fill_.Scalar aten::fill_.Tensor aten::masked_fill_.Scalar aten::masked_fill_.Tensor aten::index_fill_.int_Scalar
-aten::index_fill_.int_Tensor aten::_local_scalar_dense
+aten::zero_ aten::fill_.Scalar aten::fill_.Tensor aten::masked_fill_.Scalar aten::masked_fill_.Tensor
+aten::index_fill_.int_Scalar aten::index_fill_.int_Tensor aten::_local_scalar_dense
 )"},
     {ExactRule::inspects, "selects one of two values", R"(
 aten::where.self aten::where.self_out

@@ -80,6 +80,36 @@ TEST(ElementPieces, GiveTheBitsAndTheLayoutOfOneCall) {
         of("mul across", {square, across}, [](auto& t) { return t[0].mul(t[1]); }),
         of("mul transposed", {across}, [](auto& t) { return t[0].mul(t[0]); }),
         of("mul column", {square, hostile({511, 1}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul beyond binary32", {a}, [](auto& t) { return t[0].mul(1e300); }),
+        of("mul 0-dim integer",
+           {a, at::scalar_tensor((std::int64_t{1} << 62) + (std::int64_t{1} << 38) + 1, at::kLong)},
+           [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul of a row that begins later", {square, hostile({511, 403}, type)},
+           [](auto& t) { return t[0].slice(0, 1).mul(t[1].slice(0, 0, 510)); }),
+        of("add", {a, b}, [](auto& t) { return t[0].add(t[1]); }),
+        of("add number", {a}, [](auto& t) { return t[0].add(0.1); }),
+        of("add twice", {a, b}, [](auto& t) { return t[0].add(t[1], 1.0); }),
+        of("add_", {a, b}, [](auto& t) { return t[0].add_(t[1]); }),
+        of("add_ itself", {a}, [](auto& t) { return t[0].add_(t[0]); }),
+        of("add across", {square, across}, [](auto& t) { return t[0].add(t[1]); }),
+        of("add transposed", {across}, [](auto& t) { return t[0].add(t[0]); }),
+        of("sub", {a, b}, [](auto& t) { return t[0].sub(t[1]); }),
+        of("sub_ number", {a}, [](auto& t) { return t[0].sub_(3); }),
+        of("number minus", {a}, [](auto& t) { return at::rsub(t[0], 2.5); }),
+        of("number over", {a, at::scalar_tensor(0.1, at::kDouble)}, [](auto& t) { return t[1].div(t[0]); }),
+        of("zero_", {a}, [](auto& t) { return t[0].zero_(); }),
+        of("zero_ columns", {square},
+           [](auto& t) {
+             t[0].slice(1, 3, 400).zero_();
+             return t[0];
+           }),
+        of("zero_ transposed", {across}, [](auto& t) { return t[0].zero_(); }),
+        of("fill_ not finite", {a}, [](auto& t) { return t[0].fill_(-INFINITY); }),
+        of("copy_ onto itself", {a}, [](auto& t) { return t[0].copy_(t[0]); }),
+        of("select_backward", {square.unsqueeze(0)},
+           [](auto& t) {
+             return at::select_backward(t[0][0], {3, 511, 403}, 0, 1);
+           }),
         of("div", {a, b}, [](auto& t) { return t[0].div(t[1]); }),
         of("div_ number", {a}, [](auto& t) { return t[0].div_(3.0); }),
         of("neg", {a}, [](auto& t) { return t[0].neg(); }),
@@ -132,6 +162,11 @@ TEST(ElementPieces, OnlyWhereItPaysAndIsSafe) {
   EXPECT_TRUE(in_pieces("aten::mul", "Tensor", {x, y}));
   EXPECT_TRUE(in_pieces("aten::where", "self", {x.gt(0), x, y}));
   EXPECT_TRUE(in_pieces("aten::copy_", "", {x, y, false}));
+  EXPECT_TRUE(in_pieces("aten::zero_", "", {at::ones({kLarge})}));
+  EXPECT_TRUE(in_pieces("aten::fill_", "Scalar", {at::ones({kLarge}), 0.5}));
+  EXPECT_THROW((void)in_pieces("aten::fill_", "Scalar", {at::ones({kLarge}), 1e300}), std::exception)
+      << "stock's error";
+  EXPECT_FALSE(in_pieces("aten::zero_", "", {at::ones({1, 1}).expand({400, 400})})) << "one element";
   EXPECT_TRUE(in_pieces("aten::copy_", "", {at::ones({600, 400}), at::ones({400, 600}).t(), false}));
   EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {small, small}));
   EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {wide, at::ones({4, 1})}));

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 
 #include "golden/inputs.h"
 #include "golden/kernel_cases.h"
 #include "kernels/elementwise.h"
+#include "kernels/flat_elements.h"
 #include "kernels/pointwise.h"
 #include "kernels/random.h"
 #include "kernels/softmax.h"
@@ -121,6 +123,22 @@ Digest& add_exact(Digest& digest, ExactUnary op) {
   kernels::exact_unary(op, {1, {static_cast<std::int64_t>(x.size())}}, {x.data(), 0.0f, {1}}, y.data());
   return digest.add(y);
 }
+// Two arrays that lie in one order; an array and a number on either side.
+Fingerprint flat() {
+  const Floats a = arguments(81), b = arguments(91);
+  const auto n = static_cast<std::int64_t>(std::min(a.size(), b.size()));
+  Floats y(static_cast<std::size_t>(n));
+  Digest digest;
+  for (const auto op : {ExactBinary::add, ExactBinary::subtract, ExactBinary::multiply, ExactBinary::divide}) {
+    kernels::flat_binary(op, a.data(), b.data(), y.data(), n);
+    digest.add(y);
+    kernels::flat_with_number(op, a.data(), 0.1f, false, y.data(), n);
+    digest.add(y);
+    kernels::flat_with_number(op, a.data(), -3.0f, true, y.data(), n);
+    digest.add(y);
+  }
+  return digest.result();
+}
 template <class Op>
 Fingerprint exact(Op op) {
   Digest digest;
@@ -226,6 +244,7 @@ void add_function_cases(std::vector<Case>& cases) {
   cases.push_back({"pointwise.bounded", [] { return bounded(); }});
   cases.push_back({"pointwise.powers", [] { return powers(); }});
   cases.push_back({"pointwise.general_powers", [] { return general_powers(); }});
+  cases.push_back({"flat_elements", flat, true});
   cases.push_back({"elementwise.binary", [] { return exact_binaries(); }});
   cases.push_back({"elementwise.unary", [] { return exact_unaries(); }});
   for (const ExactBinary op : kernels::kAllExactBinary) {

@@ -1,6 +1,7 @@
 // Element-wise operators: every implementation gives what the language's own operation gives for each element,
 // wherever strides lead.
 #include "kernels/elementwise.h"
+#include "kernels/flat_elements.h"
 
 #include <functional>
 
@@ -229,6 +230,31 @@ TEST(Elementwise, InPlace) {
     exact_binary(ExactBinary::divide, shape_of(sizes), x.operand(), b.operand(), x.memory.data());
     EXPECT_TRUE(same_bits(x.memory, expected)) << where;
   });
+}
+
+// The same operators where all lie in one order: the hosts' own loops.
+TEST(Elementwise, FlatArraysAndNumbers) {
+  for (const std::int64_t n : {0, 1, 7, 8, 16, 17, 33, 1000, 70001}) {
+    const Floats a = wide_floats(n, 11), b = wide_floats(n, 12);
+    for (const ExactBinary op : kAllExactBinary) {
+      const Formula formula = formula_of(op);
+      const std::string what = std::string(name(op)) + " of " + std::to_string(n);
+      const auto expect = [&](const Floats& expected, const auto& compute) {
+        for_each_host_implementation([&](const std::string& where) {
+          Floats y(a);  // which is an operand, too
+          compute(y.data());
+          EXPECT_TRUE(same_bits(y, expected)) << what << "; " << where;
+        });
+      };
+      expect(mapped(formula, a, b), [&](float* y) { flat_binary(op, a.data(), b.data(), y, n); });
+      expect(mapped(formula, a, b), [&](float* y) { flat_binary(op, y, b.data(), y, n); });
+      for (const float number : {3.0f, 0.1f, -0.0f, 0x1p-140f, kInfinity, kNan, -7e30f}) {
+        const Floats numbers(a.size(), number);
+        expect(mapped(formula, a, numbers), [&](float* y) { flat_with_number(op, y, number, false, y, n); });
+        expect(mapped(formula, numbers, a), [&](float* y) { flat_with_number(op, a.data(), number, true, y, n); });
+      }
+    }
+  }
 }
 
 TEST(Elementwise, Fill) {

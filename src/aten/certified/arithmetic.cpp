@@ -14,6 +14,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "aten/arithmetic_types.h"
+#include "aten/flat_elements.h"
 #include "aten/certified/support/broadcast.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
@@ -54,7 +55,10 @@ auto scaled_kernel(double alpha) {
 }
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::add", a, b, a, alpha)) return at::cpu::add(a, b, alpha);
+  if (plain("aten::add", a, b, a, alpha)) {
+    auto flat = is_one(alpha) ? flat_new(ExactBinary::add, a, b) : std::nullopt;
+    return flat ? *std::move(flat) : at::cpu::add(a, b, alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
   return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(alpha.toDouble()));
 }
@@ -64,12 +68,16 @@ Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& o
   return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::add_", a, b, a, alpha)) return at::cpu::add_(a, b, alpha);
+  if (plain("aten::add_", a, b, a, alpha))
+    return is_one(alpha) && flat_into(ExactBinary::add, a, b, a) ? a : at::cpu::add_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
   return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::sub", a, b, a, alpha)) return at::cpu::sub(a, b, alpha);
+  if (plain("aten::sub", a, b, a, alpha)) {
+    auto flat = is_one(alpha) ? flat_new(ExactBinary::subtract, a, b) : std::nullopt;
+    return flat ? *std::move(flat) : at::cpu::sub(a, b, alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
   return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-alpha.toDouble()));
 }
@@ -79,7 +87,8 @@ Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& o
   return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::sub_", a, b, a, alpha)) return at::cpu::sub_(a, b, alpha);
+  if (plain("aten::sub_", a, b, a, alpha))
+    return is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a) ? a : at::cpu::sub_(a, b, alpha);
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
   return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-alpha.toDouble()));
 }

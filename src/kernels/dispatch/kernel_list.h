@@ -22,7 +22,7 @@
   everywhere(activation) everywhere(wide_functions) everywhere(random) everywhere(optimizer) \
   everywhere(exact_sum) everywhere(fingerprint) \
   unvectorized(elementwise) unvectorized(indexed) everywhere(scan) unvectorized(sort) unvectorized(place_rows) \
-  host_only(recurrent) host_only(resample) host_only(exact_terms) \
+  host_only(recurrent) host_only(resample) host_only(exact_terms) host_only(flat_elements) \
   binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
   binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)
 
@@ -194,6 +194,9 @@
 #define ISOBIT_HOST_SLOTS(kernel, inner) \
   kernel(void, sum_terms, (const float* const* terms, std::int64_t count, int t, float* out, std::int64_t n), \
          (terms, count, t, out, n)) \
+  kernel(void, flat_binary, (ExactBinary op, const float* a, const float* b, float* y, std::int64_t n), (op, a, b, y, n)) \
+  kernel(void, flat_with_number, (ExactBinary op, const float* a, float number, bool number_first, float* y, \
+         std::int64_t n), (op, a, number, number_first, y, n)) \
   kernel(bool, join_digits, (const std::int64_t* hi, const std::int64_t* lo, double* out, std::int64_t n), (hi, lo, out, n)) \
   kernel(bool, add_joined, (const double* term, double* sum, std::int64_t n), (term, sum, n)) \
   kernel(bool, add_widened, (const float* x, int t, double* sum, std::int64_t n), (x, t, sum, n)) \

@@ -14,6 +14,7 @@
 #include "kernels/exact_products.h"
 #include "kernels/exact_sum.h"
 #include "kernels/fingerprint.h"
+#include "kernels/flat_elements.h"
 #include "kernels/grid_sample.h"
 #include "kernels/group_norm.h"
 #include "kernels/indexed.h"

@@ -1,0 +1,130 @@
+#include "aten/flat_elements.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/flat_elements.h"
+#include "kernels/threads.h"
+
+namespace isobit::aten {
+namespace {
+
+using at::Tensor;
+using kernels::ExactBinary;
+
+constexpr std::int64_t kFewestElements = 65536;
+constexpr std::int64_t kFewestBytes = 1 << 16;  // that a thread should at least have
+
+// Without gaps, on the CPU, and large; several threads are there to share it.
+bool is_flat(const Tensor& tensor) {
+  return tensor.defined() && tensor.dim() > 0 && tensor.numel() >= kFewestElements && tensor.device().is_cpu() &&
+         tensor.layout() == at::kStrided && !tensor.is_conj() && !tensor.is_neg() && !tensor.is_quantized() &&
+         !tensor._is_zerotensor() && tensor.is_non_overlapping_and_dense() && kernels::thread_count() > 1;
+}
+bool are_alike(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides(); }
+bool is_floats(const Tensor& tensor) { return tensor.scalar_type() == at::kFloat && is_flat(tensor); }
+
+// Rounded to binary32 as stock does; nothing where it is no real number.
+std::optional<float> real_number(const Tensor& tensor) {
+  if (tensor.dim() != 0 || !tensor.device().is_cpu() || tensor.is_neg() || tensor._is_zerotensor()) return std::nullopt;
+  const void* data = tensor.const_data_ptr();
+  switch (tensor.scalar_type()) {
+    case at::kFloat: return *static_cast<const float*>(data);
+    case at::kDouble: return static_cast<float>(*static_cast<const double*>(data));
+    case at::kLong: return static_cast<float>(*static_cast<const std::int64_t*>(data));
+    case at::kInt: return static_cast<float>(*static_cast<const std::int32_t*>(data));
+    case at::kBool: return *static_cast<const bool*>(data) ? 1.0f : 0.0f;
+    default: return std::nullopt;
+  }
+}
+
+// The array of a pair and the number beside it, if one is a number.
+struct Pair {
+  const Tensor* array = nullptr;
+  std::optional<float> number;
+  bool number_first = false;
+
+  static std::optional<Pair> of(const Tensor& a, const Tensor& b) {
+    if (!a.defined() || !b.defined()) return std::nullopt;
+    Pair pair{&a, real_number(b), false};
+    if (!pair.number && a.dim() == 0) pair = {&b, real_number(a), true};
+    if (!is_floats(*pair.array)) return std::nullopt;
+    if (pair.number) return pair;
+    return is_floats(a) && is_floats(b) && are_alike(a, b) ? std::optional(pair) : std::nullopt;
+  }
+  void compute(ExactBinary op, const Tensor& a, const Tensor& b, const Tensor& out) const {
+    auto* y = out.mutable_data_ptr<float>();
+    if (number) {
+      kernels::flat_with_number(op, array->const_data_ptr<float>(), *number, number_first, y, out.numel());
+    } else {
+      kernels::flat_binary(op, a.const_data_ptr<float>(), b.const_data_ptr<float>(), y, out.numel());
+    }
+  }
+};
+
+// Memory that is the tensor's own or, element by element, the other's.
+bool apart_or_same(const Tensor& to, const Tensor& from) {
+  return !to.is_alias_of(from) || to.const_data_ptr() == from.const_data_ptr() ||
+         at::get_overlap_status(to, from) == at::MemOverlapStatus::No;
+}
+
+}  // namespace
+
+std::optional<Tensor> flat_new(ExactBinary op, const Tensor& a, const Tensor& b) {
+  const auto pair = Pair::of(a, b);
+  if (!pair) return std::nullopt;
+  const Tensor& like = *pair->array;
+  const Tensor result = like.is_contiguous()
+                            ? Tensor(at::detail::empty_cpu(like.sizes(), at::kFloat))
+                            : Tensor(at::detail::empty_strided_cpu(like.sizes(), like.strides(), at::kFloat));
+  pair->compute(op, a, b, result);
+  return result;
+}
+
+bool flat_into(ExactBinary op, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const auto pair = Pair::of(a, b);
+  if (!pair || !is_floats(out) || !are_alike(out, *pair->array) || !apart_or_same(out, *pair->array)) return false;
+  if (!pair->number && !apart_or_same(out, b)) return false;
+  pair->compute(op, a, b, out);
+  return true;
+}
+
+bool flat_copy(const Tensor& to, const Tensor& from) {
+  if (!is_flat(to) || !is_flat(from) || to.scalar_type() != from.scalar_type() || !are_alike(to, from)) return false;
+  auto* target = static_cast<char*>(to.mutable_data_ptr());
+  const auto* source = static_cast<const char*>(from.const_data_ptr());
+  if (target == source) return true;
+  if (!apart_or_same(to, from)) return false;
+  kernels::parallel_for(0, static_cast<std::int64_t>(to.nbytes()), kFewestBytes, [=](std::int64_t b, std::int64_t e) {
+    std::memcpy(target + b, source + b, static_cast<std::size_t>(e - b));
+  });
+  return true;
+}
+
+bool flat_fill(const Tensor& to, const at::Scalar& value) {
+  if (!is_floats(to) || value.isComplex()) return false;
+  const double number = value.toDouble();
+  if (std::abs(number) > double{std::numeric_limits<float>::max()} && !std::isinf(number))
+    return false;  // stock's error
+  const auto filled = static_cast<float>(number);
+  auto* target = to.mutable_data_ptr<float>();
+  kernels::parallel_for(0, to.numel(), kFewestBytes / 4,
+                        [=](std::int64_t b, std::int64_t e) { std::fill(target + b, target + e, filled); });
+  return true;
+}
+
+bool flat_zero(const Tensor& to) {
+  if (!is_flat(to)) return false;
+  auto* target = static_cast<char*>(to.mutable_data_ptr());
+  kernels::parallel_for(0, static_cast<std::int64_t>(to.nbytes()), kFewestBytes, [=](std::int64_t b, std::int64_t e) {
+    std::memset(target + b, 0, static_cast<std::size_t>(e - b));
+  });
+  return true;
+}
+
+}  // namespace isobit::aten

@@ -3,15 +3,17 @@
     _again RUNS (tar|stay) PROCESSES FOLDER WORDS...
 
 WORDS run in FOLDER with what they print on this process's stdout and stderr; several PROCESSES as torchrun starts them on one
-machine, of which the first leaves the record and prints. Descriptor 3 gets lines, `step N` while they
-run, `ended CODE` and `records N`; with `tar`, then `record` and the one record in RUNS as a tar file, since nothing that is
-written in the sandbox outlives it. `isobit verify` trusts none of that: it is said by the program that it judges.
+machine, of which the first leaves the record and prints. Of a segment, RUNS first gets the record that it goes on from.
+Descriptor 3 gets lines, `step N` while they run, `ended CODE` and `records N`; with `tar`, then `record` and the one record in
+RUNS as a tar file, since nothing that is written in the sandbox outlives it. `isobit verify` trusts none of that: it is said by
+the program that it judges.
 Needs no torch.
 """
 
 import json
 import os
 import pathlib
+import shutil
 import socket
 import stat
 import subprocess
@@ -129,6 +131,8 @@ def _group_variables(count: int) -> dict[str, str]:
 def main(words: list[str]) -> int:
     runs, how, count, here, *command = words
     os.set_inheritable(REPORTS, False)
+    if start := json.loads(os.environ[RERUN]).get("start"):
+        shutil.copytree(start, pathlib.Path(runs) / json.loads(os.environ[RERUN])["resume"])
     with os.fdopen(REPORTS, "wb", buffering=0) as reports, tempfile.TemporaryDirectory(prefix="isobit-again-") as scratch:
         processes = _Processes(command, here, int(count), scratch)
         steps = _Steps(pathlib.Path(runs))

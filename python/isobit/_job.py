@@ -9,9 +9,10 @@ import builtins
 import contextlib
 import json
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
@@ -30,7 +31,8 @@ _own_group = False  # the library made the process group
 
 def called_for() -> dict[str, Any] | None:
     """What another program wants of this one's record: "runs" (the archive), "threads", of a study "ending" (of its id), of a
-    trace "trace"."""
+    trace "trace"; of a segment that is verified "resume" (the id of the record that it goes on from) and "until" (the step at
+    whose checkpoint it ends)."""
     told = os.environ.get(RERUN) or os.environ.get(STUDY)
     return None if told is None else dict(json.loads(told))
 
@@ -252,6 +254,14 @@ def _report(content: bytes) -> Report:
     size = int.from_bytes(content[:8], "little")
     where, data, failure = json.loads(content[8:8 + size])
     return Report(where, data, None if failure is None else Failure(*failure), memoryview(content)[8 + size:])
+
+
+def end_segment() -> NoReturn:
+    """What follows the checkpoint that was just written is another process's to verify. Nothing of the program runs any more."""
+    for stream in sys.stdout, sys.stderr:
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
 
 
 def tell(**what: Any) -> None:

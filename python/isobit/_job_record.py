@@ -118,7 +118,7 @@ class OpenedElsewhere(RunFolder):
     def outside(self, after: int, until: int, place: str, call: str) -> None:
         pass
 
-    def save(self, content: bytes, sha256: str) -> None:
+    def save(self, content: bytes, sha256: str, segments: int) -> None:
         pass
 
     def replace(self, name: str, content: bytes) -> None:

@@ -68,6 +68,9 @@ class record:
     gradients: every so many steps the line has the fingerprint of the gradients that the optimizer's step used, by the names of
     the parameters; 0: none. Each costs what one of the weights does.
 
+    segments: of what run.save was given the two newest checkpoints stay, and besides between `segments` and 2 * segments - 1
+    spread over the run, from which `isobit verify --workers` executes parts side by side; 1: none besides.
+
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
     Models may run in several threads; steps, and the methods here, belong to one.
@@ -104,20 +107,24 @@ class record:
 
     def __init__(self, runs: str | os.PathLike[str] = "runs", name: str | None = None, every: int = 50,
                  resume: bool | str | None = None, arithmetic: _stock.Arithmetic = "isobit", predictions: bool = False,
-                 gradients: int = 0) -> None:
+                 gradients: int = 0, segments: int = 4) -> None:
         _record_files.require()
         _stock.check(arithmetic)
         if every < 1:
             raise ValueError(f"every is {every}: how many steps lie between fingerprints, at least 1")
         if isinstance(gradients, bool) or gradients < 0:
             raise ValueError(f"gradients is {gradients}: how many steps lie between fingerprints of gradients, or 0 for none")
+        if isinstance(segments, bool) or segments < 1:
+            raise ValueError(f"segments is {segments}: in how many parts the run can be verified side by side, at least 1")
         self._again = _job.called_for()
         self._runs = pathlib.Path(self._again["runs"] if self._again else runs)
         self._name, self._every, self._is_stock = name, every, arithmetic == "stock"
-        self._keeps_predictions, self._gradients_every = predictions, gradients
+        self._keeps_predictions, self._gradients_every, self._segments = predictions, gradients, segments
         self._ending = (self._again or {}).get("ending", "")
         self._contract = _stock.CONTRACT  # else what is in force where the block begins
-        self._resume = None if _job.RERUN in os.environ else resume  # verified is the whole, from its first step
+        # Verified is the whole, from its first step, or, of a program that resumes, a segment.
+        self._resume = resume and (self._again or {}).get("resume") if _job.RERUN in os.environ else resume
+        self._until = (self._again or {}).get("until")
         self._progress, self._job = None, None  # type: ignore[assignment]
         self.epoch, self._steps_done = 1, 0
         self.id = self.path = None  # type: ignore[assignment]
@@ -307,8 +314,10 @@ class record:
                      "models": list(map(shape_of, self._models)), "optimizers": len(self._optimizers)}
             buffer = io.BytesIO()
             torch.save(canonical(inner), buffer)
-            self._folder.save(buffer.getvalue(), sha256)
+            self._folder.save(buffer.getvalue(), sha256, self._segments)
             _job.tell(saved=int(self.steps))
+            if self.steps == self._until:
+                _job.end_segment()
 
     def load(self, weights_only: bool = True) -> Any:
         """What the newest save() was given, where an interrupted run is resumed; None in a new one.

@@ -42,7 +42,7 @@ if AVAILABLE:
     _evaluation = _declare("evaluation", _POINTER, _COUNT, _COUNT, _COUNT, _TEXT, brief=True)
     _predictions = _declare("predictions", _POINTER, _COUNT, _COUNT, _TEXT, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
                             _COUNT)
-    _save = _declare("save", _POINTER, _TEXT, _COUNT, _TEXT)
+    _save = _declare("save", _POINTER, _TEXT, _COUNT, _TEXT, _COUNT)
     _replace = _declare("replace", _POINTER, _TEXT, _TEXT, _COUNT)
     _outside = _declare("outside", _POINTER, _COUNT, _COUNT, _TEXT, _TEXT, brief=True)
     _finish = _declare("finish", _POINTER, _TEXT, _TEXT)
@@ -189,9 +189,10 @@ class RunFolder:
         """A stretch in which the switch was off: it began after step `after` and ended when `until` were done."""
         _raise(_outside(self._record, after, until, place.encode(), call.encode()))
 
-    def save(self, content: bytes, sha256: str) -> None:
-        """A checkpoint after the step last recorded; it stays with the one before it. sha256: of the weights."""
-        _raise(_save(self._record, content, len(content), sha256.encode()))
+    def save(self, content: bytes, sha256: str, segments: int) -> None:
+        """A checkpoint after the step last recorded; it stays with the one before it, and those that `segments` needs
+        (src/extension/records.h). sha256: of the weights."""
+        _raise(_save(self._record, content, len(content), sha256.encode(), segments))
 
     def replace(self, name: str, content: bytes) -> None:
         _raise(_replace(self._record, name.encode(), content, len(content)))
@@ -241,7 +242,7 @@ class NoFolder(RunFolder):
     def outside(self, after: int, until: int, place: str, call: str) -> None:
         pass
 
-    def save(self, content: bytes, sha256: str) -> None:
+    def save(self, content: bytes, sha256: str, segments: int) -> None:
         pass
 
     def replace(self, name: str, content: bytes) -> None:

@@ -52,8 +52,10 @@ std::string line_of(const Line& line) {
 }
 
 // The files of checkpoints that both still have (an exported record may have none), and the weights at every one.
-std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
+std::optional<Difference> different_checkpoint(const RunRecord& a, const RunRecord& b, std::int64_t after,
+                                               train::Verdict& so_far) {
   for (const archive::CheckpointEntry& before : a.checkpoints()) {
+    if (before.step <= after) continue;
     const auto now = std::find_if(b.checkpoints().begin(), b.checkpoints().end(),
                                   [&](const archive::CheckpointEntry& entry) { return entry.step == before.step; });
     if (now == b.checkpoints().end()) return Difference{before.step, "checkpoint", "present", "nothing"};
@@ -138,7 +140,8 @@ std::string not_imported(const RunRecord& recorded, const RunRecord& recomputed)
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, train::Verdict& so_far) {
+std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, std::int64_t after,
+                                           train::Verdict& so_far) {
   if (auto d = difference_at(0, "arithmetic", a.contract(), b.contract())) return d;
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
   for (const auto& [key, what] : {std::pair("fingerprint_every", "interval of the fingerprints"),
@@ -160,7 +163,7 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
   if (auto d = different_predictions(a, b, last)) return d;
   if (auto d = different_evaluation(a, b, last)) return d;
   if (auto d = different_outside(a, b, last)) return d;
-  if (auto d = different_checkpoint(a, b, so_far)) return d;
+  if (auto d = different_checkpoint(a, b, after, so_far)) return d;
   if (auto d = difference_at(last, "weights", a.weights(), b.weights())) return d;
   if (a.weights_sha256().empty()) return {};  // records of isobit 0.1
   return difference_at(last, "SHA-256 of the final weights", a.weights_sha256(), b.weights_sha256());
@@ -168,12 +171,12 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
 
 }  // namespace
 
-train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed) {
+train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed, std::int64_t after) {
   train::Verdict verdict;
   verdict.first = 1;
   verdict.last = static_cast<std::int64_t>(recorded.steps().size());
   verdict.whole = true;
-  verdict.difference = first_difference(recorded, recomputed, verdict);
+  verdict.difference = first_difference(recorded, recomputed, after, verdict);
   verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
   if (!recorded.outside() && recorded.is_script())
     verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");

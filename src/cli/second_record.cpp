@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "archive/printable.h"
 #include "archive/tar_file.h"
@@ -94,7 +95,7 @@ bool Reports::keep(std::string_view bytes) {
   return true;
 }
 
-archive::RunRecord Reports::record(bool traced) const {
+fs::path Reports::unpack(bool traced) const {
   if (records_ != 1 || !tar_) throw UserError("", fmt::format("it left {} records instead of one", records_), "");
   const fs::path folder = folder_ / "second";
   archive::make_folders(folder);
@@ -105,8 +106,10 @@ archive::RunRecord Reports::record(bool traced) const {
     throw UserError("", "it left a record that cannot be read: " + error.problem(), "");
   }
   if (traced) take_trace(folder / id, folder_);
-  return opened(folder / id);
+  return folder / id;
 }
+
+archive::RunRecord Reports::record(bool traced) const { return opened(unpack(traced)); }
 
 archive::RunRecord only_record(const fs::path& runs) {
   std::vector<fs::path> found;
@@ -118,13 +121,23 @@ archive::RunRecord only_record(const fs::path& runs) {
   return opened(found[0]);
 }
 
-std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest child, std::string& printed) {
+namespace {
+
+// What `read` makes of what it left; nothing where it was interrupted.
+template <class Read>
+auto run_and_read(const Again& again, ChildRequest child, std::string& printed, const Read& read)
+    -> std::optional<decltype(read(std::declval<const Reports&>()))> {
   Reports reports(again.work, again.limits.disk);
   ChildResult result;
   {
-    AgainProgress progress(again.steps);
-    child.report = [&](std::string_view bytes) { return reports.hear(bytes); };
-    child.tick = [&] { progress.show(reports.step()); };
+    std::optional<AgainProgress> progress;
+    if (again.reached == nullptr) progress.emplace(again.steps);
+    child.report = [&](std::string_view bytes) {
+      const bool heard = reports.hear(bytes);
+      if (again.reached != nullptr) *again.reached = std::max(again.reached->load(), reports.step());
+      return heard;
+    };
+    if (progress) child.tick = [&] { progress->show(reports.step()); };
     child.stop = &again.stop;
     result = run_child(child);
   }
@@ -138,17 +151,29 @@ std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest chi
     }
     if (!reports.ended()) throw script_failure(again.place, "it " + result.how_it_ended(), result.output);
     try {
-      if (again.place.sandboxed) return reports.record(again.traced);
-      if (again.traced) take_trace(again.work / "runs" / ".trace", again.work);
-      return only_record(again.work / "runs");
+      return read(reports);
     } catch (const UserError& error) {
       throw script_failure(again.place, fmt::format("{}; {}", ending(*reports.ended()), error.problem()),
                            result.output);
     }
   } catch (const UserError&) {
-    show_script_output(result.output);
+    if (again.reached == nullptr) show_script_output(result.output);
     throw;
   }
+}
+
+}  // namespace
+
+std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest child, std::string& printed) {
+  return run_and_read(again, std::move(child), printed, [&](const Reports& reports) {
+    if (again.place.sandboxed) return reports.record(again.traced);
+    if (again.traced) take_trace(again.work / "runs" / ".trace", again.work);
+    return only_record(again.work / "runs");
+  });
+}
+
+std::optional<fs::path> run_part(const Again& again, ChildRequest child, std::string& printed) {
+  return run_and_read(again, std::move(child), printed, [](const Reports& reports) { return reports.unpack(false); });
 }
 
 AgainProgress::AgainProgress(std::int64_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}

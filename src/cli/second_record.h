@@ -33,8 +33,10 @@ class Reports {
   [[nodiscard]] std::int64_t records() const { return records_; }
   [[nodiscard]] bool too_large() const { return too_large_; }
 
-  // UserError where there is none, or it cannot be read. `traced`: with a trace, which is taken out of it.
-  [[nodiscard]] archive::RunRecord record(bool traced) const;
+  // The folder of the record, unpacked and not read. UserError where there is none. `traced`: with a trace, which is
+  // taken out of it.
+  [[nodiscard]] std::filesystem::path unpack(bool traced) const;
+  [[nodiscard]] archive::RunRecord record(bool traced) const;  // read; UserError as above
 
  private:
   bool hear_line(std::string_view line);
@@ -76,6 +78,8 @@ struct Again {
   std::filesystem::path work;
   const std::atomic<bool>& stop;
   bool traced = false;  // it was asked for a trace, too: run_again leaves it in `work`/trace
+  // Of a program that runs beside others: becomes the step that it has reached; nothing is shown.
+  std::atomic<std::int64_t>* reached = nullptr;
 };
 
 inline constexpr const char* kTraceFile =
@@ -86,5 +90,10 @@ inline constexpr const char* kTraceValues = "trace.values.safetensors";
 // what it printed, escaped; where this throws, that was shown. UserError where it failed, or left no record that can be
 // read.
 [[nodiscard]] std::optional<archive::RunRecord> run_again(const Again& again, ChildRequest child, std::string& printed);
+
+// The same for a program that ends at a checkpoint: the folder of its record, which it did not seal, and which was not
+// read. In a sandbox alone.
+[[nodiscard]] std::optional<std::filesystem::path> run_part(const Again& again, ChildRequest child,
+                                                            std::string& printed);
 
 }  // namespace isobit::cli

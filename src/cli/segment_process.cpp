@@ -77,8 +77,6 @@ Verdict segment_verdict(const RunRecord& record, const SegmentCall& call, const 
 
 }  // namespace
 
-std::string name_of(const train::Segment& segment) { return fmt::format("{}..{}", segment.first, segment.last); }
-
 std::optional<Verdict> run_segment(const RunRecord& record, const VerifyOptions& options, const SegmentCall& call,
                                    std::atomic<std::int64_t>& step, const std::atomic<bool>& stop) {
   ChildRequest request;

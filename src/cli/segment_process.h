@@ -8,20 +8,11 @@
 #include <string>
 
 #include "archive/run_record.h"
+#include "cli/side_by_side.h"
 #include "cli/verify.h"
-#include "train/segments.h"
 #include "train/verdict.h"
 
 namespace isobit::cli {
-
-struct SegmentCall {
-  train::Segment segment;
-  std::int64_t start = 0;  // the recorded checkpoint that it starts from; 0: the seed
-  int threads = 1;
-};
-
-// "235..469"
-[[nodiscard]] std::string name_of(const train::Segment& segment);
 
 // Calls it and waits. Its verdict, of just these steps, from that start, of the record with this seal, with each
 // checkpoint among them compared; nothing where it was ended because `stop` became true. `step` becomes the step that

@@ -74,11 +74,12 @@ bool has_code(const archive::RunRecord& record) {
 }
 
 // What code has beside its weights no checkpoint need hold, so it is executed from the seed to the end.
-void tell_one_process(const VerifyOptions& options, const std::string& folder, const char* what) {
+void tell_one_process(const VerifyOptions& options, const std::string& folder) {
   if (options.workers <= 1) return;
-  fmt::print(stderr,
-             "isobit: {}: {} is code, whose state need not all be in its checkpoints: one process verifies it\n",
-             archive::printable(folder), what);
+  fmt::print(
+      stderr,
+      "isobit: {}: its network is code, whose state need not all be in its checkpoints: one process verifies it\n",
+      archive::printable(folder));
 }
 
 // A stock run is repeated as it was recorded, where nothing else is asked for: a difference then says something of the
@@ -110,7 +111,6 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   }
   if (record.is_stock()) prepare_stock(record, options, so_far);
   if (record.is_script()) {
-    tell_one_process(options, so_far.folder, "a Python program");
     return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
   }
   if (!options.arguments.empty() || !options.repository.empty()) {
@@ -118,7 +118,7 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
                              "leave out --repository and everything after --");
   }
   const bool code = (!options.trust || options.workers > 1) && has_code(record);
-  if (code) tell_one_process(options, so_far.folder, "its network");
+  if (code) tell_one_process(options, so_far.folder);
   if (code && !options.trust) return take(verify_network(record, options, so_far.folder, so_far.script_output), so_far);
   if (!options.read.empty() || !options.limits.empty()) {
     throw archive::UserError(so_far.folder, "runs without a sandbox", "leave out --read and --limit");

@@ -18,6 +18,7 @@
 #include "archive/user_error.h"
 #include "cli/compare_records.h"
 #include "cli/sandbox.h"
+#include "cli/script_program.h"
 #include "cli/second_record.h"
 #include "cli/verify_script.h"
 #include "kernels/threads.h"

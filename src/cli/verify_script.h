@@ -58,10 +58,4 @@ struct TracedAgain {
 void take_made_trace(const std::filesystem::path& made, const trace::TraceHeader& asked,
                      const std::filesystem::path& out);
 
-// What must not be seen by the program: the record, others of its archive (the same run may be there twice), the
-// exported file. `beside` is the folder whose files it sees.
-[[nodiscard]] std::vector<std::filesystem::path> kept_from_program(const archive::RunRecord& record,
-                                                                   const VerifyOptions& options,
-                                                                   const std::filesystem::path& beside);
-
 }  // namespace isobit::cli

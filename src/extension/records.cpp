@@ -1,5 +1,6 @@
 #include "extension/records.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -25,6 +26,7 @@
 struct isobit_record {
   isobit::archive::RunFolder run;
   std::string folder;
+  std::vector<std::int64_t> saved;  // the steps of all checkpoints that it ever had, ascending
 };
 
 namespace {
@@ -73,9 +75,28 @@ archive::RunKind kind_of(const std::string& experiment) {
   return kind;
 }
 
+void note_saved(std::vector<std::int64_t>& saved, std::int64_t step) {
+  if (saved.empty() || saved.back() != step) saved.push_back(step);
+}
+
 void open(RunFolder run, isobit_record** record) {
   std::string folder = run.path().string();
-  *record = new isobit_record{std::move(run), std::move(folder)};
+  std::vector<std::int64_t> saved;
+  const std::string log = archive::read_file(run.path() / archive::kCheckpointsLog);
+  for (const auto& line : archive::parse_unfinished_log<archive::CheckpointLine>(log))
+    note_saved(saved, line.entry.step);
+  *record = new isobit_record{std::move(run), std::move(folder), std::move(saved)};
+}
+
+// Follows from the steps that were saved alone, so that a run that was resumed keeps what any other keeps.
+archive::Retention retention(const std::vector<std::int64_t>& saved, std::int64_t segments) {
+  if (segments <= 1) return kKeptCheckpoints;
+  std::size_t every = 1;
+  while (saved.size() / every >= 2 * static_cast<std::size_t>(segments)) every *= 2;
+  return {kKeptCheckpoints, [&saved, every](std::int64_t step) {
+            const auto place = std::lower_bound(saved.begin(), saved.end(), step) - saved.begin();
+            return (static_cast<std::size_t>(place) + 1) % every == 0;
+          }};
 }
 
 }  // namespace
@@ -168,10 +189,12 @@ const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, s
   });
 }
 
-const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256) {
+const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256,
+                               std::int64_t segments) {
   return reported([=] {
     const auto piece = std::as_bytes(std::span(content, static_cast<std::size_t>(size)));
-    record->run.write_checkpoint(".pt", std::span(&piece, 1), kKeptCheckpoints, sha256);
+    note_saved(record->saved, record->run.steps());
+    record->run.write_checkpoint(".pt", std::span(&piece, 1), retention(record->saved, segments), sha256);
   });
 }
 

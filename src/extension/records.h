@@ -51,8 +51,11 @@ const char* isobit_record_outside(isobit_record* record, std::int64_t after, std
 const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, std::int64_t epoch, std::int64_t tensors,
                                      const char* batches);
 
-// checkpoints/step-<N>.pt after the step last recorded; the two newest stay. `sha256`: isobit_record_weights_sha256.
-const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256);
+// checkpoints/step-<N>.pt after the step last recorded. The two newest stay; and of all that were ever saved every
+// 2^k-th, at most 2 * segments - 1 of them and, once there were so many, at least `segments`: places where a
+// verification can be cut. 1 segment: the two newest alone. `sha256`: isobit_record_weights_sha256.
+const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256,
+                               std::int64_t segments);
 const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size);
 // `sha256`: isobit_record_weights_sha256.
 const char* isobit_record_finish(isobit_record* record, const char* weights, const char* sha256);

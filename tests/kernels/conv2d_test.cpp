@@ -239,6 +239,21 @@ TEST(Conv2d, ModelShapesAgreeOnEveryInstructionSet) {
   expect_same_everywhere(square(2, 64, 16, 128, 1, 2, 0));
 }
 
+// Of the weight gradient: channels that fill a part of a vector, and leaves that are no multiple of the threads.
+TEST(Conv2d, FewChannelsAgreeOnEveryInstructionSet) {
+  for (const std::int64_t co : {1, 7, 8, 9, 15, 16, 17, 24, 33}) {
+    const Conv2dShape s = square(33, 2, 16, co, 3, 1, 1);  // 16.5 leaves for weights
+    const Tensors t(s, co % 2 == 0);
+    expect_same_on_host(s, t, compute(s, t, Isa::reference));
+  }
+  const Conv2dShape many = square(98, 1, 24, 6, 5, 1, 2, 1, 1);  // 110.25 leaves
+  const Tensors t(many, false);
+  expect_same_on_host(many, t, compute(many, t, Isa::reference));
+  const Conv2dShape groups = square(40, 6, 16, 18, 3, 1, 1, 1, 3);
+  const Tensors grouped(groups, true);
+  expect_same_on_host(groups, grouped, compute(groups, grouped, Isa::reference));
+}
+
 TEST(Conv2d, NanAndInfinityAgreeOnEveryInstructionSet) {
   expect_same_everywhere(square(2, 3, 9, 8, 3, 1, 1), true);
   expect_same_everywhere(square(2, 20, 8, 7, 3, 2, 1), true);

@@ -224,6 +224,20 @@ TEST(Matmul, LargeProductsAgreeOnEveryInstructionSet) {
   expect_same_everywhere({.batch = 1, .m = 300, .n = 10, .k = 2100, .a = Layout::transposed});
 }
 
+// Their factors are read where they lie; borders of tiles and panels in every combination, and leaves after the first.
+TEST(Matmul, FewColumnsAgreeOnEveryInstructionSet) {
+  for (const Layout a : {Layout::plain, Layout::transposed})
+    for (const Layout b : {Layout::plain, Layout::transposed})
+      for (const std::int64_t m : {5, 7, 13, 15, 29, 50})
+        for (const std::int64_t n : {15, 16, 31, 32, 33, 48, 63, 64, 65})
+          for (const std::int64_t k : {1, 50, 130})
+            expect_same_everywhere(
+                {.batch = 2, .m = m, .n = n, .k = k, .a = a, .b = b, .special = (m + n + k) % 3 == 0});
+  for (const Layout a : {Layout::plain, Layout::transposed})  // near, and too far
+    for (auto [m, n, k] : {std::tuple{16, 16, 512}, {16, 16, 513}, {15, 32, 1100}, {160, 64, 52}, {170, 64, 52}})
+      expect_same_everywhere({.batch = 2, .m = m, .n = n, .k = k, .a = a});
+}
+
 TEST(Matmul, BatchesAgreeOnEveryInstructionSet) {
   expect_same_everywhere({.batch = 40, .m = 17, .n = 17, .k = 24});
   expect_same_everywhere({.batch = 6, .m = 50, .n = 50, .k = 64, .b = Layout::transposed});  // of attention

@@ -18,6 +18,14 @@ Cut cut_for(std::int64_t leaves, std::int64_t tiles, std::int64_t pieces) {
   if (leaves < 4 * pieces) return {at_least(1, leaves), 1, at_most(tiles, pieces)};
   std::int64_t per_range = 1;
   while (per_range * 2 * 4 * pieces <= leaves) per_range *= 2;
+  // Half as long where the last ranges would keep one thread busy alone for longer than a seventeenth. No shorter: each
+  // copies its images with their borders.
+  const auto longest = [&](std::int64_t length) {
+    const std::int64_t ranges = (leaves + length - 1) / length;
+    return (ranges + pieces - 1) / pieces * length;
+  };
+  if (per_range > 1 && 16 * pieces * longest(per_range) > 17 * leaves && longest(per_range / 2) < longest(per_range))
+    per_range /= 2;
   return {per_range, (leaves + per_range - 1) / per_range, 1};
 }
 
@@ -65,12 +73,16 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   float* results = combine ? workspace.floats(s.groups * cut.ranges * w.tile_floats()) : nullptr;
   const std::int64_t per_group = cut.ranges * cut.tile_pieces, total = s.groups * per_group;
   parallel_for(0, total, at_least(1, total / threads), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t group = i / per_group, range = i % per_group / cut.tile_pieces, piece = i % cut.tile_pieces;
-      weight_gradient_leaves(
-          w, group, range * cut.leaves_per_range, at_most(leaves, (range + 1) * cut.leaves_per_range),
-          tiles * piece / cut.tile_pieces, tiles * (piece + 1) / cut.tile_pieces,
-          combine ? results + (group * cut.ranges + range) * w.tile_floats() : nullptr, dweight + group * co * rows);
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t group = i / per_group, at = i % per_group, piece = at % cut.tile_pieces;
+      // The last ranges first: one of them is shorter, and the first thread may have one more.
+      const std::int64_t count = cut.tile_pieces > 1 ? 1 : at_most(end - i, cut.ranges - at);
+      const std::int64_t last = cut.ranges - at / cut.tile_pieces, first = last - count;
+      weight_gradient_leaves(w, group, {first, last, cut.leaves_per_range, at_least(1, leaves)},
+                             tiles * piece / cut.tile_pieces, tiles * (piece + 1) / cut.tile_pieces,
+                             combine ? results + (group * cut.ranges + first) * w.tile_floats() : nullptr,
+                             dweight + group * co * rows);
+      i += count;
     }
   });
   if (!combine) return;

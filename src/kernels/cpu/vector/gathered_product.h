@@ -136,9 +136,10 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
     for (std::int64_t q = 0; q < panels; ++q) {
       const float* b = pixels + q * panel_stride;
       if (p.weights == nullptr) {
-        gathered_tile_function(rows, pieces[q].lanes)(row, p.weight_offsets + k0, b, terms, tile);
+        multiply_tile(rows, pieces[q].lanes, GatheredRows{row, p.weight_offsets + k0}, PackedColumns{b}, terms, tile);
       } else {
-        tile_function(rows, pieces[q].lanes)(p.weights + (t * p.terms + k0) * kTileRows, b, terms, tile, kTileColumns);
+        multiply_tile(rows, pieces[q].lanes, PackedRows{p.weights + (t * p.terms + k0) * kTileRows}, PackedColumns{b},
+                      terms, tile);
       }
       if (add_leaf(tile, partial + ((t - tile0) * panels + q) * kTileSize, level_stride, leaf, leaves))
         done(q, t * height, rows, tile);

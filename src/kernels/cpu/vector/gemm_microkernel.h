@@ -2,12 +2,24 @@
 //
 //   tile[r][c] = chain over k of fma(a[k][r], b[k][c], .), + (+0)        r < kTileRows, c < kTileColumns
 //
-// a is packed [k][kTileRows], b is packed [k][kTileColumns] (64-byte aligned). Rows are broadcast, columns
-// are lanes, so every output is its own chain: the contract's leaf by construction.
+// Rows are broadcast, columns are lanes, so every output is its own chain: the contract's leaf by construction. Where
+// the factors lie is a policy of each side:
+//
+//   PackedRows     a[k * kTileRows + r]        PackedColumns    b[k * kTileColumns + c]
+//   StridedRows    a[k * step + r]             StridedColumns   b[k * step + c]
+//   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
+//   SkippingRows   a[offsets[k] + r]
+//
+// "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
+// is finite; who builds the offsets has made sure.
 //
 // Tile sizes fill the register file: 6 x 2 accumulators of 16 registers (AVX2), 14 x 2 of 32 (AVX-512), two
 // left for a row of b and one for the broadcast.
 #pragma once
+
+#include <immintrin.h>
+
+#include <type_traits>
 
 #include "kernels/cpu/vector/lanes.h"
 
@@ -27,61 +39,208 @@ inline constexpr int kTileSize = kTileRows * kTileColumns;
 
 namespace {
 
-// Not inlined: register allocation then depends on nothing but this loop.
-template <int kRows, int kVectors>
-__attribute__((noinline)) void tile_leaf(const float* a, const float* b, std::int64_t terms, float* out,
-                                         std::int64_t out_stride) {
-  FloatLanes t[kRows][kVectors];
-  ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r) {
-    ISOBIT_UNROLL(GCC unroll 2)
-    for (int v = 0; v < kVectors; ++v) t[r][v] = FloatLanes(0.0f);
-  }
-  ISOBIT_UNROLL(GCC unroll 4)
-  for (std::int64_t k = 0; k < terms; ++k) {
-    FloatLanes column[kVectors];
-    ISOBIT_UNROLL(GCC unroll 2)
-    for (int v = 0; v < kVectors; ++v) column[v] = load(b + v * kLanes);
-    __builtin_prefetch(b + 16 * kTileColumns);
-    ISOBIT_UNROLL(GCC unroll 16)
-    for (int r = 0; r < kRows; ++r) {
-      const FloatLanes row(a[r]);
-      ISOBIT_UNROLL(GCC unroll 2)
-      for (int v = 0; v < kVectors; ++v) t[r][v] = fma(row, column[v], t[r][v]);
-    }
-    a += kTileRows;
-    b += kTileColumns;
-  }
-  ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r) {
-    ISOBIT_UNROLL(GCC unroll 2)
-    for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + FloatLanes(0.0f));
-  }
-}
-
-using TileFunction = void (*)(const float* a, const float* b, std::int64_t terms, float* out, std::int64_t out_stride);
-
-struct TileFunctions {
-  TileFunction by_size[kTileRows + 1][kTileVectors + 1];
+struct PackedRows {
+  const float* a;
+};
+struct StridedRows {
+  const float* a;
+  std::int64_t stride;
+};
+struct SkippingRows {
+  const float* a;
+  const std::int32_t* offsets;
+};
+// So that a convolution's taps, and rows that lie along k, are read where they are.
+struct GatheredRows {
+  const float* const* rows;
+  const std::int32_t* offsets;
 };
 
-template <int kRows = kTileRows>
-constexpr void fill_tile_functions(TileFunctions& f) {
-  f.by_size[kRows][1] = tile_leaf<kRows, 1>;
-  f.by_size[kRows][2] = tile_leaf<kRows, 2>;
-  if constexpr (kRows > 1) fill_tile_functions<kRows - 1>(f);
+struct PackedColumns {
+  const float* b;
+};
+struct StridedColumns {  // of what the first level of the cache holds
+  const float* b;
+  std::int64_t stride;
+};
+struct SkippingColumns {  // of a panel that is packed
+  const float* b;
+  const std::int32_t* offsets;
+};
+// kAhead more offsets than terms are read, to fetch what comes.
+constexpr int kAhead = 12;
+struct ScatteredColumns {
+  const float* b;
+  const std::int32_t* offsets;
+};
+
+// A side goes from term to term: begin(k), read, step. (Sides are given in registers; what a walk keeps is its own.)
+template <class Rows, int kRows>
+struct RowsWalk;
+template <int kRows>
+struct RowsWalk<PackedRows, kRows> : PackedRows {
+  static constexpr int kUnroll = 4;
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return a[r]; }
+  ISOBIT_INLINE void step() { a += kTileRows; }
+};
+template <int kRows>
+struct RowsWalk<StridedRows, kRows> : StridedRows {
+  static constexpr int kUnroll = 2;
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return a[r]; }
+  ISOBIT_INLINE void step() { a += stride; }
+};
+template <int kRows>
+struct RowsWalk<SkippingRows, kRows> : SkippingRows {
+  static constexpr int kUnroll = 2;
+  const float* term = nullptr;
+  ISOBIT_INLINE void begin(std::int64_t k) { term = a + offsets[k]; }
+  [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return term[r]; }
+  ISOBIT_INLINE void step() {}
+};
+template <int kRows>
+struct RowsWalk<GatheredRows, kRows> {
+  static constexpr int kUnroll = 2;
+  const float* row[kRows];
+  const std::int32_t* offsets;
+  std::int64_t offset = 0;
+  explicit ISOBIT_INLINE RowsWalk(GatheredRows from) : offsets(from.offsets) {
+    ISOBIT_UNROLL(GCC unroll 16)
+    for (int r = 0; r < kRows; ++r) row[r] = from.rows[r];
+  }
+  ISOBIT_INLINE void begin(std::int64_t k) { offset = offsets[k]; }
+  [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return row[r][offset]; }
+  ISOBIT_INLINE void step() {}
+};
+
+template <class Columns>
+struct ColumnsWalk;
+template <>
+struct ColumnsWalk<PackedColumns> : PackedColumns {
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
+  ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(b + 16 * kTileColumns); }
+  ISOBIT_INLINE void step() { b += kTileColumns; }
+};
+template <>
+struct ColumnsWalk<StridedColumns> : StridedColumns {
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
+  ISOBIT_INLINE void fetch_ahead() const {}
+  ISOBIT_INLINE void step() { b += stride; }
+};
+template <>
+struct ColumnsWalk<SkippingColumns> : SkippingColumns {
+  const float* term = nullptr;
+  ISOBIT_INLINE void begin(std::int64_t k) { term = b + offsets[k]; }
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return term; }
+  ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(term + 16 * kTileColumns); }
+  ISOBIT_INLINE void step() {}
+};
+template <>
+struct ColumnsWalk<ScatteredColumns> : ScatteredColumns {
+  const float *term = nullptr, *ahead = nullptr;
+  ISOBIT_INLINE void begin(std::int64_t k) { term = b + offsets[k], ahead = b + offsets[k + kAhead]; }
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return term; }
+  ISOBIT_INLINE void fetch_ahead() const {
+    ISOBIT_UNROLL(GCC unroll 2)
+    for (int v = 0; v < kTileVectors; v += 16 / kLanes) __builtin_prefetch(ahead + v * kLanes);
+  }
+  ISOBIT_INLINE void step() {}
+};
+
+// Eight lanes of a tile that has no more columns: half as many as a vector of 16, in half the time on processors that
+// have one unit for those and two for these.
+struct HalfLanes {
+  __m256 v;
+  HalfLanes() = default;
+  ISOBIT_INLINE HalfLanes(__m256 raw) : v(raw) {}
+  explicit ISOBIT_INLINE HalfLanes(float value) : v(_mm256_set1_ps(value)) {}
+};
+ISOBIT_INLINE HalfLanes fma(HalfLanes a, HalfLanes b, HalfLanes c) { return _mm256_fmadd_ps(a.v, b.v, c.v); }
+ISOBIT_INLINE HalfLanes operator+(HalfLanes a, HalfLanes b) { return _mm256_add_ps(a.v, b.v); }
+ISOBIT_INLINE void store(float* p, HalfLanes x) { _mm256_storeu_ps(p, x.v); }
+ISOBIT_INLINE void read(const float* p, HalfLanes& x) { x.v = _mm256_loadu_ps(p); }
+ISOBIT_INLINE void read(const float* p, FloatLanes& x) { x = load(p); }
+
+// Lanes of a tile of so many columns that are computed, and so read and written.
+ISOBIT_INLINE constexpr std::int64_t lanes_of(std::int64_t columns) {
+  return columns > kLanes ? kTileColumns : columns > 8 ? kLanes : 8;
 }
 
-constexpr TileFunctions make_tile_functions() {
-  TileFunctions f{};
-  fill_tile_functions(f);
-  return f;
+// Not inlined: register allocation then depends on nothing but this loop.
+template <class Rows, class Columns, class Lanes, int kRows, int kVectors>
+__attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, float* out, std::int64_t out_stride) {
+  Lanes t[kRows][kVectors];
+  using Walk = RowsWalk<Rows, kRows>;
+  Walk rows{a};
+  ColumnsWalk<Columns> columns{b};
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 2)
+    for (int v = 0; v < kVectors; ++v) t[r][v] = Lanes(0.0f);
+  }
+  const auto term = [&](std::int64_t k) __attribute__((always_inline)) {
+    rows.begin(k);
+    columns.begin(k);
+    Lanes column[kVectors];
+    ISOBIT_UNROLL(GCC unroll 2)
+    for (int v = 0; v < kVectors; ++v) read(columns.at() + v * kLanes, column[v]);
+    columns.fetch_ahead();
+    ISOBIT_UNROLL(GCC unroll 16)
+    for (int r = 0; r < kRows; ++r) {
+      const Lanes factor(rows.factor(r));
+      ISOBIT_UNROLL(GCC unroll 2)
+      for (int v = 0; v < kVectors; ++v) t[r][v] = fma(factor, column[v], t[r][v]);
+    }
+    rows.step();
+    columns.step();
+  };
+  // Twice, since a pragma's number is no constant of a template.
+  if constexpr (Walk::kUnroll == 4) {
+    ISOBIT_UNROLL(GCC unroll 4)
+    for (std::int64_t k = 0; k < terms; ++k) term(k);
+  } else {
+    ISOBIT_UNROLL(GCC unroll 2)
+    for (std::int64_t k = 0; k < terms; ++k) term(k);
+  }
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 2)
+    for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + Lanes(0.0f));
+  }
 }
-constexpr TileFunctions kTileFunctions = make_tile_functions();
 
-// A kernel for a tile of `rows` real rows and `columns` real columns: less work at the borders.
-ISOBIT_INLINE TileFunction tile_function(std::int64_t rows, std::int64_t columns) {
-  return kTileFunctions.by_size[rows][columns > kLanes ? 2 : 1];
+// tile_leaf for a tile of so many real rows and columns: less work at the borders.
+template <class Rows, class Columns>
+class TileFunctions {
+ public:
+  using Function = void (*)(Rows a, Columns b, std::int64_t terms, float* out, std::int64_t out_stride);
+  constexpr TileFunctions() { fill<kTileRows>(); }
+  [[nodiscard]] ISOBIT_INLINE Function operator()(std::int64_t rows, std::int64_t columns) const {
+    return by_size_[rows][columns > kLanes ? 2 : columns > 8 ? 1 : 0];
+  }
+
+ private:
+  template <int kRows>
+  constexpr void fill() {
+    by_size_[kRows][0] = tile_leaf<Rows, Columns, std::conditional_t<kLanes == 8, FloatLanes, HalfLanes>, kRows, 1>;
+    by_size_[kRows][1] = tile_leaf<Rows, Columns, FloatLanes, kRows, 1>;
+    by_size_[kRows][2] = tile_leaf<Rows, Columns, FloatLanes, kRows, 2>;
+    if constexpr (kRows > 1) fill<kRows - 1>();
+  }
+  Function by_size_[kTileRows + 1][kTileVectors + 1] = {};
+};
+
+template <class Rows, class Columns>
+constexpr TileFunctions<Rows, Columns> kTileFunctions;
+
+// tile[r * stride + c], the first `rows` of it, and lanes_of(columns).
+template <class Rows, class Columns>
+ISOBIT_INLINE void multiply_tile(std::int64_t rows, std::int64_t columns, Rows a, Columns b, std::int64_t terms,
+                                 float* tile, std::int64_t stride = kTileColumns) {
+  kTileFunctions<Rows, Columns>(rows, columns)(a, b, terms, tile, stride);
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 #pragma once
 
 #include "contract/platform.h"
+#include "kernels/cpu/vector/all_finite.h"
+#include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
-#include "kernels/cpu/vector/skipping_microkernel.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/dispatch/workspace.h"
 
@@ -187,11 +188,11 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
     list_positions(p, k0, terms - k0 < kLeaf ? terms - k0 : kLeaf, positions, count, scratch.lists);
     for (std::int64_t t = tile0; t < tile1; ++t) {
       const std::int64_t rows = p.rows - t * height < height ? p.rows - t * height : height;
-      const SkippingTileFunction product = kSkippingFunctions.packed[rows][images > kLanes ? 2 : 1];
       const float* a = p.weights + t * p.channels * p.kernel * kTileRows;
       for (std::int64_t q = 0; q < count; ++q) {
         const TermList& list = *positions[q].list;
-        product(a, list.a_offsets, positions[q].pixels, list.b_offsets, list.count, tile);
+        multiply_tile(rows, images, SkippingRows{a, list.a_offsets},
+                      ScatteredColumns{positions[q].pixels, list.b_offsets}, list.count, tile);
         float* partial = scratch.partial + ((t - tile0) * count + q) * kTileSize;
         if (!add_leaf(tile, partial, scratch.level_stride, leaf, leaves)) continue;
         float* to = scratch.results + (t - tile0) * height * scratch.row_stride + positions[q].place * kTileColumns;

@@ -136,8 +136,10 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   }
 }
 
-// So few columns reuse a packed row too little to pay for packing it along k.
+// So few columns reuse a packed row too little to pay for packing it.
 constexpr std::int64_t kFewPanels = 64 / kTileColumns;
+// Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
+constexpr std::int64_t kNearFloats = 8192;
 
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
 void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
@@ -150,26 +152,32 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
   block.leaves = leaves;
   block.level_stride = row_blocks * row_tiles(blocks.rows) * panels * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
-  const bool in_place = p.a_k == 1 && panels <= kFewPanels;
+  const bool gathered = p.a_k == 1 && panels <= kFewPanels;
+  const bool in_place = gathered || (p.a_row == 1 && panels <= kFewPanels && depth * p.a_k <= kNearFloats);
   float* a = in_place ? nullptr : workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
-  std::int32_t* along_k = in_place ? workspace.ints(depth) : nullptr;
-  for (std::int64_t k = 0; in_place && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
+  std::int32_t* along_k = gathered ? workspace.ints(depth) : nullptr;
+  for (std::int64_t k = 0; gathered && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
   float* b = workspace.floats(panels * kTileColumns * depth);
+  const bool plain = leaves == 1 && p.c_column == 1 && p.d == nullptr && p.alpha == 1.0f;
+  const bool near = in_place && p.b_column == 1 && depth * p.b_k <= kNearFloats;
+  block.b_in_place = near ? (j1 - j0) / kTileColumns : 0, block.b_k = p.b_k, block.in_place_k = p.a_k;
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
     block.leaf = leaf, block.terms = terms;
     block.a = a, block.a_tile_stride = terms * kTileRows;
     block.b = b, block.b_panel_stride = terms * kTileColumns;
-    for (std::int64_t j = j0; j < j1; j += kTileColumns)
-      pack_panel<kTileColumns>(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms,
-                               smaller(kTileColumns, j1 - j), b + (j - j0) * terms);
+    block.b_rows = near ? p.b + k0 * p.b_k + j0 : nullptr;
+    for (std::int64_t j = j0 + block.b_in_place * kTileColumns; j < j1; j += kTileColumns)
+      pack_columns(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms, smaller(kTileColumns, j1 - j),
+                   b + (j - j0) * terms);
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
-      block.in_place = in_place ? p.a + i * p.a_row + k0 : nullptr, block.in_place_row = p.a_row,
+      block.in_place = in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,
       block.in_place_offsets = along_k;
       for (std::int64_t r = 0; r < block.rows && !in_place; r += kTileRows)
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
+      block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
         store_tile(p, i + r, rows, j0 + c, columns, tile);

@@ -14,13 +14,12 @@ constexpr int kPackedLevels = 24;  // leaves up to 2^24: 2^33 terms
 // [terms][kTileColumns]. partial: tree_levels(leaves) tiles of scratch.
 ISOBIT_INLINE void packed_product(const float* a, const float* b, std::int64_t terms, std::int64_t rows,
                                   std::int64_t columns, float* tile, float* partial) {
-  const auto function = tile_function(rows, columns);
-  if (terms <= contract::kLeaf) return function(a, b, terms, tile, kTileColumns);
+  if (terms <= contract::kLeaf) return multiply_tile(rows, columns, PackedRows{a}, PackedColumns{b}, terms, tile);
   const std::int64_t leaves = (terms + contract::kLeaf - 1) / contract::kLeaf;
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k = leaf * contract::kLeaf;
     const std::int64_t count = terms - k < contract::kLeaf ? terms - k : contract::kLeaf;
-    function(a + k * kTileRows, b + k * kTileColumns, count, tile, kTileColumns);
+    multiply_tile(rows, columns, PackedRows{a + k * kTileRows}, PackedColumns{b + k * kTileColumns}, count, tile);
     (void)add_leaf(tile, partial, kTileSize, leaf, leaves);
   }
 }

@@ -4,7 +4,8 @@
 //   panel[k * kWidth + l] = source[k * k_stride + l * lane_stride]       k < terms, l < lanes
 //
 // Lanes past `lanes` hold copies of others (their outputs are never stored). Nothing past the panel's end is written,
-// so panels may be packed in any order; the source is read nowhere else.
+// so panels may be packed in any order; the source is read nowhere else. With kPacked, a multiple of 8, the others of a
+// row's kWidth are not written; `lanes` are no more.
 #pragma once
 
 #include <cstring>
@@ -48,10 +49,10 @@ ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
 
 // Lanes consecutive in k: transposed in blocks of 8 x 8. Stores are 8 wide whatever the width: what spills
 // over a row's end is the next row's, and written later; the last row does not spill.
-template <int kWidth>
+template <int kWidth, int kPacked = kWidth>
 void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
                      float* panel) {
-  constexpr int kGroups = (kWidth + 7) / 8;
+  constexpr int kGroups = (kPacked + 7) / 8;
   const float* lane[kGroups * 8];
   for (int l = 0; l < kGroups * 8; ++l) lane[l] = source + (l < lanes ? l : lanes - 1) * lane_stride;
   std::int64_t k = 0;
@@ -63,16 +64,16 @@ void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t
     }
     for (int i = 0; i < 8; ++i)
       for (int g = 0; g < kGroups; ++g) {
-        const bool spills = kWidth % 8 != 0 && g == kGroups - 1 && k + i == terms - 1;
+        const bool spills = kPacked % 8 != 0 && g == kGroups - 1 && k + i == terms - 1;
         float* to = panel + (k + i) * kWidth + g * 8;
-        spills ? store_some(to, rows[g][i], kWidth % 8) : _mm256_storeu_ps(to, rows[g][i]);
+        spills ? store_some(to, rows[g][i], kPacked % 8) : _mm256_storeu_ps(to, rows[g][i]);
       }
   }
   for (; k < terms; ++k)
-    for (int l = 0; l < kWidth; ++l) panel[k * kWidth + l] = lane[l][k];
+    for (int l = 0; l < kPacked; ++l) panel[k * kWidth + l] = lane[l][k];
 }
 
-template <int kWidth>
+template <int kWidth, int kPacked = kWidth>
 void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t lanes, float* panel) {
   if (lanes >= kWidth && kWidth % kLanes == 0) {
     for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth) {
@@ -88,17 +89,25 @@ void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, s
     return;
   }
   for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)
-    for (int l = 0; l < kWidth; ++l) panel[l] = source[l < lanes ? l : lanes - 1];
+    for (int l = 0; l < kPacked; ++l) panel[l] = source[l < lanes ? l : lanes - 1];
 }
 
-template <int kWidth>
+template <int kWidth, int kPacked = kWidth>
 void pack_panel(const float* source, std::int64_t k_stride, std::int64_t lane_stride, std::int64_t terms,
                 std::int64_t lanes, float* panel) {
-  if (lane_stride == 1) return pack_rows<kWidth>(source, k_stride, terms, lanes, panel);
-  if (k_stride == 1) return pack_transposed<kWidth>(source, lane_stride, terms, lanes, panel);
+  if (lane_stride == 1) return pack_rows<kWidth, kPacked>(source, k_stride, terms, lanes, panel);
+  if (k_stride == 1) return pack_transposed<kWidth, kPacked>(source, lane_stride, terms, lanes, panel);
   for (std::int64_t k = 0; k < terms; ++k)
-    for (int l = 0; l < kWidth; ++l)
+    for (int l = 0; l < kPacked; ++l)
       panel[k * kWidth + l] = source[k * k_stride + (l < lanes ? l : lanes - 1) * lane_stride];
+}
+
+// A panel of columns: the lanes that multiply_tile reads of so many.
+ISOBIT_INLINE void pack_columns(const float* source, std::int64_t k_stride, std::int64_t lane_stride,
+                                std::int64_t terms, std::int64_t columns, float* panel) {
+  if (columns <= 8) return pack_panel<kTileColumns, 8>(source, k_stride, lane_stride, terms, columns, panel);
+  if (columns <= kLanes) return pack_panel<kTileColumns, kLanes>(source, k_stride, lane_stride, terms, columns, panel);
+  pack_panel<kTileColumns>(source, k_stride, lane_stride, terms, columns, panel);
 }
 
 // to[c * stride + r] = tile[r][c] for r < rows, c < columns.

@@ -1,7 +1,7 @@
 // One leaf of a block of outputs: every tile of packed rows against every panel of packed columns.
 #pragma once
 
-#include "kernels/cpu/vector/gathered_microkernel.h"
+#include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -13,12 +13,21 @@ struct TileBlock {
   std::int64_t terms = 0;              // of this leaf
   const float* a = nullptr;            // tile t of rows at a + t * a_tile_stride, [terms][kTileRows]
   std::int64_t a_tile_stride = 0;
-  // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + in_place_offsets[k].
+  // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + in_place_offsets[k], or at
+  // in_place + r + k * in_place_k where there are no offsets.
   const float* in_place = nullptr;
-  std::int64_t in_place_row = 0;
+  std::int64_t in_place_row = 0, in_place_k = 0;
   const std::int32_t* in_place_offsets = nullptr;
   const float* b = nullptr;  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
   std::int64_t b_panel_stride = 0;
+  // Instead, with rows in place, the first `b_in_place` panels where they lie: panel p's term k at
+  // b_rows + p * kTileColumns + k * b_k.
+  const float* b_rows = nullptr;
+  std::int64_t b_in_place = 0, b_k = 0;
+  // Where not null, of one leaf: outputs of whole vectors go there, not to finish; row r's first at direct + r *
+  // direct_row.
+  float* direct = nullptr;
+  std::int64_t direct_row = 0;
   float* partial = nullptr;       // tree_levels(leaves) * level_stride floats, kept between leaves
   std::int64_t level_stride = 0;  // at least tiles(rows, columns) * kTileSize
 };
@@ -38,20 +47,30 @@ template <class Finish>
 void multiply_leaf(const TileBlock& block, Finish finish) {
   alignas(64) float tile[kTileSize];
   const std::int64_t tiles = row_tiles(block.rows);
+  const std::int64_t height = block.in_place == nullptr ? kTileRows : tile_height(block.rows);
   for (std::int64_t j = 0; j < block.columns; j += kTileColumns) {
     const std::int64_t panel = j / kTileColumns;
     const std::int64_t columns = block.columns - j < kTileColumns ? block.columns - j : kTileColumns;
-    for (std::int64_t i = 0; i < block.rows; i += kTileRows) {
-      const std::int64_t index = i / kTileRows;
-      const std::int64_t rows = block.rows - i < kTileRows ? block.rows - i : kTileRows;
-      const float* b = block.b + panel * block.b_panel_stride;
-      if (block.in_place != nullptr) {
+    const float* b = block.b + panel * block.b_panel_stride;
+    const StridedColumns columns_from =
+        panel < block.b_in_place ? StridedColumns{block.b_rows + j, block.b_k} : StridedColumns{b, kTileColumns};
+    for (std::int64_t i = 0, index = 0; i < block.rows; i += height, ++index) {
+      const std::int64_t rows = block.rows - i < height ? block.rows - i : height;
+      const bool direct = block.direct != nullptr && columns == lanes_of(columns);
+      float* out = direct ? block.direct + i * block.direct_row + j : tile;
+      const std::int64_t stride = direct ? block.direct_row : kTileColumns;
+      if (block.in_place == nullptr) {
+        multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
+                      out, stride);
+      } else if (block.in_place_offsets == nullptr) {
+        multiply_tile(rows, columns, StridedRows{block.in_place + i, block.in_place_k}, columns_from, block.terms, out,
+                      stride);
+      } else {
         const float* row[kTileRows];
         for (std::int64_t r = 0; r < rows; ++r) row[r] = block.in_place + (i + r) * block.in_place_row;
-        gathered_tile_function(rows, columns)(row, block.in_place_offsets, b, block.terms, tile);
-      } else {
-        tile_function(rows, columns)(block.a + index * block.a_tile_stride, b, block.terms, tile, kTileColumns);
+        multiply_tile(rows, columns, GatheredRows{row, block.in_place_offsets}, columns_from, block.terms, out, stride);
       }
+      if (direct) continue;
       float* partial = block.partial + (panel * tiles + index) * kTileSize;
       if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves)) finish(i, rows, j, columns, tile);
     }

@@ -11,12 +11,14 @@
 // combined by the same tree.
 #pragma once
 
+#include <cstring>
+
 #include "contract/platform.h"
 #include "kernels/conv2d.h"
+#include "kernels/cpu/vector/all_finite.h"
 #include "kernels/cpu/vector/conv_slab.h"
-#include "kernels/cpu/vector/gathered_microkernel.h"
+#include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/packing.h"
-#include "kernels/cpu/vector/skipping_microkernel.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/dispatch/workspace.h"
 
@@ -63,8 +65,8 @@ void pack_output_gradient(const WeightGradient& w, std::int64_t first, std::int6
   for (std::int64_t k = k0; k < k0 + terms;) {
     const std::int64_t n = k / plane, position = k % plane;
     const std::int64_t left = k0 + terms - k, count = plane - position < left ? plane - position : left;
-    pack_panel<kTileColumns>(w.dy + (n * w.shape.co + first) * plane + position, 1, plane, count, lanes,
-                             panel + (k - k0) * kTileColumns);
+    pack_columns(w.dy + (n * w.shape.co + first) * plane + position, 1, plane, count, lanes,
+                 panel + (k - k0) * kTileColumns);
     k += count;
   }
 }
@@ -157,17 +159,26 @@ ISOBIT_INLINE void store_gradient(const WeightGradient& w, std::int64_t p, std::
                    dw + p * kTileColumns * w.rows + t * kTileRows);
 }
 
-// Leaves [l0, l1) (l1 > l0, or both 0: no terms) of `group`, row tiles [tile0, tile1). With `results` the
-// subtree's value, one tile after the other ([panel][row tile] of the whole group); without, it is the whole
-// tree and goes to dw.
-void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::int64_t l0, std::int64_t l1,
-                            std::int64_t tile0, std::int64_t tile1, float* results, float* dw) {
+// Ranges of `length` leaves each, but the tree's last, whose sums are subtrees of it.
+struct LeafRanges {
+  std::int64_t first, last, length, leaves;  // ranges [first, last); the tree's leaves
+  [[nodiscard]] ISOBIT_INLINE std::int64_t begin(std::int64_t range) const { return range * length; }
+  [[nodiscard]] ISOBIT_INLINE std::int64_t end(std::int64_t range) const {
+    return (range + 1) * length < leaves ? (range + 1) * length : leaves;
+  }
+};
+
+// Those ranges of `group`, row tiles [tile0, tile1). With `results` each range's subtree, one tile after the other
+// ([range][panel][row tile] of the whole group); without, it is one range, the whole tree, and goes to dw.
+void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, const LeafRanges& ranges, std::int64_t tile0,
+                            std::int64_t tile1, float* results, float* dw) {
   using contract::kLeaf;
   Workspace workspace;
   const std::int64_t plane = w.plane(), all = w.terms(), panels = column_panels(w.columns);
   const std::int64_t tiles = tile1 - tile0, level_stride = panels * tiles * kTileSize;
-  float* partial = workspace.floats(tree_levels(l1 - l0) * level_stride);
+  float* partial = workspace.floats(tree_levels(ranges.length) * level_stride);
   float* panel = workspace.floats(kLeaf * kTileColumns);
+  std::memset(panel, 0, sizeof(float) * kLeaf * kTileColumns);  // lanes that are not packed stay finite
   std::int32_t* offsets = workspace.ints(kLeaf);
   auto* row_tile = static_cast<WeightGradient::RowTile*>(
       workspace.bytes(sizeof(WeightGradient::RowTile) * static_cast<std::size_t>(tiles)));
@@ -180,10 +191,12 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
   float* slab = workspace.floats(((w.window * kLeaf - 1) / plane + 2) * w.slab.image);
   alignas(64) float tile[kTileSize];
   std::int64_t first_image = 0;
-  for (std::int64_t leaf = l0; leaf < l1; ++leaf) {
+  const std::int64_t begin = ranges.begin(ranges.first), stop = ranges.end(ranges.last - 1);
+  for (std::int64_t leaf = begin; leaf < stop; ++leaf) {
+    const std::int64_t range = leaf / ranges.length, l0 = ranges.begin(range), l1 = ranges.end(range);
     const std::int64_t k0 = leaf * kLeaf, terms = all - k0 < kLeaf ? all - k0 : kLeaf;
-    if ((leaf - l0) % w.window == 0) {
-      const std::int64_t end = leaf + w.window < l1 ? (leaf + w.window) * kLeaf : l1 * kLeaf;
+    if ((leaf - begin) % w.window == 0) {
+      const std::int64_t end = leaf + w.window < stop ? (leaf + w.window) * kLeaf : stop * kLeaf;
       first_image = k0 / plane;
       const std::int64_t images = ((end < all ? end : all) - 1) / plane + 1 - first_image;
       const Conv2dShape& s = w.shape;
@@ -204,10 +217,10 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
         for (std::int64_t r = 0; r < rows.count; ++r) row[r] = slab + w.corner[rows.first + r * rows.step];
         if (skip) {
           const InsideList& list = inside[rows.tap];
-          kSkippingFunctions.gathered[rows.count][columns > kLanes ? 2 : 1](row, list.a_offsets, panel, list.b_offsets,
-                                                                            list.count, tile);
+          multiply_tile(rows.count, columns, GatheredRows{row, list.a_offsets}, SkippingColumns{panel, list.b_offsets},
+                        list.count, tile);
         } else {
-          gathered_tile_function(rows.count, columns)(row, offsets, panel, terms, tile);
+          multiply_tile(rows.count, columns, GatheredRows{row, offsets}, PackedColumns{panel}, terms, tile);
         }
         const std::int64_t own = (p * tiles + t - tile0) * kTileSize;
         if (!add_leaf(tile, partial + own, level_stride, leaf - l0, l1 - l0)) continue;
@@ -215,7 +228,7 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, std::in
           store_gradient(w, p, t, tile, dw);
           continue;
         }
-        float* result = results + (p * w.tiles() + t) * kTileSize;
+        float* result = results + (range - ranges.first) * w.tile_floats() + (p * w.tiles() + t) * kTileSize;
         for (int i = 0; i < kTileSize; i += kLanes) store(result + i, load(tile + i));
       }
     }

@@ -105,6 +105,7 @@ class Job:
         self._store = distributed.distributed_c10d._get_default_store()
         self.over = False
         self._busy = False  # within a collective, or left in the midst of one
+        self.grain_seconds = 0.0  # that the last one took here
         self.exchanging = False  # all have agreed on a step, whose gradients are not summed yet
         self.open_grain: Callable[[], int] = lambda: NO_GRAIN  # of a step that is not agreed on yet
         # Nobody else's claims, whatever the store has been used for before.
@@ -216,10 +217,10 @@ class Job:
 
     # ---- who computes what
 
-    def claim(self, step: str) -> int:
-        """0, 1, 2 ... for whoever asks next, on any process."""
+    def claim(self, step: str, count: int) -> int:
+        """The first of `count` numbers, counted from 0, that nobody has got before, on any process."""
         with self._waiting():
-            return int(self._store.add(f"{self._prefix}/{step}", 1)) - 1
+            return int(self._store.add(f"{self._prefix}/{step}", count)) - count
 
     def stop_claims(self, step: str) -> None:
         with self._waiting():

@@ -1,6 +1,6 @@
 """A step of several grains that the processes of a job compute together (contract, section 7), with the bits of one process.
 
-Whoever is free claims the next grain. When none is left, the processes agree on what each has computed, and exchange: each sums
+Whoever is free claims the next grains. When none is left, the processes agree on what each has computed, and exchange: each sums
 and rounds a slice of all gradients, and the rounded slices are gathered. What travels to who sums is the digits of a process'
 grains, 16 bytes an element; where no process has more than one grain, that one's gradient as it is, 4 bytes. What else a grain
 leaves (losses, batch digests, running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer
@@ -12,6 +12,7 @@ modules than another, since it computed no grain or others, it computes one more
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from isobit._grains import Step
 
 _BUCKET = 1 << 20  # elements that travel at once: 16 MiB of digits, 4 of gradients
+_CLAIM_SECONDS = 0.02
 _TRACK = "say which modules train: run.track(model), or run.track(a=one, b=other), before the first step"
 
 
@@ -39,6 +41,13 @@ def require_shareable(job: Job, grains: int, batch: int) -> None:
                       "the same bits with the same grain)")
         raise RecordError(f"isobit.record: run.steps with steps of one grain leaves nothing to share among {job.ranks} workers\n"
                           f"  do     {advice}")
+
+
+def share(left: int, ranks: int, seconds: float) -> int:
+    """How many of the grains that nobody has claimed one process claims at once: as many as take 20 ms where one takes
+    `seconds` (0: not known), at most half of an even share, so that the last ones go to whoever is free."""
+    fitting = int(_CLAIM_SECONDS / seconds) if seconds > 0 else 1
+    return max(1, min(fitting, left // (2 * ranks)))
 
 
 class SharedStep:
@@ -68,8 +77,7 @@ class SharedStep:
         if len(order) == 1:
             yield order[0], False
         else:
-            while (position := self._job.claim(self._key)) < len(order):
-                yield order[position], False
+            yield from ((grain, False) for grain in self._claimed(order))
         tried = 0
         while True:
             reports = self._agree()
@@ -90,6 +98,21 @@ class SharedStep:
             self._job.exchanging = True  # until sum_gradients has come to its end
             self._merge(reports)
             self._job.forget_claims(self._key)
+
+    def _claimed(self, order: Sequence[int]) -> Iterator[int]:
+        """Several at once where they are small: a claim waits for the launcher. All that precede a grain are claimed before it,
+        and computed to the end, so that the lowest one that fails is found whoever has it."""
+        job, left = self._job, len(order)
+        while True:
+            count = share(left, job.ranks, job.grain_seconds)
+            first = job.claim(self._key, count)
+            if first >= len(order):
+                return
+            for grain in order[first:first + count]:
+                began = time.monotonic()
+                yield grain
+                job.grain_seconds = time.monotonic() - began
+            left = max(1, len(order) - first - count)
 
     def failed(self, error: BaseException) -> BaseException:
         """What all processes raise where this one fails before the step is agreed on."""

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import unittest
 from unittest import mock
 
 import programs
@@ -270,6 +271,41 @@ class Bits(Jobs):
         for count in (2, 4):
             self.assert_same(self.workers(count, SLOW="0", RUNS=f"runs-{count}"), weights)
             self.assert_same_record(self.record(f"runs-{count}"), alone)
+
+
+class Claims(unittest.TestCase):
+    def test_as_many_as_fit_and_at_most_half_of_an_even_share(self):
+        self.assertEqual([_shared_steps.share(left, 2, 0.001) for left in (1000, 80, 79, 8, 7, 4, 3, 2, 1)],
+                         [20, 20, 19, 2, 1, 1, 1, 1, 1])
+        self.assertEqual([_shared_steps.share(64, ranks, 0.001) for ranks in (2, 3, 8, 64)], [16, 10, 4, 1])
+        self.assertEqual([_shared_steps.share(64, 2, seconds) for seconds in (0.0, 0.5, 0.02, 0.011, 0.01, 1e-9)], [1, 1, 1, 1, 2, 16])
+
+    def test_every_grain_once_whoever_claims(self):
+        """Interleaved at random, with grains of any time."""
+        draw = random.Random(5)
+        for _ in range(300):
+            ranks, grains = draw.randrange(1, 6), draw.randrange(2, 200)
+            given = [0]
+
+            def claim(_, count, given=given):
+                given[0] += count
+                return given[0] - count
+
+            order = list(range(grains))
+            draw.shuffle(order)
+            workers = []
+            for _ in range(ranks):
+                own = mock.Mock(ranks=ranks, claim=claim, grain_seconds=draw.choice([0.0, 1e-6, 0.004, 0.1]))
+                workers.append(_shared_steps.SharedStep._claimed(mock.Mock(_job=own, _key="1/1"), order))
+            computed = []
+            while workers:
+                worker = draw.choice(workers)
+                grain = next(worker, None)
+                if grain is None:
+                    workers.remove(worker)
+                else:
+                    computed.append(grain)
+            self.assertEqual(sorted(computed), list(range(grains)))
 
 
 class Failures(Jobs):

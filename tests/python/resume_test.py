@@ -81,7 +81,7 @@ class Resume(Folder):
         lines = self.train()
         self.assertEqual(lines[0], "resumed 12")
         self.assertEqual(self.logs(lines[1]), unbroken)
-        self.assertEqual(sorted(path.name for path in (self.only() / "checkpoints").iterdir()), ["step-12.pt", "step-16.pt"])
+        self.assertEqual(sorted(path.name for path in (self.only() / "checkpoints").iterdir()), ["step-12.pt", "step-16.pt", "step-4.pt", "step-8.pt"])
         self.assertEqual([path.name for path in self.only().iterdir() if path.name.startswith(".")], [])
         self.assertEqual(list((self.folder / "runs" / ".locks").iterdir()), [])
         shown = json.loads(self.call(PROGRAM, "show", "last", "--json"))

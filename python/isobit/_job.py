@@ -18,6 +18,7 @@ import torch
 
 from isobit import _check_mode, _generators
 from isobit._errors import RecordError, RefusedError
+from isobit._sums import ExactSum, Exchange
 
 RERUN = "ISOBIT_RERUN"  # set by isobit verify, which runs a program in one process
 STUDY = "ISOBIT_STUDY"  # and by isobit study
@@ -103,6 +104,7 @@ class Job:
         # Digits and reports lie in the host's memory: where the program's group is of another kind, beside it.
         self._group = None if distributed.get_backend() == "gloo" else distributed.new_group(backend="gloo")
         self._store = distributed.distributed_c10d._get_default_store()
+        self._exchange: Exchange | None = None
         self.over = False
         self._busy = False  # within a collective, or left in the midst of one
         self.grain_seconds = 0.0  # that the last one took here
@@ -206,14 +208,14 @@ class Job:
             received = _generators.bytes_of(everything)
         return [received[rank * largest:rank * largest + length] for rank, length in enumerate(lengths)]
 
-    def exchange(self, received: torch.Tensor, sent: torch.Tensor) -> None:
-        """received[r] = what process r has at sent[this rank]."""
+    def sum(self, elements: Sequence[int], tops: Sequence[int], grains: Sequence[int], sums: Sequence[ExactSum | None],
+            singles: Sequence[torch.Tensor]) -> torch.Tensor:
+        """As _sums.Exchange has it."""
         with self._waiting():
-            torch.distributed.all_to_all_single(received.view(-1), sent.view(-1), group=self._group)
-
-    def collect(self, everything: torch.Tensor, own: torch.Tensor) -> None:
-        with self._waiting():
-            _all_gather(everything, own, self._group)
+            if self._exchange is None:
+                group: Any = self._group or torch.distributed.distributed_c10d._get_default_group()
+                self._exchange = Exchange(group.group_name)
+            return self._exchange.sum(elements, tops, grains, sums, singles)
 
     # ---- who computes what
 

@@ -1,10 +1,10 @@
 """A step of several grains that the processes of a job compute together (contract, section 7), with the bits of one process.
 
 Whoever is free claims the next grains. When none is left, the processes agree on what each has computed, and exchange: each sums
-and rounds a slice of all gradients, and the rounded slices are gathered. What travels to who sums is the digits of a process'
-grains, 16 bytes an element; where no process has more than one grain, that one's gradient as it is, 4 bytes. What else a grain
-leaves (losses, batch digests, running statistics) travels with the agreement. Nothing of a step changes a parameter, optimizer
-or record before all have agreed.
+and rounds a slice of all gradients, and the rounded slices are gathered, as `isobit run --workers` does
+(src/scale/exact_reduce.h): what travels to who sums is 8 bytes an element of a process' several grains, 4 of one. What else a
+grain leaves (losses, batch digests, running statistics) travels with the agreement. Nothing of a step changes a parameter,
+optimizer or record before all have agreed.
 
 A process knows a parameter by the number of the module that the program calls, and its name there. Where one has met fewer
 modules than another, since it computed no grain or others, it computes one more grain, whose result it drops.
@@ -26,7 +26,6 @@ from isobit._sums import ExactSum, GrainStatistics
 if TYPE_CHECKING:
     from isobit._grains import Step
 
-_BUCKET = 1 << 20  # elements that travel at once: 16 MiB of digits, 4 of gradients
 _CLAIM_SECONDS = 0.02
 _TRACK = "say which modules train: run.track(model), or run.track(a=one, b=other), before the first step"
 
@@ -60,7 +59,7 @@ class SharedStep:
         self.agreed = False
         self._tops: dict[int, int] = {}  # of the parameters that any grain of the step reached, by number
         self._counted: list[tuple[torch.Tensor, int]] = []  # by how much buffers that count grow elsewhere
-        self._single = False  # no process has more than one grain
+        self._counts: list[int] = []  # by rank, of grains
         job.open_grain = self._open_grain
 
     def _open_grain(self) -> int:
@@ -213,7 +212,7 @@ class SharedStep:
 
     def _merge(self, reports: Sequence[Report]) -> None:
         step = self._step
-        self._single = all(len(report.data["grains"]) < 2 for report in reports)
+        self._counts = [len(report.data["grains"]) for report in reports]
         step._receive_losses([float.fromhex(loss) for report in reports for _, _, loss in report.data["grains"].values()])
         buffers = {f"{number}.{name}": buffer for number, model in enumerate(step._run._models)
                    for name, buffer in model.named_buffers()}
@@ -229,42 +228,17 @@ class SharedStep:
 
     def sum_gradients(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """(parameter, its gradient), of all that a grain reached. Every process gets the same bits."""
-        sums = {id(parameter.tensor): parameter.sum for parameter in self._step._given()}
         numbers = sorted(self._tops)
         tensors = [self._table[number] for number in numbers]
-        results = [torch.zeros(tensor.shape, dtype=torch.float32) for tensor in tensors]
-        flat = [_Piece(sums.get(id(tensor)), self._tops[number], result, tensor if self._single else None)
-                for number, tensor, result in zip(numbers, tensors, results, strict=True)]
-        total = sum(result.numel() for result in results)
-        for first in range(0, total, _BUCKET):
-            self._sum_bucket(flat, first, min(_BUCKET, total - first))
+        own = {id(parameter.tensor): parameter.sum for parameter in self._step._given()}
+        sums = [own.get(id(tensor)) for tensor in tensors]
+        single = self._counts[self._job.rank] == 1
+        singles = [_only(one, tensor) for one, tensor in zip(sums, tensors, strict=True)] if single else []
+        elements = [tensor.numel() for tensor in tensors]
+        flat = self._job.sum(elements, [self._tops[number] for number in numbers], self._counts, sums, singles)
         self._job.exchanging = False
-        return [(tensor, result.to(tensor.device)) for tensor, result in zip(tensors, results, strict=True)]
-
-    def _sum_bucket(self, flat: Sequence["_Piece"], first: int, count: int) -> None:
-        job = self._job
-        chunk = -(-count // job.ranks)
-        shape = (job.ranks, chunk) if self._single else (job.ranks, 2, chunk)
-        sent = torch.zeros(shape, dtype=torch.float32 if self._single else torch.int64)
-        for rank in range(job.ranks):
-            for piece, offset, begin, length in _overlaps(flat, first + rank * chunk, min(chunk, count - rank * chunk)):
-                piece.fill(sent[rank, ..., begin:begin + length], offset)
-        received = torch.zeros_like(sent)
-        job.exchange(received, sent)
-        own = torch.zeros(chunk, dtype=torch.float32)
-        parts = list(_overlaps(flat, first + job.rank * chunk, min(chunk, count - job.rank * chunk)))
-        lengths, tops = [length for _, _, _, length in parts], [piece.top for piece, _, _, _ in parts]
-        lengths.append(chunk - sum(lengths))
-        tops.append(_sums.NO_LIMB)
-        if not self._single:
-            _sums.round_rows(received, lengths, tops, own)
-        elif not _sums.sum_rows(received, lengths, tops, own):
-            raise RecordError(f"isobit.record: in {self.where}, gradients have changed on their way\n"
-                              "  do     start the script again: it resumes where it saved")
-        everything = torch.zeros(job.ranks * chunk, dtype=torch.float32)
-        job.collect(everything, own)
-        for piece, offset, begin, length in _overlaps(flat, first, count):
-            piece.result.view(-1)[offset:offset + length] = everything[begin:begin + length]
+        return [(tensor, part.view(tensor.shape).to(tensor.device))
+                for tensor, part in zip(tensors, flat.split(elements), strict=True)]
 
     @torch.no_grad()
     def count(self) -> None:
@@ -273,35 +247,13 @@ class SharedStep:
             buffer.add_(grown)
 
 
-class _Piece:
-    """One parameter in the row of all: what this process summed of it, its top limb over all, its gradient."""
-
-    def __init__(self, own: ExactSum | None, top: int, result: torch.Tensor, single: torch.Tensor | None) -> None:
-        """single: the parameter, of which no process has more than one grain."""
-        self._sum, self.top, self.result = own, top, result
-        self._only: torch.Tensor | None = None
-        if own is not None and single is not None:
-            only = torch.empty_like(single, requires_grad=False, memory_format=torch.contiguous_format)
-            own.result(only)  # of one grain: its gradient
-            self._only = only.view(-1).cpu()
-
-    def fill(self, sent: torch.Tensor, offset: int) -> None:
-        """What this process has of the elements from `offset` on: gradients [n], or digits [2, n]."""
-        if self._only is not None:
-            sent.copy_(self._only[offset:offset + sent.shape[-1]])
-        elif self._sum is not None:
-            self._sum.digits(self.top, offset, sent[0], sent[1])
-
-
-def _overlaps(flat: Sequence[_Piece], first: int, count: int) -> Iterator[tuple[_Piece, int, int, int]]:
-    """(piece, offset in it, offset from `first`, length) of what lies at first ... first + count - 1."""
-    start = 0
-    for piece in flat:
-        end = start + piece.result.numel()
-        low, high = max(start, first), min(end, first + count)
-        if low < high:
-            yield piece, low - start, low - first, high - low
-        start = end
+def _only(own: ExactSum | None, like: torch.Tensor) -> torch.Tensor:
+    """The gradient of a process' one grain, on the host."""
+    if own is None:
+        return torch.zeros(like.shape, dtype=torch.float32)
+    only = torch.empty_like(like, requires_grad=False, memory_format=torch.contiguous_format)
+    own.result(only)
+    return only.cpu()
 
 
 def _received_statistics(report: Report, buffers: dict[str, torch.Tensor]) -> dict[int, GrainStatistics]:

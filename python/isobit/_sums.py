@@ -21,8 +21,6 @@ _result = _declare(_library._library, "sum_result", _POINTER, _POINTER, ctypes.P
 _clear = _declare(_library._library, "sum_clear", _POINTER, result=None)
 _free = _declare(_brief, "sum_free", _POINTER, result=None)
 _top = _declare(_brief, "sum_top", _POINTER, result=ctypes.c_int)
-_digits = _declare(_library._library, "sum_digits", _POINTER, ctypes.c_int, _COUNT, _POINTER, _POINTER)
-_round_rows = _declare(_library._library, "round_rows", _POINTER, ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), _COUNT, _POINTER)
 _is_finite = _declare(_library._library, "is_finite", _POINTER, ctypes.POINTER(_FLAG))
 _top_limbs = _declare(_library._library, "top_limbs", _POINTER, ctypes.POINTER(_COUNT), _COUNT, ctypes.POINTER(_FLAG))
 _sum_rows = _declare(_library._library, "sum_rows", _POINTER, ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), _COUNT, _POINTER,
@@ -85,10 +83,6 @@ class ExactSum:
         """The limb of the highest digit; NO_LIMB where all is zero."""
         return int(_top(self._handle))
 
-    def digits(self, limb: int, first: int, hi: torch.Tensor, lo: torch.Tensor) -> None:
-        """The digits at `limb`, which is top() or above, and the one below it, of elements from `first` on; int64, contiguous."""
-        _library._raise(_digits(self._handle, limb, first, hi._cdata, lo._cdata), ValueError)
-
     def clear(self) -> None:
         _clear(self._handle)
         self.grains = 0
@@ -124,11 +118,37 @@ def sum_rows(rows: torch.Tensor, lengths: Sequence[int], limbs: Sequence[int], o
     return bool(fits.value)
 
 
-def round_rows(rows: torch.Tensor, lengths: Sequence[int], limbs: Sequence[int], out: torch.Tensor) -> None:
-    """The sum of int64 digits [processes, 2, n], which rows are then no more, rounded once into out [n]; its segments have these
-    lengths and top limbs."""
-    count = len(lengths)
-    _library._raise(_round_rows(rows._cdata, (_COUNT * count)(*lengths), (_FLAG * count)(*limbs), count, out._cdata), ValueError)
+class Exchange:
+    """Sums that the processes of a job make together; the same calls in all of them."""
+
+    def __init__(self, process_group: str) -> None:
+        """process_group: as torch.distributed names it. RuntimeError, here and below: another process cannot be reached."""
+        self._handle = _POINTER()
+        create = _declare(_library._library, "exchange_create", ctypes.c_char_p, ctypes.POINTER(_POINTER))
+        self._free = _declare(_brief, "exchange_free", _POINTER, result=None)
+        numbers, flags, pointers = ctypes.POINTER(_COUNT), ctypes.POINTER(_FLAG), ctypes.POINTER(_POINTER)
+        self._sum = _declare(_library._library, "exchange_sum", _POINTER, _COUNT, numbers, flags, numbers, pointers, pointers,
+                             _POINTER)
+        _library._raise(create(process_group.encode(), ctypes.byref(self._handle)), RuntimeError)
+
+    def sum(self, elements: Sequence[int], tops: Sequence[int], grains: Sequence[int], sums: Sequence[ExactSum | None],
+            singles: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The parameters' sums over all processes, rounded once, one after the other. tops: their top limbs over all. grains: by
+        rank, how many it has; of this one: where that is 1, singles, its gradients; where it is more, sums."""
+        count, results = len(elements), torch.empty(0)
+        handles, tensors = (_POINTER * count)(), (_POINTER * count)()
+        for number, one in enumerate(sums):
+            if one is not None:
+                handles[number] = one._handle
+        for number, single in enumerate(singles):
+            tensors[number] = single._cdata
+        _library._raise(self._sum(self._handle, count, (_COUNT * count)(*elements), (_FLAG * count)(*tops),
+                                  (_COUNT * len(grains))(*grains), handles, tensors, results._cdata), RuntimeError)
+        return results
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._free(self._handle)
 
 
 class GrainStatistics:

@@ -15,6 +15,7 @@
 #include "contract/order_plan.h"
 #include "contract/philox.h"
 #include "extension/reported.h"
+#include "extension/sum_handle.h"
 #include "grains/exact_slice.h"
 #include "grains/gradient_accumulator.h"
 #include "kernels/exact_sum.h"
@@ -22,18 +23,8 @@
 namespace {
 
 using isobit::extension::reported;
+using isobit::extension::require_float;
 using isobit::extension::tensor_of;
-
-void require_float(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat && tensor.layout() == at::kStrided) return;
-  throw std::invalid_argument(std::string("dense float32 tensors are summed, not ") +
-                              at::toString(tensor.scalar_type()));
-}
-
-void expect_digits(const at::Tensor& tensor) {
-  if (tensor.scalar_type() != at::kLong || !tensor.is_contiguous())
-    throw std::invalid_argument("digits lie in contiguous int64 tensors");
-}
 
 // An undefined one for null.
 at::Tensor given_or_none(void* tensor) { return tensor == nullptr ? at::Tensor() : tensor_of(tensor); }
@@ -44,20 +35,6 @@ bool is_finite(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-struct isobit_sum {
-  explicit isobit_sum(const at::Tensor& like)
-      : sizes(like.sizes().vec()), device(like.device()), digits(like.numel(), device) {}
-  void expect(const at::Tensor& tensor) const {
-    require_float(tensor);
-    if (tensor.sizes() == sizes && tensor.device() == device) return;
-    throw std::invalid_argument("exact sum of tensors of different shapes or devices");
-  }
-
-  std::vector<std::int64_t> sizes;
-  c10::Device device;
-  isobit::grains::GradientAccumulator digits;
-};
 
 struct isobit_grain {
   std::optional<isobit::aten::BatchStatisticsScope> scope;
@@ -152,61 +129,6 @@ const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* 
 }
 
 int isobit_sum_top(const isobit_sum* sum) { return sum->digits.top(); }
-
-const char* isobit_sum_digits(const isobit_sum* sum, int limb, std::int64_t first, void* hi, void* lo) {
-  return reported([=] {
-    const at::NoGradGuard no_grad;
-    const at::Tensor high = tensor_of(hi), low = tensor_of(lo);
-    expect_digits(high);
-    expect_digits(low);
-    const std::int64_t count = high.numel();
-    if (low.numel() != count || first < 0 || first + count > sum->digits.size())
-      throw std::invalid_argument("digits beyond the sum's elements");
-    const int top = sum->digits.top();
-    if (top > limb) throw std::invalid_argument("the sum has digits above the limb asked for");
-    const auto part = [&](const isobit::grains::TensorDigits& digits) {
-      return digits.tensor().narrow(0, first, count);
-    };
-    if (top == limb) {
-      high.copy_(part(sum->digits.hi()));
-      low.copy_(part(sum->digits.lo()));
-      return;
-    }
-    high.zero_();
-    if (top == limb - 1) {
-      low.copy_(part(sum->digits.hi()));
-    } else {
-      low.zero_();
-    }
-  });
-}
-
-const char* isobit_round_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count,
-                              void* out) {
-  return reported([=] {
-    const at::NoGradGuard no_grad;
-    const at::Tensor given = tensor_of(rows), result = tensor_of(out);
-    expect_digits(given);
-    require_float(result);
-    if (given.dim() != 3 || given.size(0) < 1 || given.size(1) != 2 || given.size(2) != result.numel() ||
-        !result.is_contiguous() || given.device() != result.device())
-      throw std::invalid_argument("rows are [processes, 2, n], the result [n]");
-    at::Tensor sum = given.select(0, 0);
-    for (std::int64_t row = 1; row < given.size(0); ++row) sum.add_(given.select(0, row));
-    const std::int64_t n = result.numel();
-    const std::int64_t* digits = sum.const_data_ptr<std::int64_t>();
-    const isobit::aten::DeviceWork work(result.device());
-    std::int64_t begin = 0;
-    for (std::int64_t i = 0; i < count; begin += lengths[i++]) {
-      if (lengths[i] < 0 || begin + lengths[i] > n || limbs[i] < isobit::kernels::kNoLimb ||
-          limbs[i] > isobit::kernels::kHighestLimb)
-        throw std::invalid_argument("segments beyond the rows, or without a limb");
-      isobit::kernels::round_digits(digits + begin, digits + n + begin, limbs[i],
-                                    result.mutable_data_ptr<float>() + begin, lengths[i]);
-    }
-    if (begin != n) throw std::invalid_argument("the segments do not add up to the rows");
-  });
-}
 
 const char* isobit_grain_begin(isobit_grain** grain) {
   return reported([=] {

@@ -41,12 +41,6 @@ const char* isobit_sum_rows(void* rows, const std::int64_t* lengths, const int* 
 
 // The top limb of what was added, -4 where that is nothing but zeros.
 int isobit_sum_top(const isobit_sum* sum);
-// hi, lo: the digits of the elements first .. first + hi.numel() - 1 at the limbs `limb` (the top one of all processes)
-// and limb - 1; contiguous int64 tensors of one size, of any device.
-const char* isobit_sum_digits(const isobit_sum* sum, int limb, std::int64_t first, void* hi, void* lo);
-// rows [processes, 2, n]: hi and lo of each process, int64; row 0 becomes their sum. out [n], float32, of the same
-// device: that sum rounded once. The `count` consecutive segments of the n elements have these lengths and top limbs.
-const char* isobit_round_rows(void* rows, const std::int64_t* lengths, const int* limbs, std::int64_t count, void* out);
 
 // One grain's running statistics (aten/batch_statistics.h): collected on this thread from begin to end, which are
 // called in the order of nested scopes.

@@ -53,17 +53,17 @@ std::vector<Stretch> stretches(const std::vector<std::int64_t>& starts, std::int
 
 class Reduction {
  public:
-  Reduction(Exchange& exchange, const grains::GrainSums& sums, const std::vector<NamedTensor>& parameters,
-            const Reduce& agreed, ReduceMemory& memory)
+  Reduction(Exchange& exchange, const OwnSums& sums, const std::vector<std::int64_t>& elements, const Reduce& agreed,
+            ReduceMemory& memory)
       : exchange_(exchange), sums_(sums), agreed_(agreed), n_(exchange.size()), rank_(exchange.rank()) {
     starts_.push_back(0);
-    for (const NamedTensor& each : parameters) starts_.push_back(starts_.back() + each.tensor.numel());
-    for (const at::Tensor& gradient : sums.single()) singles_.push_back(gradient.cpu());
-    for (const auto& accumulator : sums.digits()) {
-      his_.push_back(accumulator.hi().tensor().cpu());
-      los_.push_back(accumulator.lo().tensor().cpu());
+    for (const std::int64_t count : elements) starts_.push_back(starts_.back() + count);
+    require_agreement(elements);
+    for (const at::Tensor& gradient : sums.single) singles_.push_back(gradient.cpu());
+    for (const auto* accumulator : sums.digits) {
+      his_.push_back(accumulator == nullptr ? at::Tensor() : accumulator->hi().tensor().cpu());
+      los_.push_back(accumulator == nullptr ? at::Tensor() : accumulator->lo().tensor().cpu());
     }
-    require_agreement(parameters.size());
     results_ = memory.results(starts_.back());
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].outgoing = &memory.outgoing[i], slots_[i].incoming = &memory.incoming[i];
@@ -79,7 +79,7 @@ class Reduction {
 
   // While some pieces' sums travel, the next one's are laid out and the last one's are added: all members begin the
   // same exchanges in the same order. The sums are taken where they lie and arrive where they are to lie.
-  std::vector<at::Tensor> run(std::int64_t piece, const std::vector<NamedTensor>& parameters) {
+  at::Tensor run(std::int64_t piece) {
     const std::int64_t total = starts_.back(), pieces = (total + piece - 1) / piece;
     const auto begin = [&](std::int64_t i) {
       slot(i).first = i * piece;
@@ -95,11 +95,7 @@ class Reduction {
     for (const auto& each : gathering_) wait(each);
     for (const Slot& each : slots_)
       for (const auto& sent : each.sending) wait(sent);
-    std::vector<at::Tensor> gradients;
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      gradients.push_back(
-          results_.narrow(0, starts_[i], starts_[i + 1] - starts_[i]).view(parameters[i].tensor.sizes()));
-    return gradients;
+    return results_;
   }
 
  private:
@@ -108,11 +104,18 @@ class Reduction {
   enum Kind { kTerms = 1, kResults = 2, kDigits = 3 };
 
   // What the host says must be of these sums: memory is read and written by it.
-  void require_agreement(std::size_t parameters) const {
-    const std::vector<int> own = sums_.top_limbs();
-    bool good = agreed_.counts.size() == static_cast<std::size_t>(n_) && agreed_.tops.size() == own.size() &&
-                own.size() == parameters && agreed_.counts[static_cast<std::size_t>(rank_)] == sums_.grains_present();
-    for (std::size_t i = 0; good && i < own.size(); ++i) good = top(i) >= own[i] && top(i) <= kernels::kHighestLimb;
+  void require_agreement(const std::vector<std::int64_t>& elements) const {
+    const std::size_t parameters = elements.size();
+    const Form own = form_of(sums_.grains);
+    bool good = agreed_.counts.size() == static_cast<std::size_t>(n_) && agreed_.tops.size() == parameters &&
+                sums_.tops.size() == parameters && agreed_.counts[static_cast<std::size_t>(rank_)] == sums_.grains &&
+                (own != Form::single || sums_.single.size() == parameters) &&
+                (own != Form::digits || sums_.digits.size() == parameters);
+    for (std::size_t i = 0; good && i < parameters; ++i) {
+      good = top(i) >= sums_.tops[i] && top(i) <= kernels::kHighestLimb && elements[i] >= 0;
+      if (good && own == Form::single) good = sums_.single[i].numel() == elements[i];
+      if (good && own == Form::digits) good = sums_.digits[i] == nullptr || sums_.digits[i]->size() == elements[i];
+    }
     if (!good) throw WireError("a step of other sums than this worker's");
   }
 
@@ -262,7 +265,8 @@ class Reduction {
 
   // This worker's digits of the agreed limbs; nullptr where all are 0.
   [[nodiscard]] std::pair<const std::int64_t*, const std::int64_t*> own_digits(const Stretch& each) const {
-    const int below = top(each.parameter) - sums_.digits()[each.parameter].top();
+    if (sums_.digits[each.parameter] == nullptr) return {nullptr, nullptr};
+    const int below = top(each.parameter) - sums_.digits[each.parameter]->top();
     const std::int64_t* hi = his_[each.parameter].const_data_ptr<std::int64_t>() + each.first;
     const std::int64_t* lo = los_[each.parameter].const_data_ptr<std::int64_t>() + each.first;
     return {below == 0 ? hi : nullptr, below == 0 ? lo : below == 1 ? hi : nullptr};
@@ -360,7 +364,7 @@ class Reduction {
   static constexpr std::int64_t kSmallest = 1 << 14;  // elements a thread should at least have
 
   Exchange& exchange_;
-  const grains::GrainSums& sums_;
+  const OwnSums& sums_;
   const Reduce& agreed_;
   std::int64_t n_, rank_;
   std::vector<Form> forms_;  // by rank
@@ -386,10 +390,26 @@ Bytes limb_bytes(const std::vector<int>& limbs) {
   return bytes;
 }
 
+at::Tensor reduce_flat(Exchange& exchange, const OwnSums& sums, const std::vector<std::int64_t>& elements,
+                       const Reduce& agreed, ReduceMemory& memory, std::int64_t piece) {
+  return Reduction(exchange, sums, elements, agreed, memory).run(piece);
+}
+
 std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,
                                          const std::vector<NamedTensor>& parameters, const Reduce& agreed,
                                          ReduceMemory& memory, std::int64_t piece) {
-  return Reduction(exchange, sums, parameters, agreed, memory).run(piece, parameters);
+  OwnSums own{sums.single(), {}, sums.top_limbs(), sums.grains_present()};
+  for (const auto& accumulator : sums.digits()) own.digits.push_back(&accumulator);
+  std::vector<std::int64_t> elements;
+  for (const NamedTensor& each : parameters) elements.push_back(each.tensor.numel());
+  const at::Tensor flat = reduce_flat(exchange, own, elements, agreed, memory, piece);
+  std::vector<at::Tensor> gradients;
+  std::int64_t start = 0;
+  for (const NamedTensor& each : parameters) {
+    gradients.push_back(flat.narrow(0, start, each.tensor.numel()).view(each.tensor.sizes()));
+    start += each.tensor.numel();
+  }
+  return gradients;
 }
 
 grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
@@ -405,9 +425,8 @@ grains::FinishedStep exact_reduce(Exchange& exchange, grains::GrainSums& sums,
   Bytes own(packed), all(longest * static_cast<std::size_t>(exchange.size()));
   own.resize(longest);
   const auto rest = exchange.all_gather(own, all);
-  // In large groups slices stay long enough that their number of messages does not count.
-  const std::int64_t piece = std::max(kPiece, exchange.size() << 16);
-  std::vector<at::Tensor> gradients = reduce_gradients(exchange, sums, parameters, agreed, memory, piece);
+  std::vector<at::Tensor> gradients =
+      reduce_gradients(exchange, sums, parameters, agreed, memory, piece_of(exchange.size()));
   wait(rest);
   for (std::int64_t rank = 0; rank < exchange.size(); ++rank) {
     if (rank == exchange.rank()) continue;

@@ -56,6 +56,22 @@ struct ReduceMemory {
 
 // Elements of a piece: few enough that the next ones are laid out, and the last ones added, while some travel.
 inline constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+// In large groups slices stay long enough that their number of messages does not count.
+[[nodiscard]] constexpr std::int64_t piece_of(std::int64_t workers) {
+  return workers << 16 > kPiece ? workers << 16 : kPiece;
+}
+
+// What a worker has of a step's gradients, by parameter: those of one grain, or the sums of several.
+struct OwnSums {
+  std::vector<at::Tensor> single;                          // float32, contiguous
+  std::vector<const grains::GradientAccumulator*> digits;  // nullptr: all zero
+  std::vector<int> tops;                                   // top limbs; kernels::kNoLimb: all zero
+  std::int64_t grains = 0;
+};
+
+// All gradients, one after the other, in memory of `memory`; of parameters of so many elements.
+[[nodiscard]] at::Tensor reduce_flat(Exchange& exchange, const OwnSums& sums, const std::vector<std::int64_t>& elements,
+                                     const Reduce& agreed, ReduceMemory& memory, std::int64_t piece = kPiece);
 
 // The gradients alone; sizes as the parameters'.
 [[nodiscard]] std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::GrainSums& sums,

@@ -1,11 +1,5 @@
 #include "scale/exchange.h"
 
-#if __has_include(<gloo/algorithm.h>)
-#define ISOBIT_HAS_GLOO 1
-#endif
-
-#ifdef ISOBIT_HAS_GLOO
-
 #include <ATen/ops/from_blob.h>
 #include <pthread.h>
 
@@ -13,9 +7,19 @@
 #include <csignal>
 #include <ctime>
 #include <thread>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
+
+#include "archive/user_error.h"
+
+// Whether groups can be made here; those that a program has made need none of its headers.
+#if __has_include(<gloo/algorithm.h>)
+#define ISOBIT_HAS_GLOO 1
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
 
 namespace isobit::scale {
 namespace {
@@ -156,9 +160,10 @@ void wait(const std::shared_ptr<Exchange::Pending>& pending) {
 
 struct Exchange::Group {
   c10::intrusive_ptr<LinkStore> store;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  c10::intrusive_ptr<c10d::Backend> gloo;
 };
 
+#ifdef ISOBIT_HAS_GLOO
 bool Exchange::available() { return true; }
 
 Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::int64_t size)
@@ -173,6 +178,25 @@ Exchange::Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::
     options->threads = 2;
     group_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(group_->store, static_cast<int>(rank),
                                                                static_cast<int>(size), options);
+  });
+}
+
+#else
+bool Exchange::available() { return false; }
+
+Exchange::Exchange(Link&, std::int64_t, std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {
+  if (size > 1)
+    throw archive::UserError("--workers", "this build of isobit has no transport between workers",
+                             "install Debian's libgloo-dev and build it again");
+}
+#endif
+
+Exchange::Exchange(const std::string& process_group) : rank_(0), size_(1) {
+  lost_if_it_throws([&] {
+    const auto group = c10d::resolve_process_group(process_group);
+    rank_ = group->getRank(), size_ = group->getSize();
+    group_ = std::make_unique<Group>();
+    group_->gloo = group->getBackend(c10::DeviceType::CPU);
   });
 }
 
@@ -229,37 +253,3 @@ std::shared_ptr<Exchange::Pending> Exchange::all_reduce(std::span<float> values)
 }
 
 }  // namespace isobit::scale
-
-#else
-
-#include "archive/user_error.h"
-
-namespace isobit::scale {
-
-class Exchange::Pending {};
-struct Exchange::Group {};
-
-namespace {
-[[noreturn]] void missing() {
-  throw archive::UserError("--workers", "this build of isobit has no transport between workers",
-                           "install Debian's libgloo-dev and build it again");
-}
-}  // namespace
-
-bool Exchange::available() { return false; }
-Exchange::Exchange(Link&, std::int64_t, std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {
-  if (size > 1) missing();
-}
-Exchange::~Exchange() = default;
-std::shared_ptr<Exchange::Pending> Exchange::send(std::span<const std::uint8_t>, std::int64_t, int) { missing(); }
-std::shared_ptr<Exchange::Pending> Exchange::receive(std::span<std::uint8_t>, std::int64_t, int) { missing(); }
-std::shared_ptr<Exchange::Pending> Exchange::all_gather(std::span<const std::uint8_t>, std::span<std::uint8_t>) {
-  missing();
-}
-std::shared_ptr<Exchange::Pending> Exchange::broadcast(std::span<std::uint8_t>, std::int64_t) { missing(); }
-std::shared_ptr<Exchange::Pending> Exchange::all_reduce(std::span<float>) { missing(); }
-void wait(const std::shared_ptr<Exchange::Pending>&) {}
-
-}  // namespace isobit::scale
-
-#endif

@@ -30,6 +30,9 @@ class Exchange {
 
   // All of the group, at the same time. A group of one needs no connections.
   Exchange(Link& link, std::int64_t generation, std::int64_t rank, std::int64_t size);
+  // Of a process group that the program has made, by c10d's name of it; its Gloo, or what it has for the CPU.
+  // ExchangeLost where there is none.
+  explicit Exchange(const std::string& process_group);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;

@@ -194,8 +194,7 @@ std::optional<Verdict> judge_segments(const Program& program, const SegmentPlan&
                                         verdict.difference->step, archive::printable(verdict.difference->what)));
     return {};
   }
-  verdict.outside = last->outside;
-  verdict.not_recomputed = last->not_recomputed;
+  if (last) verdict.outside = last->outside, verdict.not_recomputed = last->not_recomputed;
   for (const std::string& text : texts) printed += text;
   return verdict;
 }

@@ -56,6 +56,7 @@ std::optional<SegmentPlan> plan_segments(const RunRecord& record, const VerifyOp
 
 void show_segments(const SegmentPlan& plan) {
   std::vector<std::string> names;
+  names.reserve(plan.segments.size());
   for (const Segment& segment : plan.segments) names.push_back(name_of(segment));
   fmt::print(stderr, "isobit: {} segments side by side, {} thread{} each: steps {}\n", names.size(), plan.threads,
              plan.threads == 1 ? "" : "s", fmt::join(names, ", "));
@@ -137,7 +138,7 @@ class Segments {
   class SegmentProgress {
    public:
     ~SegmentProgress() {
-      if (lines_ > 0) fmt::print(stderr, "\033[{}A\033[J", lines_);
+      if (lines_ > 0) std::fputs(back_.c_str(), stderr);
     }
     void show(const std::deque<Part>& parts) {
       if (!terminal_) return;
@@ -153,11 +154,13 @@ class Segments {
       fmt::print(stderr, "{}", text);
       std::fflush(stderr);
       lines_ = parts.size();
+      back_ = fmt::format("\033[{}A\033[J", lines_);
     }
 
    private:
     bool terminal_ = isatty(STDERR_FILENO) != 0;
     std::size_t lines_ = 0;
+    std::string back_;  // to before its lines, and they are gone
   };
 
   void run(Part& part, int threads) noexcept {

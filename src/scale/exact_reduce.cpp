@@ -401,6 +401,7 @@ std::vector<at::Tensor> reduce_gradients(Exchange& exchange, const grains::Grain
   OwnSums own{sums.single(), {}, sums.top_limbs(), sums.grains_present()};
   for (const auto& accumulator : sums.digits()) own.digits.push_back(&accumulator);
   std::vector<std::int64_t> elements;
+  elements.reserve(parameters.size());
   for (const NamedTensor& each : parameters) elements.push_back(each.tensor.numel());
   const at::Tensor flat = reduce_flat(exchange, own, elements, agreed, memory, piece);
   std::vector<at::Tensor> gradients;

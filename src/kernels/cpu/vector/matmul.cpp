@@ -167,9 +167,10 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
     block.a = a, block.a_tile_stride = terms * kTileRows;
     block.b = b, block.b_panel_stride = terms * kTileColumns;
     block.b_rows = near ? p.b + k0 * p.b_k + j0 : nullptr;
-    for (std::int64_t j = j0 + block.b_in_place * kTileColumns; j < j1; j += kTileColumns)
+    for (std::int64_t j = j0 + block.b_in_place * kTileColumns; j < j1; j += kTileColumns) {
       pack_columns(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms, smaller(kTileColumns, j1 - j),
                    b + (j - j0) * terms);
+    }
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
       block.in_place = in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,

@@ -150,10 +150,10 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
       BenchRow row{.model = one.name, .threads = threads, .isa = isa, .gflop = one.gflop, .gbytes = one.gbytes};
       row.bound_ms = 1e3 * std::max(one.gflop / peak_gflops(threads, isa), one.gbytes / memory_gbytes(threads));
       measure(
-          row, [&](int calls) { return on_stock(threads, [&] { return milliseconds(one.call, calls); }); },
+          row, [&](int calls) { return on_stock(threads, [&] { return warm_milliseconds(one.call, calls); }); },
           [&](int calls) {
             return on_isobit(
-                threads, [&] { return milliseconds(one.call, calls); }, options.products);
+                threads, [&] { return warm_milliseconds(one.call, calls); }, options.products);
           },
           options.rounds, 20.0);
       options.report(row);

@@ -31,12 +31,14 @@ BenchRow bench_one(const Workload& work, int threads, const std::string& isa, co
   measure(
       row,
       [&](int calls) {
-        return on_stock(
-            threads, [&] { return milliseconds([&] { inference ? stock.inference() : stock.stock_step(); }, calls); });
+        return on_stock(threads, [&] {
+          return warm_milliseconds([&] { inference ? stock.inference() : stock.stock_step(); }, calls);
+        });
       },
       [&](int calls) {
         return on_isobit(
-            threads, [&] { return milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls); },
+            threads,
+            [&] { return warm_milliseconds([&] { inference ? ours.inference() : ours.isobit_step(); }, calls); },
             options.products);
       },
       options.rounds, 150.0);

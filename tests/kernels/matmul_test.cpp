@@ -45,6 +45,7 @@ struct Case {
   Layout a = Layout::plain, b = Layout::plain;
   bool special = false, addend = false, transposed_output = false;
   float alpha = 1.0f, beta = 1.0f;
+  Layout addend_layout = Layout::broadcast;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -58,7 +59,7 @@ struct Inputs {
   explicit Inputs(const Case& c)
       : a(c.batch, c.m, c.k, c.a, 1, c.special),
         b(c.batch, c.k, c.n, c.b, 2, c.special),
-        addend(c.batch, c.m, c.n, Layout::broadcast, 3, false) {}
+        addend(c.batch, c.m, c.n, c.addend_layout, 3, false) {}
 };
 
 Floats product(const Case& c, const Inputs& in) {
@@ -236,6 +237,35 @@ TEST(Matmul, FewColumnsAgreeOnEveryInstructionSet) {
   for (const Layout a : {Layout::plain, Layout::transposed})  // near, and too far
     for (auto [m, n, k] : {std::tuple{16, 16, 512}, {16, 16, 513}, {15, 32, 1100}, {160, 64, 52}, {170, 64, 52}})
       expect_same_everywhere({.batch = 2, .m = m, .n = n, .k = k, .a = a});
+}
+
+// More columns than are read in place: whole panels are packed with the first tile of the first rows, borders before.
+TEST(Matmul, ColumnsPackedOnTheWayAgreeOnEveryInstructionSet) {
+  for (const std::int64_t m : {5, 6, 7, 14, 29, 96, 99, 200})
+    for (const std::int64_t n : {65, 80, 96, 127})
+      for (const std::int64_t k : {1, 130, 512, 515})
+        if (m * n * k < 4'000'000 || m == 200)
+          expect_same_everywhere({.batch = 1, .m = m, .n = n, .k = k, .special = (m + n + k) % 3 == 0});
+  for (const Layout a : {Layout::transposed, Layout::strided, Layout::reversed})
+    expect_same_everywhere({.batch = 2, .m = 30, .n = 1100, .k = 521, .a = a});
+}
+
+// Few rows of samples by weights that lie along the sum: computed with the sides exchanged, addends of any layout.
+TEST(Matmul, ExchangedSidesAgreeOnEveryInstructionSet) {
+  for (const Layout addend : {Layout::plain, Layout::transposed, Layout::strided, Layout::reversed, Layout::broadcast})
+    for (const std::int64_t m : {8, 16, 31, 64})
+      for (auto [alpha, beta] : {std::pair{1.0f, 1.0f}, {0.3f, 1.0f}, {1.0f, -1.7f}, {0.3f, -1.7f}})
+        expect_same_everywhere({.batch = 2,
+                                .m = m,
+                                .n = 203,
+                                .k = 75,
+                                .b = Layout::transposed,
+                                .addend = true,
+                                .alpha = alpha,
+                                .beta = beta,
+                                .addend_layout = addend});
+  for (const std::int64_t m : {12, 32, 64})
+    expect_same_everywhere({.batch = 1, .m = m, .n = 300, .k = 600, .b = Layout::transposed, .special = true});
 }
 
 TEST(Matmul, BatchesAgreeOnEveryInstructionSet) {

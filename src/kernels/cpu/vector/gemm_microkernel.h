@@ -8,7 +8,7 @@
 //   PackedRows     a[k * kTileRows + r]        PackedColumns    b[k * kTileColumns + c]
 //   StridedRows    a[k * step + r]             StridedColumns   b[k * step + c]
 //   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
-//   SkippingRows   a[offsets[k] + r]
+//   SkippingRows   a[offsets[k] + r]               PackingColumns   b[k * step + c], copied to a panel on the way
 //
 // "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
 // is finite; who builds the offsets has made sure.
@@ -62,6 +62,13 @@ struct PackedColumns {
 struct StridedColumns {  // of what the first level of the cache holds
   const float* b;
   std::int64_t stride;
+};
+// Whole panels, for the tiles that follow: the copy costs next to nothing while products are computed. As for packed
+// columns, what comes is fetched; past the last term that is memory of no meaning, which fetching may name.
+struct PackingColumns {
+  const float* b;
+  std::int64_t stride;
+  float* panel;
 };
 struct SkippingColumns {  // of a panel that is packed
   const float* b;
@@ -122,6 +129,16 @@ struct ColumnsWalk<PackedColumns> : PackedColumns {
   [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
   ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(b + 16 * kTileColumns); }
   ISOBIT_INLINE void step() { b += kTileColumns; }
+};
+template <>
+struct ColumnsWalk<PackingColumns> : PackingColumns {
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
+  ISOBIT_INLINE void fetch_ahead() const {
+    __builtin_prefetch(b + kAhead * stride);
+    __builtin_prefetch(b + kAhead * stride + kTileColumns - 1);
+  }
+  ISOBIT_INLINE void step() { b += stride, panel += kTileColumns; }
 };
 template <>
 struct ColumnsWalk<StridedColumns> : StridedColumns {
@@ -187,6 +204,10 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
     Lanes column[kVectors];
     ISOBIT_UNROLL(GCC unroll 2)
     for (int v = 0; v < kVectors; ++v) read(columns.at() + v * kLanes, column[v]);
+    if constexpr (std::is_same_v<Columns, PackingColumns>) {
+      ISOBIT_UNROLL(GCC unroll 2)
+      for (int v = 0; v < kVectors; ++v) store(columns.panel + v * kLanes, column[v]);
+    }
     columns.fetch_ahead();
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {

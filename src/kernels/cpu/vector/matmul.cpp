@@ -65,50 +65,86 @@ Product transposed(const Product& p) {
           p.a_k, p.a_row, p.d_column, p.d_row, p.c_column, p.c_row, p.alpha, p.beta};
 }
 
-// Estimated time in multiply-adds of one lane: lanes that hold no output cost as much as those that do, and
-// an output that is not stored with its neighbours costs a store of its own.
-double cost(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t c_column) {
-  const double lanes = static_cast<double>((n + kLanes - 1) / kLanes * kLanes);
-  return static_cast<double>(m) * lanes * static_cast<double>(k) +
-         static_cast<double>(m) * static_cast<double>(n) * (c_column == 1 ? 2 : 20);
+// So few columns reuse a packed row too little to pay for packing it.
+constexpr std::int64_t kFewPanels = 64 / kTileColumns;
+// Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
+constexpr std::int64_t kNearFloats = 8192;
+
+// How a block of so many columns and terms (at most a leaf's) reads its factors.
+struct Reading {
+  bool gathered, in_place;  // rows where they lie: along k, or side by side
+  bool near;                // columns, too
+  bool packing;             // columns packed while the first tile of rows is computed
+};
+Reading reading_of(const Product& p, std::int64_t columns, std::int64_t depth) {
+  const bool few = column_panels(columns) <= kFewPanels, gathered = p.a_k == 1 && few;
+  const bool in_place = gathered || (p.a_row == 1 && few && depth * p.a_k <= kNearFloats);
+  const bool near = in_place && p.b_column == 1 && depth * p.b_k <= kNearFloats;
+  return {gathered, in_place, near, !in_place && p.b_column == 1};
 }
 
-bool better_transposed(const MatmulProblem& p) {
-  return cost(p.n, p.m, p.k, p.c_row_stride) < cost(p.m, p.n, p.k, p.c_column_stride);
+bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || p.b_k == 1); }
+
+// Lanes of so many columns in time: a tile of one vector takes a third more, for its chains are too few to keep a
+// processor's units busy.
+double tile_lanes(std::int64_t columns) {
+  const std::int64_t rest = columns % kTileColumns, whole = columns - rest;
+  return static_cast<double>(rest > kLanes ? whole + kTileColumns : whole) +
+         (rest > 0 && rest <= kLanes ? kLanes * 4.0 / 3 : 0);
 }
 
+// Estimated time in multiply-adds of one lane: lanes that hold no output cost as much as those that do, an output that
+// is not stored with its neighbours a store of its own, and a factor that is turned to be packed about 7 (fitted on a
+// Zen 3).
+double cost(const Product& p) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+  const bool turned = p.c_row == 1 && p.c_column != 1;
+  const double stores = m * n * (p.c_column == 1 ? 2 : turned ? 6 : 20);
+  if (few_rows(p)) return m * k * static_cast<double>((p.n + kLanes - 1) / kLanes * kLanes) + stores;
+  const Reading reading = reading_of(p, p.n, smaller(p.k, kLeaf));
+  const double rows = reading.in_place ? 0 : m * k * (p.a_row == 1 ? 3 : 7);
+  const double columns = reading.near ? 0 : n * k * (p.b_column == 1 ? 1 : 7);
+  return m * k * tile_lanes(p.n) + stores + rows + columns;
+}
+
+// The addend of one row's outputs from j, as lanes: count of them.
+ISOBIT_INLINE FloatLanes addend_lanes(const Product& p, const float* d, std::int64_t count) {
+  if (p.d_column == 0) return FloatLanes(*d);
+  if (p.d_column == 1) return load_first(d, count);
+  alignas(64) float lanes[kLanes] = {};
+  for (std::int64_t l = 0; l < count; ++l) lanes[l] = d[l * p.d_column];
+  return load(lanes);
+}
+
+// A tile of sums (a chain's end, never -0) to outputs: factors and addends, then stores. The tile is used up.
 void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
-                const float* tile) {
-  if (p.c_row == 1 && p.c_column != 1 && p.d == nullptr && p.alpha == 1.0f)
-    return store_transposed(tile, rows, columns, p.c_column, p.c + i + j * p.c_column);
-  const bool lanes = p.c_column == 1 && (p.d == nullptr || p.d_column == 1 || p.d_column == 0);
-  for (std::int64_t r = 0; r < rows; ++r, tile += kTileColumns) {
+                float* tile) {
+  const bool turned = p.c_row == 1 && p.c_column != 1;
+  for (std::int64_t r = 0; (!turned || p.d != nullptr || p.alpha != 1.0f) && r < rows; ++r) {
+    float* row = tile + r * kTileColumns;
     float* c = p.c + (i + r) * p.c_row + j * p.c_column;
     const float* d = p.d == nullptr ? nullptr : p.d + (i + r) * p.d_row + j * p.d_column;
-    for (std::int64_t l = 0; lanes && l < columns; l += kLanes) {
+    for (std::int64_t l = 0; l < columns; l += kLanes) {
       const std::int64_t count = smaller(kLanes, columns - l);
-      FloatLanes value = load(tile + l);
+      FloatLanes value = load(row + l);
       if (p.alpha != 1.0f) value = FloatLanes(p.alpha) * value;
       if (d != nullptr) {
-        FloatLanes addend = p.d_column == 0 ? FloatLanes(*d) : load_first(d + l, count);
+        FloatLanes addend = addend_lanes(p, d + l * p.d_column, count);
         if (p.beta != 1.0f) addend = FloatLanes(p.beta) * addend;
         value = addend + value;
       }
-      if (count == kLanes) {
+      if (p.c_column != 1) {
+        store(row + l, value);
+      } else if (count == kLanes) {
         store(c + l, value);
       } else {
         store_first(c + l, value, count);
       }
     }
-    for (std::int64_t l = 0; !lanes && l < columns; ++l) {
-      float value = p.alpha != 1.0f ? p.alpha * tile[l] : tile[l];
-      if (d != nullptr) value = (p.beta != 1.0f ? p.beta * d[l * p.d_column] : d[l * p.d_column]) + value;
-      c[l * p.c_column] = value;
-    }
+    for (std::int64_t l = 0; !turned && p.c_column != 1 && l < columns; ++l) c[l * p.c_column] = row[l];
   }
+  if (turned) store_transposed(tile, rows, columns, p.c_column, p.c + i + j * p.c_column);
 }
-
-bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || p.b_k == 1); }
 
 // All rows x [j0, j1) of a product with few of them, b read in place.
 void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
@@ -136,11 +172,6 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   }
 }
 
-// So few columns reuse a packed row too little to pay for packing it.
-constexpr std::int64_t kFewPanels = 64 / kTileColumns;
-// Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
-constexpr std::int64_t kNearFloats = 8192;
-
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
 void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
                     std::int64_t j1) {
@@ -152,32 +183,34 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
   block.leaves = leaves;
   block.level_stride = row_blocks * row_tiles(blocks.rows) * panels * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
-  const bool gathered = p.a_k == 1 && panels <= kFewPanels;
-  const bool in_place = gathered || (p.a_row == 1 && panels <= kFewPanels && depth * p.a_k <= kNearFloats);
-  float* a = in_place ? nullptr : workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
-  std::int32_t* along_k = gathered ? workspace.ints(depth) : nullptr;
-  for (std::int64_t k = 0; gathered && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
+  const Reading reading = reading_of(p, j1 - j0, depth);
+  float* a = reading.in_place ? nullptr : workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
+  std::int32_t* along_k = reading.gathered ? workspace.ints(depth) : nullptr;
+  for (std::int64_t k = 0; reading.gathered && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
   float* b = workspace.floats(panels * kTileColumns * depth);
   const bool plain = leaves == 1 && p.c_column == 1 && p.d == nullptr && p.alpha == 1.0f;
-  const bool near = in_place && p.b_column == 1 && depth * p.b_k <= kNearFloats;
-  block.b_in_place = near ? (j1 - j0) / kTileColumns : 0, block.b_k = p.b_k, block.in_place_k = p.a_k;
+  const std::int64_t whole = (j1 - j0) / kTileColumns;
+  const std::int64_t unpacked = reading.near || reading.packing ? whole : 0;
+  block.b_in_place = reading.near ? whole : 0, block.b_k = p.b_k, block.in_place_k = p.a_k;
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
     block.leaf = leaf, block.terms = terms;
     block.a = a, block.a_tile_stride = terms * kTileRows;
-    block.b = b, block.b_panel_stride = terms * kTileColumns;
-    block.b_rows = near ? p.b + k0 * p.b_k + j0 : nullptr;
-    for (std::int64_t j = j0 + block.b_in_place * kTileColumns; j < j1; j += kTileColumns) {
+    block.b = block.b_packed = b, block.b_panel_stride = terms * kTileColumns;
+    const float* b_rows = p.b + k0 * p.b_k + j0 * p.b_column;
+    block.b_rows = reading.near ? b_rows : nullptr;
+    for (std::int64_t j = j0 + unpacked * kTileColumns; j < j1; j += kTileColumns) {
       pack_columns(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms, smaller(kTileColumns, j1 - j),
                    b + (j - j0) * terms);
     }
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
-      block.in_place = in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,
+      block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,
       block.in_place_offsets = along_k;
-      for (std::int64_t r = 0; r < block.rows && !in_place; r += kTileRows)
+      for (std::int64_t r = 0; r < block.rows && !reading.in_place; r += kTileRows)
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
+      block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
       multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
@@ -230,7 +263,8 @@ void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t pie
 
 void matmul(const MatmulProblem& problem) {
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
-  const bool exchange = better_transposed(problem);
+  const Product one = member(problem, 0);
+  const bool exchange = cost(transposed(one)) < cost(one);
   const double work =
       static_cast<double>(problem.m) * static_cast<double>(problem.n) * (static_cast<double>(problem.k) + 16);
   const Tuning sizes = tuning();

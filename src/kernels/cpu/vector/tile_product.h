@@ -24,6 +24,10 @@ struct TileBlock {
   // b_rows + p * kTileColumns + k * b_k.
   const float* b_rows = nullptr;
   std::int64_t b_in_place = 0, b_k = 0;
+  // Where not null, with packed rows: whole panels are not packed yet, and are while their first tile is computed, to
+  // b_packed, which is b; panel p's term k lies at b_unpacked + p * kTileColumns + k * b_k.
+  const float* b_unpacked = nullptr;
+  float* b_packed = nullptr;
   // Where not null, of one leaf: outputs of whole vectors go there, not to finish; row r's first at direct + r *
   // direct_row.
   float* direct = nullptr;
@@ -59,7 +63,11 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
       const bool direct = block.direct != nullptr && columns == lanes_of(columns);
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
-      if (block.in_place == nullptr) {
+      if (block.in_place == nullptr && i == 0 && block.b_unpacked != nullptr && columns == kTileColumns) {
+        multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
+                      PackingColumns{block.b_unpacked + j, block.b_k, block.b_packed + panel * block.b_panel_stride},
+                      block.terms, out, stride);
+      } else if (block.in_place == nullptr) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
                       out, stride);
       } else if (block.in_place_offsets == nullptr) {

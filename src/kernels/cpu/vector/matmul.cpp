@@ -99,10 +99,10 @@ double tile_lanes(std::int64_t columns) {
 double cost(const Product& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
   const bool turned = p.c_row == 1 && p.c_column != 1;
-  const double stores = m * n * (p.c_column == 1 ? 2 : turned ? 6 : 20);
+  const double stores = m * n * (p.c_column == 1 ? 2 : turned ? 12 : 20);
   if (few_rows(p)) return m * k * static_cast<double>((p.n + kLanes - 1) / kLanes * kLanes) + stores;
   const Reading reading = reading_of(p, p.n, smaller(p.k, kLeaf));
-  const double rows = reading.in_place ? 0 : m * k * (p.a_row == 1 ? 3 : 7);
+  const double rows = reading.in_place ? 0 : m * k * (p.a_row == 1 ? 2 : 7);
   const double columns = reading.near ? 0 : n * k * (p.b_column == 1 ? 1 : 7);
   return m * k * tile_lanes(p.n) + stores + rows + columns;
 }

@@ -196,7 +196,7 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
     block.leaf = leaf, block.terms = terms;
     block.a = a, block.a_tile_stride = terms * kTileRows;
-    block.b = block.b_packed = b, block.b_panel_stride = terms * kTileColumns;
+    block.b = b, block.b_panel_stride = terms * kTileColumns;
     const float* b_rows = p.b + k0 * p.b_k + j0 * p.b_column;
     block.b_rows = reading.near ? b_rows : nullptr;
     for (std::int64_t j = j0 + unpacked * kTileColumns; j < j1; j += kTileColumns) {

@@ -18,16 +18,15 @@ struct TileBlock {
   const float* in_place = nullptr;
   std::int64_t in_place_row = 0, in_place_k = 0;
   const std::int32_t* in_place_offsets = nullptr;
-  const float* b = nullptr;  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
+  float* b = nullptr;  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
   std::int64_t b_panel_stride = 0;
   // Instead, with rows in place, the first `b_in_place` panels where they lie: panel p's term k at
   // b_rows + p * kTileColumns + k * b_k.
   const float* b_rows = nullptr;
   std::int64_t b_in_place = 0, b_k = 0;
-  // Where not null, with packed rows: whole panels are not packed yet, and are while their first tile is computed, to
-  // b_packed, which is b; panel p's term k lies at b_unpacked + p * kTileColumns + k * b_k.
+  // Where not null, with packed rows: whole panels are still to be packed; their first tile is computed from
+  // b_unpacked + p * kTileColumns + k * b_k, and writes them to b.
   const float* b_unpacked = nullptr;
-  float* b_packed = nullptr;
   // Where not null, of one leaf: outputs of whole vectors go there, not to finish; row r's first at direct + r *
   // direct_row.
   float* direct = nullptr;
@@ -55,7 +54,7 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
   for (std::int64_t j = 0; j < block.columns; j += kTileColumns) {
     const std::int64_t panel = j / kTileColumns;
     const std::int64_t columns = block.columns - j < kTileColumns ? block.columns - j : kTileColumns;
-    const float* b = block.b + panel * block.b_panel_stride;
+    float* b = block.b + panel * block.b_panel_stride;
     const StridedColumns columns_from =
         panel < block.b_in_place ? StridedColumns{block.b_rows + j, block.b_k} : StridedColumns{b, kTileColumns};
     for (std::int64_t i = 0, index = 0; i < block.rows; i += height, ++index) {
@@ -65,8 +64,7 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
       if (block.in_place == nullptr && i == 0 && block.b_unpacked != nullptr && columns == kTileColumns) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
-                      PackingColumns{block.b_unpacked + j, block.b_k, block.b_packed + panel * block.b_panel_stride},
-                      block.terms, out, stride);
+                      PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);
       } else if (block.in_place == nullptr) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
                       out, stride);

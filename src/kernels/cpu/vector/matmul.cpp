@@ -100,7 +100,8 @@ double cost(const Product& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
   const bool turned = p.c_row == 1 && p.c_column != 1;
   const double stores = m * n * (p.c_column == 1 ? 2 : turned ? 12 : 20);
-  if (few_rows(p)) return m * k * static_cast<double>((p.n + kLanes - 1) / kLanes * kLanes) + stores;
+  const std::int64_t vectors = (p.n + kLanes - 1) / kLanes;
+  if (few_rows(p)) return m * k * static_cast<double>(vectors * kLanes) + stores;
   const Reading reading = reading_of(p, p.n, smaller(p.k, kLeaf));
   const double rows = reading.in_place ? 0 : m * k * (p.a_row == 1 ? 2 : 7);
   const double columns = reading.near ? 0 : n * k * (p.b_column == 1 ? 1 : 7);
@@ -207,9 +208,10 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
       block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,
       block.in_place_offsets = along_k;
-      for (std::int64_t r = 0; r < block.rows && !reading.in_place; r += kTileRows)
+      for (std::int64_t r = 0; r < block.rows && !reading.in_place; r += kTileRows) {
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
+      }
       block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;

@@ -60,12 +60,9 @@ void rows_to_lanes(const ImageLanes& p, const float* x, std::int64_t x_image, st
       float* to = slab + (c * p.h + first) * p.w * kTileColumns + g;
       std::int64_t k = 0;
       for (; k + 8 <= count; k += 8) {
+        for (int l = 0; l < 8 && k % 16 == 0; ++l) __builtin_prefetch(image[l] + k + kFetchChannels * plane);
         __m256 block[8];
-        for (int l = 0; l < 8; ++l) {
-          block[l] = _mm256_loadu_ps(image[l] + k);
-          if (k % 16 == 0) __builtin_prefetch(image[l] + k + kFetchChannels * plane);
-        }
-        transpose8(block);
+        read_transposed(image, k, block);
         for (int i = 0; i < 8; ++i) _mm256_storeu_ps(to + (k + i) * kTileColumns, block[i]);
       }
       for (; k < count; ++k)

@@ -85,12 +85,28 @@ ISOBIT_INLINE FloatLanes load_first(const float* p, std::int64_t count, float fi
   return r;
 #endif
 }
+// The first count (1 to 8) lanes. Not a masked store: those are slow on some processors.
+ISOBIT_INLINE void store_some(float* to, __m256 value, std::int64_t count) {
+  if (count >= 8) return _mm256_storeu_ps(to, value);
+  __m128 part = _mm256_castps256_ps128(value);
+  if (count & 4) {
+    _mm_storeu_ps(to, part);
+    part = _mm256_extractf128_ps(value, 1);
+    to += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    part = _mm_movehl_ps(part, part);
+    to += 2;
+  }
+  if (count & 1) _mm_store_ss(to, part);
+}
+
 ISOBIT_INLINE void store_first(float* p, FloatLanes x, std::int64_t count) {
 #if ISOBIT_LANES == 16 && defined(__AVX512F__)
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)x.v);
 #elif ISOBIT_LANES == 8
-  const auto keep = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  _mm256_maskstore_ps(p, keep, (__m256)x.v);
+  store_some(p, (__m256)x.v, count);
 #else
   for (std::int64_t i = 0; i < count; ++i) p[i] = x.v[i];
 #endif

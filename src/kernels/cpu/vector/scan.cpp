@@ -36,8 +36,7 @@ void multiply_rows(const float* const* row, std::int64_t size, float* y) {
     for (; k + 8 <= end; k += 8) {
       for (int g = 0; g < kGroups; ++g) {
         __m256 block[8];
-        for (int i = 0; i < 8; ++i) block[i] = _mm256_loadu_ps(row[g * kRows + i] + k);
-        transpose8(block);
+        read_transposed(row + g * kRows, k, block);
         for (int i = 0; i < 8; ++i) leaf[g].value = _mm256_mul_ps(leaf[g].value, block[i]);
       }
     }

@@ -50,15 +50,19 @@ template <class Finish>
 void multiply_leaf(const TileBlock& block, Finish finish) {
   alignas(64) float tile[kTileSize];
   const std::int64_t tiles = row_tiles(block.rows);
-  const std::int64_t height = block.in_place == nullptr ? kTileRows : tile_height(block.rows);
+  // Rows in place are shared out evenly: a tile of two would take nearly as long as a full one.
+  const std::int64_t even = tiles > 0 ? block.rows / tiles : 0, larger = tiles > 0 ? block.rows % tiles : 0;
   for (std::int64_t j = 0; j < block.columns; j += kTileColumns) {
     const std::int64_t panel = j / kTileColumns;
     const std::int64_t columns = block.columns - j < kTileColumns ? block.columns - j : kTileColumns;
     float* b = block.b + panel * block.b_panel_stride;
     const StridedColumns columns_from =
         panel < block.b_in_place ? StridedColumns{block.b_rows + j, block.b_k} : StridedColumns{b, kTileColumns};
-    for (std::int64_t i = 0, index = 0; i < block.rows; i += height, ++index) {
-      const std::int64_t rows = block.rows - i < height ? block.rows - i : height;
+    for (std::int64_t i = 0, index = 0, rows = 0; index < tiles; i += rows, ++index) {
+      if (block.in_place != nullptr)
+        rows = even + (index < larger ? 1 : 0);
+      else
+        rows = block.rows - i < kTileRows ? block.rows - i : kTileRows;
       const bool direct = block.direct != nullptr && columns == lanes_of(columns);
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;

@@ -139,9 +139,10 @@ void store_by_tap(const WeightGradient& w, std::int64_t p, const float* tiles, f
       std::int64_t tap = 0;
       for (; tap + 8 <= taps; tap += 8)
         for (std::int64_t c = 0; c < columns; c += 8) {
+          const float* from[8];
+          for (int i = 0; i < 8; ++i) from[i] = row(tap + i);
           __m256 block[8];
-          for (int i = 0; i < 8; ++i) block[i] = _mm256_loadu_ps(row(tap + i) + c);
-          transpose8(block);
+          read_transposed(from, c, block);
           for (std::int64_t i = 0; i < 8 && c + i < columns; ++i)
             _mm256_storeu_ps(to + (c + i) * w.rows + tap, block[i]);
         }

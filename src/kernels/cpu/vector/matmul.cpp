@@ -117,9 +117,28 @@ ISOBIT_INLINE FloatLanes addend_lanes(const Product& p, const float* d, std::int
   return load(lanes);
 }
 
+// store_tile without factors, of whole vectors that lie as the outputs do: most tiles of most products.
+ISOBIT_INLINE void store_whole(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j,
+                               std::int64_t columns, const float* tile) {
+  float* c = p.c + i * p.c_row + j;
+  if (p.d == nullptr) {
+    for (std::int64_t r = 0; r < rows; ++r, c += p.c_row, tile += kTileColumns)
+      for (std::int64_t l = 0; l < columns; l += kLanes) store(c + l, load(tile + l));
+    return;
+  }
+  const float* d = p.d + i * p.d_row + j;
+  for (std::int64_t r = 0; r < rows; ++r, c += p.c_row, d += p.d_row, tile += kTileColumns)
+    for (std::int64_t l = 0; l < columns; l += kLanes) store(c + l, load(d + l) + load(tile + l));
+}
+ISOBIT_INLINE bool stores_whole(const Product& p, std::int64_t columns) {
+  return columns % kLanes == 0 && p.c_column == 1 && p.alpha == 1.0f &&
+         (p.d == nullptr || (p.d_column == 1 && p.beta == 1.0f));
+}
+
 // A tile of sums (a chain's end, never -0) to outputs: factors and addends, then stores. The tile is used up.
 void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
                 float* tile) {
+  if (stores_whole(p, columns)) return store_whole(p, i, rows, j, columns, tile);
   const bool turned = p.c_row == 1 && p.c_column != 1;
   for (std::int64_t r = 0; (!turned || p.d != nullptr || p.alpha != 1.0f) && r < rows; ++r) {
     float* row = tile + r * kTileColumns;

@@ -19,6 +19,7 @@ ISOBIT_CONTRACT_BEGIN
 // formula on doubles includes.
 double magnitude(double x);
 double exp(double x);
+inline double exp_below(double x) { return exp(x); }
 double expm1(double x);
 double log(double x);
 double log1p(double x);

@@ -30,7 +30,7 @@ ISOBIT_FORMULA Lane erf(Lane x) {
   q = fma(q, b, Lane(0x1.46c584p-1f));
   q = fma(q, b, Lane(0x1.2085b2p0f));
   q = fma(q, b, Lane(0x1.72e6ecp-12f));
-  const Lane far = Lane(1.0f) - exp(-q);
+  const Lane far = Lane(1.0f) - exp_within(-q);  // q < 18
   return with_sign_of(select(a < Lane(1.0f), near, far), x);
 }
 

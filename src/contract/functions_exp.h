@@ -41,16 +41,36 @@ ISOBIT_FORMULA Lane exp_tail(Lane r) {
 // bits).
 template <class Lane>
 ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
-  const IntOf<Lane> half = shift_right(n, 1);
-  return y * power_of_two<Lane>(half) * power_of_two<Lane>(n - half);
+  const IntOf<Lane> exponents = n + IntOf<Lane>(254);  // of both powers, biased
+  const IntOf<Lane> half = shift_right(exponents, 1);
+  return y * as_float(shift_left(half, 23)) * as_float(shift_left(exponents - half, 23));
+}
+// The same where 2^n and the result are normal.
+template <class Lane>
+ISOBIT_FORMULA Lane scale_normal(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
+  return y * power_of_two<Lane>(n);
 }
 
+// e^r = 1 + r + r^2 q.
+template <class Lane>
+ISOBIT_FORMULA Lane exp_of_rest(Lane r) {
+  return Lane(1.0f) + fma(r * r, exp_tail(r), r);
+}
+// exp(x) for x <= 89 or NaN: the same bits.
+template <class Lane>
+ISOBIT_FORMULA Lane exp_below(Lane x) {
+  const ExpArgument<Lane> a = reduce_exp(at_least(x, Lane(-104.5f)));  // already +0
+  return scale(exp_of_rest(a.r), a.n, a.whole);
+}
 template <class Lane>
 ISOBIT_FORMULA Lane exp(Lane x) {
-  x = at_least(at_most(x, Lane(89.0f)), Lane(-104.5f));  // already infinite, already +0
+  return exp_below(at_most(x, Lane(89.0f)));  // already infinite
+}
+// exp(x) for -87 < x < 88 or NaN: the same bits.
+template <class Lane>
+ISOBIT_FORMULA Lane exp_within(Lane x) {
   const ExpArgument<Lane> a = reduce_exp(x);
-  const Lane y = Lane(1.0f) + fma(a.r * a.r, exp_tail(a.r), a.r);
-  return scale(y, a.n, a.whole);
+  return scale_normal(exp_of_rest(a.r), a.n, a.whole);
 }
 
 // 2^n (1 + p) - 1, halved so that n = 128 fits: the large parts are added exactly (Dekker's fast two-sum).
@@ -111,7 +131,8 @@ ISOBIT_FORMULA Lane tanh(Lane x) {
   p = fma(p, z, Lane(0x1.110ba6p-3f));
   p = fma(p, z, Lane(-0x1.55553ap-2f));
   const Lane near = fma(z * a, p, a);
-  const Lane far = Lane(1.0f) - Lane(2.0f) / (exp(a + a) + Lane(1.0f));
+  const Lane e = exp_within(at_most(a + a, Lane(44.0f)));  // from 17.4 on the result is 1
+  const Lane far = Lane(1.0f) - Lane(2.0f) / (e + Lane(1.0f));
   return with_sign_of(select(a < Lane(1.0f), near, far), x);
 }
 

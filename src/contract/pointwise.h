@@ -83,7 +83,7 @@ ISOBIT_FORMULA Lane gelu(Lane x) {
 template <class Lane>
 ISOBIT_FORMULA Lane gelu_backward(Lane dy, Lane x) {
   const Lane cumulative = Lane(0.5f) * (Lane(1.0f) + erf(x * Lane(GeluConstants<Lane>::kSqrtHalf)));
-  const Lane density = exp((x * x) * Lane(-0.5f)) * Lane(GeluConstants<Lane>::kInverseSqrtTwoPi);
+  const Lane density = exp_below((x * x) * Lane(-0.5f)) * Lane(GeluConstants<Lane>::kInverseSqrtTwoPi);
   return dy * fma(x, density, cumulative);
 }
 

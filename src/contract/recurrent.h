@@ -15,8 +15,12 @@ struct LstmStep {
 };
 // Of the gates' values. cell: the state before.
 template <class Lane>
+ISOBIT_FORMULA Lane lstm_cell(Lane i, Lane f, Lane g, Lane cell) {
+  return f * cell + i * g;
+}
+template <class Lane>
 ISOBIT_FORMULA LstmStep<Lane> lstm_state(LstmStep<Lane> s, Lane cell) {
-  s.c = s.f * cell + s.i * s.g;
+  s.c = lstm_cell(s.i, s.f, s.g, cell);
   s.tanh_c = tanh(s.c);
   s.h = s.o * s.tanh_c;
   return s;

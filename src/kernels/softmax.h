@@ -5,7 +5,7 @@
 //   gradients: softmax d = fma-lane sum of dy * y, dx = (dy - d) * y;  log-softmax d = section 4 sum of dy,
 //   dx = fma(-exp(y), d, dy)
 //
-// Thread-safe; uses the pool.
+// Results must not overlap inputs. Thread-safe; uses the pool.
 #pragma once
 
 #include <cstdint>

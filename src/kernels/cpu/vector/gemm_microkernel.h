@@ -179,7 +179,6 @@ ISOBIT_INLINE HalfLanes fma(HalfLanes a, HalfLanes b, HalfLanes c) { return _mm2
 ISOBIT_INLINE HalfLanes operator+(HalfLanes a, HalfLanes b) { return _mm256_add_ps(a.v, b.v); }
 ISOBIT_INLINE void store(float* p, HalfLanes x) { _mm256_storeu_ps(p, x.v); }
 ISOBIT_INLINE void read(const float* p, HalfLanes& x) { x.v = _mm256_loadu_ps(p); }
-ISOBIT_INLINE void read(const float* p, FloatLanes& x) { x = load(p); }
 
 // Lanes of a tile of so many columns that are computed, and so read and written.
 ISOBIT_INLINE constexpr std::int64_t lanes_of(std::int64_t columns) {

@@ -97,28 +97,39 @@ void input_gradient(const GroupNormBackward& p, std::int64_t r, float* scratch) 
 
 // ---- gradients of weight and bias
 
-// inner = 1, one group: a register of channels, rows in leaves.
-template <class Extent>
+// inner = 1, one group: kWide registers of channels from c, rows in leaves; both gradients in one sweep.
+template <int kWide, class Extent>
 void column_gradients(const GroupNormBackward& p, std::int64_t c, Extent part) {
   const std::int64_t stride = p.shape.c;
-  contract::PairwiseTreeOf<FloatLanes> sums, dots;
+  contract::PairwiseTreeOf<FloatLanes> sums[kWide], dots[kWide];
   for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
     const std::int64_t n = smaller(kLeaf, p.shape.n - begin);
-    FloatLanes sum[1], dot[1];
-    const auto add = [&](FloatLanes t, std::int64_t r, int) {
-      return t + fetch(p.dy + (begin + r) * stride + c, part);
+    const float *const dy = p.dy + begin * stride + c, *const x = p.x + begin * stride + c;
+    // Registers of sums, then those of products.
+    const auto step = [&](FloatLanes t, std::int64_t r, int w) __attribute__((always_inline)) {
+      const std::int64_t at = r * stride + w % kWide * kLanes;
+      const FloatLanes gradient = fetch(dy + at, part);
+      if (w < kWide) return t + gradient;
+      const FloatLanes mean(p.mean[begin + r]), inverse(p.invstd[begin + r]);
+      return fma(gradient, (fetch(x + at, part) - mean) * inverse, t);
     };
-    const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
-      const std::int64_t row = begin + r, at = row * stride + c;
-      const FloatLanes normal = (fetch(p.x + at, part) - FloatLanes(p.mean[row])) * FloatLanes(p.invstd[row]);
-      return fma(fetch(p.dy + at, part), normal, t);
-    };
-    if (p.dbias) column_leaf<1>(n, 0.0f, add, Plus{}, sum), sums.add(sum[0]);
-    if (p.dweight) column_leaf<1>(n, 0.0f, add_product, Plus{}, dot), dots.add(dot[0]);
+    FloatLanes leaf[2 * kWide];
+    column_leaf<2 * kWide>(n, 0.0f, step, Plus{}, leaf);
+    for (int w = 0; w < kWide; ++w) sums[w].add(leaf[w]), dots[w].add(leaf[kWide + w]);
   }
   const FloatLanes zero(0.0f);
-  if (p.dbias) put(p.dbias + c, (p.shape.n > 0 ? sums.result() : zero) + zero, part);
-  if (p.dweight) put(p.dweight + c, (p.shape.n > 0 ? dots.result() : zero) + zero, part);
+  for (int w = 0; w < kWide; ++w) {
+    const std::int64_t at = c + w * kLanes;
+    if (p.dbias) put(p.dbias + at, (p.shape.n > 0 ? sums[w].result() : zero) + zero, part);
+    if (p.dweight) put(p.dweight + at, (p.shape.n > 0 ? dots[w].result() : zero) + zero, part);
+  }
+}
+constexpr std::int64_t kLine = 16;  // channels at a time: what one line of the cache holds
+
+void column_gradients(const GroupNormBackward& p, std::int64_t begin, std::int64_t end) {
+  std::int64_t c = begin;
+  for (; c + kLine <= end; c += kLine) column_gradients<kLine / kLanes>(p, c, Whole{});
+  for_each_register(end - c, [&](std::int64_t i, auto part) { column_gradients<1>(p, c + i, part); });
 }
 
 // Any shape: the leaf's dy and normalised x are gathered.
@@ -162,10 +173,8 @@ void group_norm_backward(const GroupNormBackward& p) {
   }
   if (!p.dweight && !p.dbias) return;
   if (s.inner == 1 && s.groups == 1) {
-    parallel_for(0, (s.c + kLanes - 1) / kLanes, grain(s.n * kLanes), [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t first = begin * kLanes;
-      for_each_register(smaller(end * kLanes, s.c) - first,
-                        [&](std::int64_t i, auto part) { column_gradients(p, first + i, part); });
+    parallel_for(0, (s.c + kLine - 1) / kLine, grain(s.n * kLine), [&](std::int64_t begin, std::int64_t end) {
+      column_gradients(p, begin * kLine, smaller(end * kLine, s.c));
     });
   } else {
     parallel_for(0, s.c, grain(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {

@@ -59,6 +59,7 @@ ISOBIT_INLINE IntLanes load(const std::int32_t* p) {
   std::memcpy(&r.v, p, sizeof r.v);
   return r;
 }
+ISOBIT_INLINE void read(const float* p, FloatLanes& x) { x = load(p); }  // by type, for templates
 ISOBIT_INLINE void store(float* p, FloatLanes x) { std::memcpy(p, &x.v, sizeof x.v); }
 ISOBIT_INLINE void store(std::int32_t* p, IntLanes x) { std::memcpy(p, &x.v, sizeof x.v); }
 
@@ -196,6 +197,7 @@ ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
 ISOBIT_INLINE FloatLanes scale(FloatLanes y, IntLanes, FloatLanes whole) {
   return (FloatLanes::Raw)_mm512_maskz_scalef_ps(0xffff, (__m512)y.v, (__m512)whole.v);
 }
+ISOBIT_INLINE FloatLanes scale_normal(FloatLanes y, IntLanes n, FloatLanes whole) { return scale(y, n, whole); }
 #elif ISOBIT_LANES == 8
 ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
   return (FloatLanes::Raw)_mm256_min_ps((__m256)limit.v, (__m256)x.v);

@@ -8,6 +8,7 @@
 
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/lane_map.h"
 #include "kernels/cpu/vector/packed_product.h"
 #include "kernels/cpu/vector/step_products.h"
 #include "kernels/dispatch/workspace.h"
@@ -113,34 +114,11 @@ struct ForwardUnits {
       packed_product(a, packed + (panel * kGates + g) * s.hidden * kTileColumns, s.hidden, rows, columns, product[g],
                      partial);
     }
-    if constexpr (cell == RecurrentCell::lstm) {
-      // All gates first: one register's step alone is a chain too long to be hidden by its neighbours'.
-      const std::int64_t first = s.first[t] + r0;
-      for (int g = 0; g < kGates; ++g) {
-        const auto activate = [&](auto function) {
-          for (std::int64_t r = 0; r < rows; ++r) {
-            float* const gate = p.gates + ((first + r) * kGates + g) * s.hidden + u0;
-            float* const tile = product[g] + r * kTileColumns;
-            for_each_register(columns, [&](std::int64_t l, auto part) {
-              FloatLanes sum = load(tile + l);
-              if (p.bias != nullptr) sum = fetch(p.bias + g * s.hidden + u0 + l, part) + sum;
-              const FloatLanes value = function(sum + fetch(gate + l, part));
-              store(tile + l, value), put(gate + l, value, part);
-            });
-          }
-        };
-        if (g == 2) {
-          activate([](FloatLanes x) __attribute__((always_inline)) { return contract::tanh(x); });
-        } else {
-          activate([](FloatLanes x) __attribute__((always_inline)) { return contract::sigmoid(x); });
-        }
-      }
-    }
+    if constexpr (cell == RecurrentCell::lstm) return lstm(t, r0, rows, u0, columns, product);
     for (std::int64_t r = 0; r < rows; ++r) {
       for_each_register(columns, [&](std::int64_t l, auto part) {
         const auto hidden = [&](int g) {
           const FloatLanes tile = load(product[g] + r * kTileColumns + l);
-          if constexpr (cell == RecurrentCell::lstm) return tile;
           return p.bias == nullptr ? tile : fetch(p.bias + g * s.hidden + u0 + l, part) + tile;
         };
         element(t, r0 + r, u0 + l, part, hidden);
@@ -148,19 +126,72 @@ struct ForwardUnits {
     }
   }
 
+  // A function of a tile's elements, in place.
+  template <class Function>
+  static void activate(Function function, std::int64_t rows, std::int64_t columns, float* tile) {
+    if (columns == kTileColumns) return map_range<FloatGroup>(function, tile, 0, rows * kTileColumns, tile);
+    for (std::int64_t r = 0; r < rows; ++r)
+      map_range<FloatLanes>(function, tile + r * kTileColumns, 0, columns, tile + r * kTileColumns);
+  }
+  struct Sigmoid {
+    template <class Lane>
+    ISOBIT_FORMULA Lane operator()(Lane x) const {
+      return contract::sigmoid(x);
+    }
+  };
+  struct Tanh {
+    template <class Lane>
+    ISOBIT_FORMULA Lane operator()(Lane x) const {
+      return contract::tanh(x);
+    }
+  };
+
+  // One function of a whole tile after the other: a register's step by itself is a chain too long to be hidden by its
+  // neighbours'. `tile` has the hidden state's part of the gates.
+  void lstm(std::int64_t t, std::int64_t r0, std::int64_t rows, std::int64_t u0, std::int64_t columns,
+            float (&tile)[kGates][kTileSize]) const {
+    const std::int64_t h = p.shape.hidden, first = p.shape.first[t] + r0;
+    // function(place in a tile, row of the tile, unit from u0, Whole or Part)
+    const auto each = [&](auto function) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for_each_register(columns, [&](std::int64_t l, auto part) { function(r * kTileColumns + l, r, l, part); });
+    };
+    for (int g = 0; g < kGates; ++g) {
+      const auto gate = [&](std::int64_t r, std::int64_t l) {
+        return p.gates + ((first + r) * kGates + g) * h + u0 + l;
+      };
+      each([&](std::int64_t at, std::int64_t r, std::int64_t l, auto part) {
+        FloatLanes sum = load(tile[g] + at);
+        if (p.bias != nullptr) sum = fetch(p.bias + g * h + u0 + l, part) + sum;
+        store(tile[g] + at, sum + fetch(gate(r, l), part));
+      });
+      g == 2 ? activate(Tanh(), rows, columns, tile[g]) : activate(Sigmoid(), rows, columns, tile[g]);
+      each([&](std::int64_t at, std::int64_t r, std::int64_t l, auto part) {
+        put(gate(r, l), load(tile[g] + at), part);
+      });
+    }
+    float* const cells = tile[1];  // the second gate is needed no more
+    each([&](std::int64_t at, std::int64_t r, std::int64_t l, auto part) {
+      float* const state = p.c + (r0 + r) * h + u0 + l;
+      const FloatLanes c =
+          contract::lstm_cell(load(tile[0] + at), load(tile[1] + at), load(tile[2] + at), fetch(state, part));
+      put(state, c, part), store(cells + at, c);
+      if (p.cells != nullptr) put(p.cells + (first + r) * h + u0 + l, c, part);
+    });
+    activate(Tanh(), rows, columns, cells);
+    each([&](std::int64_t at, std::int64_t r, std::int64_t l, auto part) {
+      const FloatLanes tanh_c = load(cells + at);
+      const std::int64_t row = (first + r) * h + u0 + l;
+      if (p.tanh_cells != nullptr) put(p.tanh_cells + row, tanh_c, part);
+      finish(row, (r0 + r) * h + u0 + l, load(tile[3] + at) * tanh_c, part);
+    });
+  }
+
   template <class Part, class Hidden>
   ISOBIT_INLINE void element(std::int64_t t, std::int64_t r, std::int64_t u, Part part, Hidden hidden) const {
     const std::int64_t h = p.shape.hidden, row = p.shape.first[t] + r, at = row * h + u, state = r * h + u;
     [[maybe_unused]] float* const g = p.gates + row * kGates * h + u;
-    if constexpr (cell == RecurrentCell::lstm) {
-      contract::LstmStep<FloatLanes> step;
-      step.i = hidden(0), step.f = hidden(1), step.g = hidden(2), step.o = hidden(3);  // their values
-      step = contract::lstm_state(step, fetch(p.c + state, part));
-      put(p.c + state, step.c, part);
-      if (p.cells != nullptr) put(p.cells + at, step.c, part);
-      if (p.tanh_cells != nullptr) put(p.tanh_cells + at, step.tanh_c, part);
-      finish(at, state, step.h, part);
-    } else if constexpr (cell == RecurrentCell::gru) {
+    if constexpr (cell == RecurrentCell::gru) {
       contract::GruStep<FloatLanes> step;
       step.r = hidden(0) + fetch(g, part), step.z = hidden(1) + fetch(g + h, part);
       step.n = fetch(g + 2 * h, part), step.hidden_n = hidden(2);

@@ -7,6 +7,7 @@
 #include "contract/lane_sum.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/lane_map.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -44,23 +45,36 @@ float row_maximum(const float* x, std::int64_t size) {
   return leaf_value(size, -INFINITY, step, Larger{});
 }
 
+// y = e^(x - m) of a row; returns their sum. In rows shorter than a group the sum takes each register as it comes.
+float exponentials(const float* x, float m, float* y, std::int64_t size) {
+  if (size < kLanesOf<FloatGroup>) {
+    return row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) {
+      const FloatLanes e = contract::exp_below(fetch(x + i, part) - FloatLanes(m));
+      put(y + i, e, part);
+      return t + keep(e, part);
+    });
+  }
+  const auto from_maximum = [m](auto v) __attribute__((always_inline)) {
+    return contract::exp_below(v - decltype(v)(m));
+  };
+  map_range<FloatGroup>(from_maximum, y, 0, size, x);
+  return row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(y + i, part); });
+}
+
 void softmax_row(const float* x, float* y, std::int64_t size) {
-  const FloatLanes m(row_maximum(x, size));
-  const FloatLanes sum(row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) {
-    const FloatLanes e = contract::exp(fetch(x + i, part) - m);
-    put(y + i, e, part);
-    return t + keep(e, part);
-  }));
+  const FloatLanes sum(exponentials(x, row_maximum(x, size), y, size));
   for_each_register(size, [&](std::int64_t i, auto part) { put(y + i, fetch(y + i, part) / sum, part); });
 }
 
+// The exponentials go where the results will.
 void log_softmax_row(const float* x, float* y, std::int64_t size) {
-  const FloatLanes m(row_maximum(x, size));
-  const float sum = row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) {
-    return t + keep(contract::exp(fetch(x + i, part) - m), part);
-  });
-  const FloatLanes log_sum(contract::log(sum));
-  for_each_register(size, [&](std::int64_t i, auto part) { put(y + i, (fetch(x + i, part) - m) - log_sum, part); });
+  const float m = row_maximum(x, size);
+  const float log_sum = contract::log(exponentials(x, m, y, size));
+  const auto formula = [=](auto v) __attribute__((always_inline)) {
+    using Lane = decltype(v);
+    return (v - Lane(m)) - Lane(log_sum);
+  };
+  map_range<FloatGroup>(formula, y, 0, size, x);
 }
 
 void softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
@@ -105,7 +119,7 @@ template <class Extent>
 ISOBIT_INLINE void softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
   const FloatLanes sum = column_sum(size, [=](FloatLanes t, std::int64_t r) {
-    const FloatLanes e = contract::exp(fetch(x + r * stride, part) - m);
+    const FloatLanes e = contract::exp_below(fetch(x + r * stride, part) - m);
     put(y + r * stride, e, part);
     return t + e;
   });
@@ -116,7 +130,7 @@ template <class Extent>
 ISOBIT_INLINE void log_softmax_columns(const float* x, float* y, std::int64_t size, std::int64_t stride, Extent part) {
   const FloatLanes m = column_maximum(x, size, stride, part);
   const FloatLanes log_sum = contract::log(column_sum(
-      size, [=](FloatLanes t, std::int64_t r) { return t + contract::exp(fetch(x + r * stride, part) - m); }));
+      size, [=](FloatLanes t, std::int64_t r) { return t + contract::exp_below(fetch(x + r * stride, part) - m); }));
   for (std::int64_t r = 0; r < size; ++r) put(y + r * stride, (fetch(x + r * stride, part) - m) - log_sum, part);
 }
 

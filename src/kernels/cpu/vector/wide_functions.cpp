@@ -231,12 +231,18 @@ float exp2_alone(float x) {
   }
   return load(to);
 }
-ISOBIT_INLINE FloatLanes exp2_lanes(FloatLanes x) {
-  const quick::Exp2Sum<FloatLanes> t = quick::exp2_sum(x);
-  const FloatLanes error(quick::kExp2Error), low = t.sum + (t.rest - error), high = t.sum + (t.rest + error);
-  const FloatLanes y = as_float(as_int(low) + t.power);
-  const MaskLanes beyond = (as_int(x) & IntLanes(INT32_MAX)) > IntLanes(contract::as_int(quick::kExp2Largest));
-  const IntLanes open = (as_int(low) ^ as_int(high)) | IntLanes(beyond.v);
+template <class P>
+ISOBIT_INLINE FloatPair<P> exp2_alone(FloatPair<P> x, FloatPair<P> y, decltype(as_int(FloatPair<P>())) open) {
+  return {exp2_alone(x.a, y.a, open.a), exp2_alone(x.b, y.b, open.b)};
+}
+template <class Lane>
+ISOBIT_INLINE Lane exp2_lanes(Lane x) {
+  using Int = contract::IntOf<Lane>;
+  const quick::Exp2Sum<Lane> t = quick::exp2_sum(x);
+  const Lane error(quick::kExp2Error), low = t.sum + (t.rest - error), high = t.sum + (t.rest + error);
+  const Lane y = as_float(as_int(low) + t.power);
+  const auto beyond = (as_int(x) & Int(INT32_MAX)) > Int(contract::as_int(quick::kExp2Largest));
+  const Int open = select(beyond, Int(-1), as_int(low) ^ as_int(high));
   return any_bit(open) ? exp2_alone(x, y, open) : y;
 }
 
@@ -264,7 +270,7 @@ template <WideUnary op>
 void quicker(const float* x, float* y, std::int64_t n) {
   if constexpr (op == WideUnary::exp2) {
     LaneMap::run(
-        [](FloatLanes v) __attribute__((always_inline)) { return exp2_lanes(v); }, y, n, x);
+        [](auto v) __attribute__((always_inline)) { return exp2_lanes(v); }, y, n, x);
   } else {
     run<QuickOne<op>>(x, nullptr, y, n);
   }

@@ -40,11 +40,10 @@ ISOBIT_INLINE FloatLanes of_channels(const GroupShape& s, const float* values, s
   return s.inner == 1 ? fetch(values + c, part) : FloatLanes(values[c]);
 }
 
-void normalise_row(const GroupNormForward& p, std::int64_t r) {
+void normalise_row(const GroupNormForward& p, std::int64_t r, contract::Moments moments) {
   const std::int64_t count = p.shape.per_row();
   const float* const x = p.x + r * count;
   float* const y = p.y + r * count;
-  const contract::Moments moments = row_moments(x, count);
   const float variance = count > 0 ? moments.m2 / static_cast<float>(count) : 0.0f;
   const float invstd = 1.0f / contract::sqrt(variance + static_cast<float>(p.eps));
   p.mean[r] = moments.mean;
@@ -57,42 +56,62 @@ void normalise_row(const GroupNormForward& p, std::int64_t r) {
   });
 }
 
+void normalise_rows(const GroupNormForward& p, std::int64_t first, std::int64_t rows) {
+  const std::int64_t count = p.shape.per_row();
+  contract::MomentsTree moments[kRowsTogether];
+  for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
+    const std::int64_t n = smaller(kLeaf, count - begin);
+    const float* const x = p.x + first * count + begin;
+    float mean[kRowsTogether];
+    for (std::int64_t r = 0; r < rows; ++r) mean[r] = leaf_mean(x + r * count, n);
+    for (std::int64_t r = 0; r < rows; ++r) moments[r].add({n, mean[r], leaf_squares(x + r * count, n, mean[r])});
+  }
+  for (std::int64_t r = 0; r < rows; ++r) normalise_row(p, first + r, moments[r].result());
+}
+
 void group_norm(const GroupNormForward& p) {
   parallel_for(0, p.shape.rows(), grain(p.shape.per_row()), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) normalise_row(p, r);
+    for_each_rows(p.shape.per_row(), begin, end,
+                  [&](std::int64_t r, std::int64_t rows) { normalise_rows(p, r, rows); });
   });
 }
 
-// g: scratch for a row.
-void input_gradient(const GroupNormBackward& p, std::int64_t r, float* scratch) {
+// scratch: of so many rows, where there is a weight.
+void input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_t rows, float* scratch) {
   const std::int64_t count = p.shape.per_row();
-  const float *const x = p.x + r * count, *const dy = p.dy + r * count;
-  const float* g = dy;
-  if (p.weight) {
-    along_row(p.shape, r, [&](std::int64_t i, auto part, std::int64_t c) {
-      put(scratch + i, fetch(dy + i, part) * of_channels(p.shape, p.weight, c, part), part);
+  const float *const x = p.x + first * count, *const dy = p.dy + first * count;
+  for (std::int64_t r = 0; p.weight && r < rows; ++r) {
+    along_row(p.shape, first + r, [&](std::int64_t i, auto part, std::int64_t c) {
+      const std::int64_t at = r * count + i;
+      put(scratch + at, fetch(dy + at, part) * of_channels(p.shape, p.weight, c, part), part);
     });
-    g = scratch;
   }
-  const FloatLanes center(p.mean[r]);
-  contract::PairwiseTreeOf<float> sums, dots;
+  const float* const g = p.weight ? scratch : dy;
+  contract::PairwiseTreeOf<float> sums[kRowsTogether], dots[kRowsTogether];
   for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
-    const float *const x_leaf = x + begin, *const g_leaf = g + begin;
-    const TwoSums leaf =
-        leaf_two_sums(smaller(kLeaf, count - begin), [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
-          const FloatLanes gradient = fetch(g_leaf + i, part);
-          sum = sum + gradient;
-          dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);
-        });
-    sums.add(leaf.first);
-    dots.add(leaf.second);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const FloatLanes center(p.mean[first + r]);
+      const float *const x_leaf = x + r * count + begin, *const g_leaf = g + r * count + begin;
+      const TwoSums leaf = leaf_two_sums(smaller(kLeaf, count - begin),
+                                         [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
+                                           const FloatLanes gradient = fetch(g_leaf + i, part);
+                                           sum = sum + gradient;
+                                           dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);
+                                         });
+      sums[r].add(leaf.first), dots[r].add(leaf.second);
+    }
   }
-  const float n = static_cast<float>(count), invstd = p.invstd[r];
-  const FloatLanes a((sums.result() + 0.0f) / n), k((dots.result() + 0.0f) * invstd * invstd / n), inverse(invstd);
-  float* const dx = p.dx + r * count;
-  for_each_register(count, [&](std::int64_t i, auto part) {
-    put(dx + i, fma(-(fetch(x + i, part) - center), k, fetch(g + i, part) - a) * inverse, part);
-  });
+  const float n = static_cast<float>(count);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float invstd = p.invstd[first + r];
+    const FloatLanes center(p.mean[first + r]), inverse(invstd);
+    const FloatLanes a((sums[r].result() + 0.0f) / n), k((dots[r].result() + 0.0f) * invstd * invstd / n);
+    const std::int64_t row = r * count;
+    float* const dx = p.dx + first * count + row;
+    for_each_register(count, [&](std::int64_t i, auto part) {
+      put(dx + i, fma(-(fetch(x + row + i, part) - center), k, fetch(g + row + i, part) - a) * inverse, part);
+    });
+  }
 }
 
 // ---- gradients of weight and bias
@@ -167,8 +186,9 @@ void group_norm_backward(const GroupNormBackward& p) {
   if (p.dx) {
     parallel_for(0, s.rows(), grain(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
-      float* const scratch = p.weight ? workspace.floats(s.per_row()) : nullptr;
-      for (std::int64_t r = begin; r < end; ++r) input_gradient(p, r, scratch);
+      float* const scratch = p.weight ? workspace.floats(rows_together(s.per_row()) * s.per_row()) : nullptr;
+      for_each_rows(s.per_row(), begin, end,
+                    [&](std::int64_t r, std::int64_t rows) { input_gradients(p, r, rows, scratch); });
     });
   }
   if (!p.dweight && !p.dbias) return;

@@ -117,6 +117,20 @@ ISOBIT_INLINE TwoSums leaf_two_sums(std::int64_t n, Step step) {
   return {fold(a, Plus{}), fold(b, Plus{})};
 }
 
+// Short rows are taken some at a time, all of them a step further before the next step: a row's steps wait for each
+// other (a sum is folded, then needed), another row's do not. Long ones hide that themselves, and would leave the
+// cache.
+constexpr std::int64_t kRowsTogether = 8;
+[[maybe_unused]] ISOBIT_INLINE std::int64_t rows_together(std::int64_t row) {
+  return row <= 4 * static_cast<std::int64_t>(contract::kLeaf) ? kRowsTogether : 1;
+}
+// function(first row, rows) for rows [begin, end) of so many elements.
+template <class Function>
+ISOBIT_INLINE void for_each_rows(std::int64_t row, std::int64_t begin, std::int64_t end, Function function) {
+  const std::int64_t together = rows_together(row);
+  for (std::int64_t r = begin; r < end; r += together) function(r, end - r < together ? end - r : together);
+}
+
 // The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w *
 // kLanes... step(t, r, w) as above; lanes are rows mod 32.
 template <int kWide, class Step, class Merge>

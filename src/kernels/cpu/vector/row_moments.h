@@ -7,15 +7,20 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-inline contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
-  const float sum = leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); });
-  const float mean = sum / static_cast<float>(n);
+inline float leaf_mean(const float* p, std::int64_t n) {
+  return leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); }) /
+         static_cast<float>(n);
+}
+inline float leaf_squares(const float* p, std::int64_t n, float mean) {
   const FloatLanes center(mean);
-  const float m2 = leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
+  return leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
     const FloatLanes d = keep(fetch(p + i, part) - center, part);
     return fma(d, d, t);
   });
-  return {n, mean, m2};
+}
+inline contract::Moments moments_of_leaf(const float* p, std::int64_t n) {
+  const float mean = leaf_mean(p, n);
+  return {n, mean, leaf_squares(p, n, mean)};
 }
 
 [[maybe_unused]] inline contract::Moments row_moments(const float* x, std::int64_t count) {

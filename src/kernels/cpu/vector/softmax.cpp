@@ -45,50 +45,70 @@ float row_maximum(const float* x, std::int64_t size) {
   return leaf_value(size, -INFINITY, step, Larger{});
 }
 
-// y = e^(x - m) of a row; returns their sum. In rows shorter than a group the sum takes each register as it comes.
-float exponentials(const float* x, float m, float* y, std::int64_t size) {
-  if (size < kLanesOf<FloatGroup>) {
-    return row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) {
-      const FloatLanes e = contract::exp_below(fetch(x + i, part) - FloatLanes(m));
-      put(y + i, e, part);
-      return t + keep(e, part);
-    });
+// y = e^(x - m) of each row, and the rows' sums; at most kRowsTogether rows.
+void exponentials(const float* x, const float* m, float* y, std::int64_t size, std::int64_t rows, float* sums) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto from_maximum = [m = m[r]](auto v) __attribute__((always_inline)) {
+      return contract::exp_below(v - decltype(v)(m));
+    };
+    map_range<FloatGroup>(from_maximum, y + r * size, 0, size, x + r * size);
   }
-  const auto from_maximum = [m](auto v) __attribute__((always_inline)) {
-    return contract::exp_below(v - decltype(v)(m));
-  };
-  map_range<FloatGroup>(from_maximum, y, 0, size, x);
-  return row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(y + i, part); });
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* const e = y + r * size;
+    sums[r] = row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(e + i, part); });
+  }
 }
 
-void softmax_row(const float* x, float* y, std::int64_t size) {
-  const FloatLanes sum(exponentials(x, row_maximum(x, size), y, size));
-  for_each_register(size, [&](std::int64_t i, auto part) { put(y + i, fetch(y + i, part) / sum, part); });
+void softmax_rows(const float* x, float* y, std::int64_t size, std::int64_t rows) {
+  float m[kRowsTogether], sums[kRowsTogether];
+  for (std::int64_t r = 0; r < rows; ++r) m[r] = row_maximum(x + r * size, size);
+  exponentials(x, m, y, size, rows, sums);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* const e = y + r * size;
+    const FloatLanes sum(sums[r]);
+    for_each_register(size, [&](std::int64_t i, auto part) { put(e + i, fetch(e + i, part) / sum, part); });
+  }
 }
 
 // The exponentials go where the results will.
-void log_softmax_row(const float* x, float* y, std::int64_t size) {
-  const float m = row_maximum(x, size);
-  const float log_sum = contract::log(exponentials(x, m, y, size));
-  const auto formula = [=](auto v) __attribute__((always_inline)) {
-    using Lane = decltype(v);
-    return (v - Lane(m)) - Lane(log_sum);
-  };
-  map_range<FloatGroup>(formula, y, 0, size, x);
+void log_softmax_rows(const float* x, float* y, std::int64_t size, std::int64_t rows) {
+  float m[kRowsTogether], sums[kRowsTogether];
+  for (std::int64_t r = 0; r < rows; ++r) m[r] = row_maximum(x + r * size, size);
+  exponentials(x, m, y, size, rows, sums);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto formula = [ m = m[r], log_sum = contract::log(sums[r]) ](auto v) __attribute__((always_inline)) {
+      using Lane = decltype(v);
+      return (v - Lane(m)) - Lane(log_sum);
+    };
+    map_range<FloatGroup>(formula, y + r * size, 0, size, x + r * size);
+  }
 }
 
-void softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
-  const FloatLanes d(row_sum(
-      size, [=](FloatLanes t, std::int64_t i, auto part) { return fma(fetch(dy + i, part), fetch(y + i, part), t); }));
-  for_each_register(
-      size, [&](std::int64_t i, auto part) { put(dx + i, (fetch(dy + i, part) - d) * fetch(y + i, part), part); });
+void softmax_backward_rows(const float* dy, const float* y, float* dx, std::int64_t size, std::int64_t rows) {
+  float d[kRowsTogether];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float *const a = dy + r * size, *const b = y + r * size;
+    d[r] = row_sum(
+        size, [=](FloatLanes t, std::int64_t i, auto part) { return fma(fetch(a + i, part), fetch(b + i, part), t); });
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto formula = [d = d[r]](auto u, auto v) __attribute__((always_inline)) { return (u - decltype(u)(d)) * v; };
+    map_range<FloatGroup>(formula, dx + r * size, 0, size, dy + r * size, y + r * size);
+  }
 }
 
-void log_softmax_backward_row(const float* dy, const float* y, float* dx, std::int64_t size) {
-  const FloatLanes d(row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(dy + i, part); }));
-  for_each_register(size, [&](std::int64_t i, auto part) {
-    put(dx + i, fma(-contract::exp(fetch(y + i, part)), d, fetch(dy + i, part)), part);
-  });
+void log_softmax_backward_rows(const float* dy, const float* y, float* dx, std::int64_t size, std::int64_t rows) {
+  float d[kRowsTogether];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* const a = dy + r * size;
+    d[r] = row_sum(size, [=](FloatLanes t, std::int64_t i, auto part) { return t + fetch(a + i, part); });
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto formula = [d = d[r]](auto u, auto v) __attribute__((always_inline)) {
+      return fma(-contract::exp(v), decltype(u)(d), u);
+    };
+    map_range<FloatGroup>(formula, dx + r * size, 0, size, dy + r * size, y + r * size);
+  }
 }
 
 // ---- a register of neighbouring rows: element r of them at x + r * stride
@@ -158,13 +178,14 @@ ISOBIT_INLINE void log_softmax_backward_columns(const float* dy, const float* y,
 // ---- entry points
 // -------------------------------------------------------------------------------------------
 
-// row(first) for contiguous rows; columns(first, part) for registers of neighbouring ones.
+// row(first element, rows) for contiguous rows, some at a time; columns(first, part) for registers of neighbouring
+// ones.
 template <class Row, class Columns>
 void for_each_row(const SoftmaxShape& s, Row row, Columns columns) {
   if (s.size == 0) return;
   if (s.inner == 1) {
     return parallel_for(0, s.outer, kWorthAThread / s.size + 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) row(i * s.size);
+      for_each_rows(s.size, begin, end, [&](std::int64_t r, std::int64_t rows) { row(r * s.size, rows); });
     });
   }
   const std::int64_t registers = (s.inner + kLanes - 1) / kLanes;
@@ -183,25 +204,25 @@ void for_each_row(const SoftmaxShape& s, Row row, Columns columns) {
 
 void softmax(const SoftmaxShape& s, const float* x, float* y) {
   for_each_row(
-      s, [&](std::int64_t at) { softmax_row(x + at, y + at, s.size); },
+      s, [&](std::int64_t at, std::int64_t rows) { softmax_rows(x + at, y + at, s.size, rows); },
       [&](std::int64_t at, auto part) { softmax_columns(x + at, y + at, s.size, s.inner, part); });
 }
 
 void log_softmax(const SoftmaxShape& s, const float* x, float* y) {
   for_each_row(
-      s, [&](std::int64_t at) { log_softmax_row(x + at, y + at, s.size); },
+      s, [&](std::int64_t at, std::int64_t rows) { log_softmax_rows(x + at, y + at, s.size, rows); },
       [&](std::int64_t at, auto part) { log_softmax_columns(x + at, y + at, s.size, s.inner, part); });
 }
 
 void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
   for_each_row(
-      s, [&](std::int64_t at) { softmax_backward_row(dy + at, y + at, dx + at, s.size); },
+      s, [&](std::int64_t at, std::int64_t rows) { softmax_backward_rows(dy + at, y + at, dx + at, s.size, rows); },
       [&](std::int64_t at, auto part) { softmax_backward_columns(dy + at, y + at, dx + at, s.size, s.inner, part); });
 }
 
 void log_softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
   for_each_row(
-      s, [&](std::int64_t at) { log_softmax_backward_row(dy + at, y + at, dx + at, s.size); },
+      s, [&](std::int64_t at, std::int64_t rows) { log_softmax_backward_rows(dy + at, y + at, dx + at, s.size, rows); },
       [&](std::int64_t at, auto part) {
         log_softmax_backward_columns(dy + at, y + at, dx + at, s.size, s.inner, part);
       });

@@ -7,11 +7,11 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-inline float leaf_mean(const float* p, std::int64_t n) {
+ISOBIT_INLINE float leaf_mean(const float* p, std::int64_t n) {
   return leaf_sum(n, [p](FloatLanes t, std::int64_t i, auto part) { return t + fetch(p + i, part); }) /
          static_cast<float>(n);
 }
-inline float leaf_squares(const float* p, std::int64_t n, float mean) {
+ISOBIT_INLINE float leaf_squares(const float* p, std::int64_t n, float mean) {
   const FloatLanes center(mean);
   return leaf_sum(n, [p, center](FloatLanes t, std::int64_t i, auto part) {
     const FloatLanes d = keep(fetch(p + i, part) - center, part);

@@ -126,7 +126,7 @@ void column_gradients(const GroupNormBackward& p, std::int64_t c, Extent part) {
     const float *const dy = p.dy + begin * stride + c, *const x = p.x + begin * stride + c;
     // Registers of sums, then those of products.
     const auto step = [&](FloatLanes t, std::int64_t r, int w) __attribute__((always_inline)) {
-      const std::int64_t at = r * stride + w % kWide * kLanes;
+      const std::int64_t at = r * stride + static_cast<std::int64_t>(w % kWide) * kLanes;
       const FloatLanes gradient = fetch(dy + at, part);
       if (w < kWide) return t + gradient;
       const FloatLanes mean(p.mean[begin + r]), inverse(p.invstd[begin + r]);
@@ -137,7 +137,7 @@ void column_gradients(const GroupNormBackward& p, std::int64_t c, Extent part) {
     for (int w = 0; w < kWide; ++w) sums[w].add(leaf[w]), dots[w].add(leaf[kWide + w]);
   }
   const FloatLanes zero(0.0f);
-  for (int w = 0; w < kWide; ++w) {
+  for (std::int64_t w = 0; w < kWide; ++w) {
     const std::int64_t at = c + w * kLanes;
     if (p.dbias) put(p.dbias + at, (p.shape.n > 0 ? sums[w].result() : zero) + zero, part);
     if (p.dweight) put(p.dweight + at, (p.shape.n > 0 ? dots[w].result() : zero) + zero, part);

@@ -21,6 +21,7 @@ struct IntPair {
 template <class Part>
 struct MaskPair {
   Part a, b;
+  ISOBIT_INLINE MaskPair(Part first, Part second) : a(first), b(second) {}
 };
 template <class Part>
 struct FloatPair {

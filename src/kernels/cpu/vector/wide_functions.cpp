@@ -233,7 +233,7 @@ float exp2_alone(float x) {
 }
 template <class P>
 ISOBIT_INLINE FloatPair<P> exp2_alone(FloatPair<P> x, FloatPair<P> y, decltype(as_int(FloatPair<P>())) open) {
-  return {exp2_alone(x.a, y.a, open.a), exp2_alone(x.b, y.b, open.b)};
+  return {any_bit(open.a) ? exp2_alone(x.a, y.a, open.a) : y.a, any_bit(open.b) ? exp2_alone(x.b, y.b, open.b) : y.b};
 }
 template <class Lane>
 ISOBIT_INLINE Lane exp2_lanes(Lane x) {

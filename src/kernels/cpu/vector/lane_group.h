@@ -33,9 +33,9 @@ struct FloatPair {
 using FloatGroup = FloatPair<FloatPair<FloatLanes>>;
 
 template <class Floats>
-constexpr int kLanesOf = 2 * kLanesOf<decltype(Floats().a)>;
+inline constexpr int kLanesOf = 2 * kLanesOf<decltype(Floats().a)>;
 template <>
-constexpr int kLanesOf<FloatLanes> = kLanes;
+inline constexpr int kLanesOf<FloatLanes> = kLanes;
 
 template <class P>
 ISOBIT_INLINE void read(const float* p, FloatPair<P>& x) {

@@ -19,7 +19,7 @@ ISOBIT_CONTRACT_BEGIN
 // formula on doubles includes.
 double magnitude(double x);
 double exp(double x);
-inline double exp_below(double x) { return exp(x); }
+inline double exp_below(double x) { return exp(x); }  // x <= 89: functions_exp.h
 double expm1(double x);
 double log(double x);
 double log1p(double x);

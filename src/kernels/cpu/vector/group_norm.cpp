@@ -71,8 +71,7 @@ void normalise_rows(const GroupNormForward& p, std::int64_t first, std::int64_t 
 
 void group_norm(const GroupNormForward& p) {
   parallel_for(0, p.shape.rows(), grain(p.shape.per_row()), [&](std::int64_t begin, std::int64_t end) {
-    for_each_rows(p.shape.per_row(), begin, end,
-                  [&](std::int64_t r, std::int64_t rows) { normalise_rows(p, r, rows); });
+    rows_in_turn(p.shape.per_row(), begin, end, [&](std::int64_t r, std::int64_t rows) { normalise_rows(p, r, rows); });
   });
 }
 
@@ -187,8 +186,8 @@ void group_norm_backward(const GroupNormBackward& p) {
     parallel_for(0, s.rows(), grain(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
       float* const scratch = p.weight ? workspace.floats(rows_together(s.per_row()) * s.per_row()) : nullptr;
-      for_each_rows(s.per_row(), begin, end,
-                    [&](std::int64_t r, std::int64_t rows) { input_gradients(p, r, rows, scratch); });
+      rows_in_turn(s.per_row(), begin, end,
+                   [&](std::int64_t r, std::int64_t rows) { input_gradients(p, r, rows, scratch); });
     });
   }
   if (!p.dweight && !p.dbias) return;

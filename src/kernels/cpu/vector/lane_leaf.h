@@ -126,7 +126,7 @@ constexpr std::int64_t kRowsTogether = 8;
 }
 // function(first row, rows) for rows [begin, end) of so many elements.
 template <class Function>
-ISOBIT_INLINE void for_each_rows(std::int64_t row, std::int64_t begin, std::int64_t end, Function function) {
+ISOBIT_INLINE void rows_in_turn(std::int64_t row, std::int64_t begin, std::int64_t end, Function function) {
   const std::int64_t together = rows_together(row);
   for (std::int64_t r = begin; r < end; r += together) function(r, end - r < together ? end - r : together);
 }

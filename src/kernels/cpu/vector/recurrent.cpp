@@ -129,7 +129,8 @@ struct ForwardUnits {
   // A function of a tile's elements, in place.
   template <class Function>
   static void activate(Function function, std::int64_t rows, std::int64_t columns, float* tile) {
-    if (columns == kTileColumns) return map_range<FloatGroup>(function, tile, 0, rows * kTileColumns, tile);
+    // The lanes past the columns hold copies.
+    if (lanes_of(columns) == kTileColumns) return map_range<FloatGroup>(function, tile, 0, rows * kTileColumns, tile);
     for (std::int64_t r = 0; r < rows; ++r)
       map_range<FloatLanes>(function, tile + r * kTileColumns, 0, columns, tile + r * kTileColumns);
   }

@@ -185,7 +185,7 @@ void for_each_row(const SoftmaxShape& s, Row row, Columns columns) {
   if (s.size == 0) return;
   if (s.inner == 1) {
     return parallel_for(0, s.outer, kWorthAThread / s.size + 1, [&](std::int64_t begin, std::int64_t end) {
-      for_each_rows(s.size, begin, end, [&](std::int64_t r, std::int64_t rows) { row(r * s.size, rows); });
+      rows_in_turn(s.size, begin, end, [&](std::int64_t r, std::int64_t rows) { row(r * s.size, rows); });
     });
   }
   const std::int64_t registers = (s.inner + kLanes - 1) / kLanes;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
@@ -48,6 +49,11 @@ void print_row(const BenchRow& row) {
   fmt::print("{:52} {:>3} {:>9} {:10.4f} {:10.4f} {:7.3f} {:7.3f}{}\n", row.model, row.threads, row.isa, row.stock_ms,
              row.isobit_ms, row.ratio, row.spread, rate);
   std::fflush(stdout);
+}
+
+void print_heading(const std::string& what) {
+  fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  {:>10} {:>6}  GFLOP/s stock, isobit\n", what, "thr", "isa",
+             "stock ms", "isobit ms", "ratio", "spread", "bound ms", "share");
 }
 
 void check(const Arguments& arguments) {
@@ -149,9 +155,10 @@ int bench(Arguments& arguments) {
   if (arguments.json) {
     arguments.options.report = [](const BenchRow&) {};
   } else {
-    fmt::print("{:52} {:>3} {:>9} {:>10} {:>10} {:>7} {:>7}  {:>10} {:>6}  GFLOP/s stock, isobit\n", arguments.what,
-               "thr", "isa", "stock ms", "isobit ms", "ratio", "spread", "bound ms", "share");
-    arguments.options.report = print_row;
+    arguments.options.report = [first = true, what = arguments.what](const BenchRow& row) mutable {
+      if (std::exchange(first, false)) print_heading(what);
+      print_row(row);
+    };
   }
   const auto rows = arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
   if (arguments.json) {

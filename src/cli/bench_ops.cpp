@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "archive/user_error.h"
 #include "aten/operator_switch.h"
 #include "cli/machine_peak.h"
 
@@ -143,9 +144,13 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
   add_convolutions(cases);
   add_attention(cases);
   add_the_rest(cases);
+  std::erase_if(cases, [&](const Case& one) { return one.name.find(options.filter) == std::string::npos; });
+  if (cases.empty()) {
+    throw archive::UserError("--filter", "no operator's name contains '" + options.filter + "'",
+                             "without it isobit bench ops measures all of them");
+  }
   std::vector<BenchRow> rows;
   for (Case& one : cases) {
-    if (!options.filter.empty() && one.name.find(options.filter) == std::string::npos) continue;
     for_each_setting(options, [&](int threads, const std::string& isa) {
       BenchRow row{.model = one.name, .threads = threads, .isa = isa, .gflop = one.gflop, .gbytes = one.gbytes};
       row.bound_ms = 1e3 * std::max(one.gflop / peak_gflops(threads, isa), one.gbytes / memory_gbytes(threads));

@@ -1,7 +1,7 @@
 """Small random programs: a seed makes leaves and a chain of operators, forward and backward.
 
-A program is drawn from its seed alone; how it is executed (kernels, threads, memory layout of the leaves, type) is given
-from outside and may not change a bit.
+A program is drawn from its seed alone; how it is executed (kernels, threads, device, memory layout of the leaves, type) is
+given from outside and may not change a bit.
 """
 
 import random
@@ -68,10 +68,10 @@ def along(function: Callable[[torch.Tensor, int], torch.Tensor]) -> Operator:
 
 
 def _constant(draw: random.Random, like: torch.Tensor, *shape: int) -> torch.Tensor:
-    """A weight of the program's own, the same in every type."""
+    """A weight of the program's own, the same in every type and on every device."""
     count = torch.Size(shape).numel()
     begin = draw.randrange(len(NUMBERS) - count)
-    return NUMBERS[begin:begin + count].view(shape).to(like.dtype)
+    return NUMBERS[begin:begin + count].view(shape).to(like.device, like.dtype)
 
 
 def linear(draw: random.Random, pool: Pool) -> torch.Tensor | None:
@@ -116,7 +116,7 @@ def indexing(draw: random.Random, pool: Pool) -> torch.Tensor | None:
     x = _pick(draw, pool, (1, 2, 3))
     if x is None:
         return None
-    places = torch.tensor([draw.randrange(x.shape[0]) for _ in range(draw.randint(1, 9))])
+    places = torch.tensor([draw.randrange(x.shape[0]) for _ in range(draw.randint(1, 9))], device=x.device)
     if draw.random() < 0.5:
         return x[places]
     return torch.zeros_like(x).index_add(0, places, x[places])
@@ -180,11 +180,11 @@ class Program:
         self.names = [draw.choice(names) for _ in range(draw.randint(2, 7))]
         self.state = draw.getstate()
 
-    def run(self, layout: str = "contiguous", dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
-        """Results of all operators and the leaves' gradients."""
+    def run(self, layout: str = "contiguous", dtype: torch.dtype = torch.float32, device: str = "cpu") -> list[torch.Tensor]:
+        """Results of all operators and the leaves' gradients, in the host's memory."""
         draw = random.Random()
         draw.setstate(self.state)
-        leaves = [in_layout(leaf.to(dtype), layout).requires_grad_() for leaf in self.leaves]
+        leaves = [in_layout(leaf.to(device, dtype), layout).requires_grad_() for leaf in self.leaves]
         pool: Pool = list(leaves)
         for name in self.names:
             result = OPERATORS[name](draw, pool)
@@ -193,5 +193,6 @@ class Program:
         results: list[Any] = pool[len(leaves):]
         if results and results[-1].requires_grad:
             # Not the plain sum: its gradient through softmax and normalisation is 0, and nothing would be seen there.
-            (results[-1] * NUMBERS[:results[-1].numel()].view(results[-1].shape).to(dtype)).sum().backward()
-        return [x.detach() for x in results] + [leaf.grad for leaf in leaves if leaf.grad is not None]
+            weights = NUMBERS[:results[-1].numel()].view(results[-1].shape).to(device, dtype)
+            (results[-1] * weights).sum().backward()
+        return [x.detach().cpu() for x in results] + [leaf.grad.cpu() for leaf in leaves if leaf.grad is not None]

@@ -1,6 +1,7 @@
 #include "cli/bench_workload.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <stdexcept>
@@ -74,7 +75,7 @@ BenchSide::BenchSide(const Workload& work, bool channels_last)
   for (const train::NamedTensor& parameter : model_->parameters()) {
     at::Tensor tensor = parameter.tensor;
     if (channels_last && tensor.dim() == 4) {
-      const c10::NoGradGuard no_grad;
+      const at::NoGradGuard no_grad;
       tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast));
     }
     parameters_.push_back(tensor);
@@ -90,7 +91,7 @@ void BenchSide::backward() {
 }
 
 void BenchSide::stock_optimizer() {
-  const c10::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   if (momenta_.empty()) {  // here, or the other side would pay for them in memory
     for (const at::Tensor& parameter : parameters_) momenta_.push_back(at::zeros_like(parameter.detach()));
   }
@@ -98,7 +99,7 @@ void BenchSide::stock_optimizer() {
 }
 
 void BenchSide::isobit_optimizer() {
-  const c10::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   if (!optimizer_) optimizer_ = std::make_unique<train::Optimizer>(momentum_sgd(), model_->parameters());
   optimizer_->step(++steps_, 0.01, gradients());
 }
@@ -114,7 +115,7 @@ void BenchSide::isobit_step() {
 }
 
 void BenchSide::inference() {
-  const c10::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   (void)model_->forward(x_);
 }
 

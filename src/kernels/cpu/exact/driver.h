@@ -123,7 +123,7 @@ class Product {
     const std::int64_t stride = padded(n), row = panel * Engine::kRows;
     const std::int64_t rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
     if (rows < Engine::kRows || stride > n) std::fill(values, values + Engine::kRows * stride, 0);
-    fetch_rows(left_, first_row_ + row, rows, term, n, values, stride);
+    fetch_rows<Engine::kRows>(left_, first_row_ + row, rows, term, n, values, stride);
     Engine::pack_left(values, stride, to);
   }
 
@@ -147,6 +147,10 @@ class Product {
       for (std::int64_t job = begin; job < end; ++job) {
         const std::int64_t i = job / across * high, j = job % across * wide;
         const std::int64_t i_end = std::min(left_panels_, i + high), j_end = std::min(right_panels_, j + wide);
+        if (std::is_same_v<Sum, double> && first && last && blocks == 1 && terms > 0) {
+          finish_tiles(padded(terms), i, i_end, j, j_end);
+          continue;
+        }
         const Sums sums = sums_ == nullptr ? Sums{own, kJobColumns}
                                            : Sums{sums_ + i * Engine::kRows * stride_ + j * Engine::kColumns, stride_};
         for (std::int64_t row = 0; first && row < (i_end - i) * Engine::kRows; ++row)
@@ -186,6 +190,46 @@ class Product {
     return contract::exact_rounded(sum, left.exponent + right.exponent - 32);
   }
 
+  // Tiles [i, i_end) x [j, j_end) of one block of terms: from int32 parts to outputs, without T in memory.
+  void finish_tiles(std::int64_t terms, std::int64_t i, std::int64_t i_end, std::int64_t j, std::int64_t j_end) const {
+    alignas(64) std::int32_t parts[Engine::kParts][Engine::kRows * Engine::kColumns];
+    for (std::int64_t q = j; q < j_end; ++q) {
+      const std::int64_t column = q * Engine::kColumns;
+      const std::int64_t columns = std::min<std::int64_t>(Engine::kColumns, columns_ - column);
+      double powers[Engine::kColumns] = {};
+      for (std::int64_t c = 0; c < columns; ++c) powers[c] = right_.scale(first_column_ + column + c).power;
+      const std::int64_t* to = out_.right_offset + first_column_ + column;
+      const bool adjacent = run_length(to, columns) == columns;
+      for (std::int64_t p = i; p < i_end; ++p) {
+        Engine::multiply(terms, left_packed_ + p * left_slot_, right_packed_ + q * right_slot_, parts[0]);
+        const std::int64_t row = p * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const std::int64_t l = first_row_ + row + r;
+          const double power = left_.scale(l).power;
+          float values[Engine::kColumns];
+          for (int c = 0; c < Engine::kColumns; ++c) {
+            double sum = 0;
+            for (int part = 0; part < Engine::kParts; ++part)
+              sum += static_cast<double>(parts[part][r * Engine::kColumns + c]) * Engine::kWeights[part];
+            values[c] = static_cast<float>(sum * power * powers[c]) + 0.0f;
+          }
+          put(l, first_column_ + column, columns, values, to, adjacent);
+        }
+      }
+    }
+  }
+
+  // n values of left row l from right row r on: what is added, then to outputs at to[...], which may lie side by side.
+  void put(std::int64_t l, std::int64_t r, std::int64_t n, float* values, const std::int64_t* to, bool adjacent) const {
+    add(l, r, n, values);
+    float* c = out_.c + out_.left_offset[l];
+    if (adjacent) {
+      std::memcpy(c + to[0], values, static_cast<std::size_t>(n) * sizeof(float));
+    } else {
+      for (std::int64_t q = 0; q < n; ++q) c[to[q]] = values[q];
+    }
+  }
+
   // Outputs [row, row_end) x [column, column_end) of the chunk, padding among them; `sums` begins with the first.
   void finish(const Sums& all, std::int64_t row, std::int64_t row_end, std::int64_t column,
               std::int64_t column_end) const {
@@ -194,19 +238,14 @@ class Product {
     Scale scales[kJobColumns];
     for (std::int64_t q = column; q < column_end; ++q) scales[q - column] = right_.scale(first_column_ + q);
     const std::int64_t* to = out_.right_offset + first_column_ + column;
-    const std::int64_t n = column_end - column, adjacent = run_length(to, n);
+    const std::int64_t n = column_end - column;
+    const bool adjacent = run_length(to, n) == n;
     for (std::int64_t p = row; p < row_end; ++p) {
       const std::int64_t l = first_row_ + p;
       const Scale& scale = left_.scale(l);
       const Sum* sums = all.at + (p - row) * all.stride;
       for (std::int64_t q = 0; q < n; ++q) values[q] = rounded(sums[q], scale, scales[q]);
-      add(l, first_column_ + column, n, values);
-      float* c = out_.c + out_.left_offset[l];
-      if (adjacent == n) {
-        std::memcpy(c + to[0], values, static_cast<std::size_t>(n) * sizeof(float));
-      } else {
-        for (std::int64_t q = 0; q < n; ++q) c[to[q]] = values[q];
-      }
+      put(l, first_column_ + column, n, values, to, adjacent);
     }
   }
 

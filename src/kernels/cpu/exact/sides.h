@@ -29,11 +29,26 @@ struct Scale {
   [[nodiscard]] bool finite() const { return keep != 0; }
 };
 
+// Powers of two within the normal numbers, by their bits: a small product takes as long as the C library's ldexp of its
+// rows.
+inline float float_power(int exponent) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(exponent + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return power;
+}
+inline double double_power(int exponent) {
+  const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
+  double power;
+  std::memcpy(&power, &bits, sizeof power);
+  return power;
+}
+
 inline Scale scale_of(std::uint32_t largest) {
   if (largest >= kInfinity) return {0, 0, 1.0f, 1.0f, std::numeric_limits<double>::quiet_NaN()};
   const int exponent = contract::exact_exponent(largest), up = 24 - exponent;
-  return {exponent, ~std::uint32_t{0}, std::ldexp(1.0f, std::min(up, 120)), std::ldexp(1.0f, std::max(0, up - 120)),
-          std::ldexp(1.0, exponent - 16)};
+  return {exponent, ~std::uint32_t{0}, float_power(std::min(up, 120)), float_power(std::max(0, up - 120)),
+          double_power(exponent - 16)};
 }
 
 inline std::uint32_t bits_of(float x) {
@@ -81,9 +96,52 @@ inline std::int64_t run_length(const std::int64_t* at, std::int64_t most) {
   return length;
 }
 
-// out[r * stride + t] for r < rows; nothing beyond is written.
-inline void fetch_rows(const Side& side, std::int64_t row, std::int64_t rows, std::int64_t term, std::int64_t terms,
-                       std::int32_t* out, std::int64_t stride) {
+// Of rows that lie side by side: what makes integers of one term of all.
+template <int kMost>
+struct RowScales {
+  std::uint32_t keep[kMost];
+  float first[kMost], second[kMost];
+
+  RowScales(const Side& side, std::int64_t row, std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Scale& scale = side.scale(row + r);
+      keep[r] = scale.keep, first[r] = scale.first, second[r] = scale.second;
+    }
+  }
+};
+
+// fetch_rows where the rows follow each other and the terms do not, as in a transposed matrix: kLines terms at a time,
+// so that what is written of a row lies together.
+template <int kMost>
+void fetch_transposed(const Side& side, std::int64_t row, std::int64_t rows, std::int64_t term, std::int64_t terms,
+                      std::int32_t* out, std::int64_t stride) {
+  constexpr int kLines = 8;
+  const RowScales<kMost> scales(side, row, rows);
+  std::int32_t line[kLines][kMost];
+  for (std::int64_t t = 0; t < terms; t += kLines) {
+    const std::int64_t lines = std::min<std::int64_t>(kLines, terms - t);
+    for (std::int64_t i = 0; i < lines; ++i) {
+      const float* x = side.floats + side.row_offset[row] + side.term_offset[term + t + i];
+      for (std::int64_t r = 0; r < rows; ++r)
+        line[i][r] = integer_of(x[r], scales.keep[r], scales.first[r], scales.second[r]);
+    }
+    if (lines == kLines) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (int i = 0; i < kLines; ++i) out[r * stride + t + i] = line[i][r];
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < lines; ++i) out[r * stride + t + i] = line[i][r];
+    }
+  }
+}
+
+// out[r * stride + t] for r < rows, at most kMost; nothing beyond is written.
+template <int kMost>
+void fetch_rows(const Side& side, std::int64_t row, std::int64_t rows, std::int64_t term, std::int64_t terms,
+                std::int32_t* out, std::int64_t stride) {
+  if (side.integers == nullptr && rows > 1 && run_length(side.term_offset + term, terms) * 4 < terms &&
+      run_length(side.row_offset + row, rows) == rows)
+    return fetch_transposed<kMost>(side, row, rows, term, terms, out, stride);
   for (std::int64_t t = 0; t < terms;) {
     const std::int64_t run = run_length(side.term_offset + term + t, terms - t);
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -113,12 +171,21 @@ void fetch_columns(const Side& side, std::int64_t row, std::int64_t rows, std::i
   for (std::int64_t r = 0; r < rows; r += runs[count++].count)
     runs[count] = {r, run_length(side.row_offset + row + r, rows - r)};
   if (count * 4 > rows && run_length(side.term_offset + term, terms) == terms) {  // the terms follow each other
-    std::int32_t line[256];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t t = 0; t < terms; t += 256) {
-        const std::int64_t n = std::min<std::int64_t>(256, terms - t);
-        fetch_rows(side, row + r, 1, term + t, n, line, n);
-        for (std::int64_t i = 0; i < n; ++i) out[(t + i) * stride + r] = line[i];
+    constexpr int kTogether = 8, kLine = 256;
+    std::int32_t line[kTogether][kLine];
+    for (std::int64_t r = 0; r < rows; r += kTogether) {
+      const std::int64_t together = std::min<std::int64_t>(kTogether, rows - r);
+      for (std::int64_t t = 0; t < terms; t += kLine) {
+        const std::int64_t n = std::min<std::int64_t>(kLine, terms - t);
+        fetch_rows<kTogether>(side, row + r, together, term + t, n, line[0], kLine);
+        std::int32_t* to = out + t * stride + r;
+        if (together == kTogether) {
+          for (std::int64_t i = 0; i < n; ++i, to += stride)
+            for (int l = 0; l < kTogether; ++l) to[l] = line[l][i];
+        } else {
+          for (std::int64_t i = 0; i < n; ++i, to += stride)
+            for (std::int64_t l = 0; l < together; ++l) to[l] = line[l][i];
+        }
       }
     }
     return;
@@ -129,12 +196,8 @@ void fetch_columns(const Side& side, std::int64_t row, std::int64_t rows, std::i
                   kMost * sizeof(std::int32_t));
     return;
   }
-  std::uint32_t keep[kMost];
-  float first[kMost], second[kMost];
-  for (std::int64_t r = 0; r < rows && side.integers == nullptr; ++r) {
-    const Scale& scale = side.scale(row + r);
-    keep[r] = scale.keep, first[r] = scale.first, second[r] = scale.second;
-  }
+  const RowScales<kMost> scales(side, row, side.integers == nullptr ? rows : 0);
+  const auto &keep = scales.keep, &first = scales.first, &second = scales.second;
   if (count == 1 && rows == kMost) {
     for (std::int64_t t = 0; t < terms; ++t) {
       const float* x = side.floats + side.row_offset[row] + side.term_offset[term + t];

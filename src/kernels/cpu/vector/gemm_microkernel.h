@@ -7,8 +7,9 @@
 //
 //   PackedRows     a[k * kTileRows + r]        PackedColumns    b[k * kTileColumns + c]
 //   StridedRows    a[k * step + r]             StridedColumns   b[k * step + c]
+//   RowsAlongK     a[r * step + k]             PackingColumns   b[k * step + c], copied to a panel on the way
 //   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
-//   SkippingRows   a[offsets[k] + r]               PackingColumns   b[k * step + c], copied to a panel on the way
+//   SkippingRows   a[offsets[k] + r]
 //
 // "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
 // is finite; who builds the offsets has made sure.
@@ -50,7 +51,11 @@ struct SkippingRows {
   const float* a;
   const std::int32_t* offsets;
 };
-// So that a convolution's taps, and rows that lie along k, are read where they are.
+struct RowsAlongK {
+  const float* a;
+  std::int64_t stride;
+};
+// So that a convolution's taps are read where they are.
 struct GatheredRows {
   const float* const* rows;
   const std::int32_t* offsets;
@@ -105,6 +110,23 @@ struct RowsWalk<SkippingRows, kRows> : SkippingRows {
   ISOBIT_INLINE void begin(std::int64_t k) { term = a + offsets[k]; }
   [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return term[r]; }
   ISOBIT_INLINE void step() {}
+};
+// Three rows a pointer: as many pointers as there are rows would not stay in registers.
+template <int kRows>
+struct RowsWalk<RowsAlongK, kRows> {
+  static constexpr int kUnroll = 4, kThrees = (kRows + 2) / 3;
+  const float* three[kThrees];
+  std::int64_t stride;
+  explicit ISOBIT_INLINE RowsWalk(RowsAlongK from) : stride(from.stride) {
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int i = 0; i < kThrees; ++i) three[i] = from.a + 3 * i * stride;
+  }
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return three[r / 3][r % 3 * stride]; }
+  ISOBIT_INLINE void step() {
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int i = 0; i < kThrees; ++i) ++three[i];
+  }
 };
 template <int kRows>
 struct RowsWalk<GatheredRows, kRows> {

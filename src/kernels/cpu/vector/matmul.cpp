@@ -72,15 +72,15 @@ constexpr std::int64_t kNearFloats = 8192;
 
 // How a block of so many columns and terms (at most a leaf's) reads its factors.
 struct Reading {
-  bool gathered, in_place;  // rows where they lie: along k, or side by side
-  bool near;                // columns, too
-  bool packing;             // columns packed while the first tile of rows is computed
+  bool in_place;  // rows where they lie, along k or side by side
+  bool near;      // columns, too
+  bool packing;   // columns packed while the first tile of rows is computed
 };
 Reading reading_of(const Product& p, std::int64_t columns, std::int64_t depth) {
-  const bool few = column_panels(columns) <= kFewPanels, gathered = p.a_k == 1 && few;
-  const bool in_place = gathered || (p.a_row == 1 && few && depth * p.a_k <= kNearFloats);
+  const bool few = column_panels(columns) <= kFewPanels;
+  const bool in_place = few && (p.a_k == 1 || (p.a_row == 1 && depth * p.a_k <= kNearFloats));
   const bool near = in_place && p.b_column == 1 && depth * p.b_k <= kNearFloats;
-  return {gathered, in_place, near, !in_place && p.b_column == 1};
+  return {in_place, near, !in_place && p.b_column == 1};
 }
 
 bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || p.b_k == 1); }
@@ -205,38 +205,35 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
   float* partial = workspace.floats(tree_levels(leaves) * block.level_stride);
   const Reading reading = reading_of(p, j1 - j0, depth);
   float* a = reading.in_place ? nullptr : workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
-  std::int32_t* along_k = reading.gathered ? workspace.ints(depth) : nullptr;
-  for (std::int64_t k = 0; reading.gathered && k < depth; ++k) along_k[k] = static_cast<std::int32_t>(k);
-  float* b = workspace.floats(panels * kTileColumns * depth);
+  float* b = workspace.floats((row_blocks > 1 ? panels : 1) * kTileColumns * depth);
   const bool plain = leaves == 1 && p.c_column == 1 && p.d == nullptr && p.alpha == 1.0f;
   const std::int64_t whole = (j1 - j0) / kTileColumns;
-  const std::int64_t unpacked = reading.near || reading.packing ? whole : 0;
-  block.b_in_place = reading.near ? whole : 0, block.b_k = p.b_k, block.in_place_k = p.a_k;
+  block.b_in_place = reading.near ? whole : 0, block.b_k = p.b_k;
+  block.in_place_row = p.a_row, block.in_place_k = p.a_k;
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
     const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0);
     block.leaf = leaf, block.terms = terms;
     block.a = a, block.a_tile_stride = terms * kTileRows;
-    block.b = b, block.b_panel_stride = terms * kTileColumns;
+    block.b = b, block.b_panel_stride = row_blocks > 1 ? terms * kTileColumns : 0;
     const float* b_rows = p.b + k0 * p.b_k + j0 * p.b_column;
     block.b_rows = reading.near ? b_rows : nullptr;
-    for (std::int64_t j = j0 + unpacked * kTileColumns; j < j1; j += kTileColumns) {
-      pack_columns(p.b + k0 * p.b_k + j * p.b_column, p.b_k, p.b_column, terms, smaller(kTileColumns, j1 - j),
-                   b + (j - j0) * terms);
-    }
+    const auto pack = [&](std::int64_t c, std::int64_t columns, float* panel) {
+      pack_columns(p.b + k0 * p.b_k + (j0 + c) * p.b_column, p.b_k, p.b_column, terms, columns, panel);
+    };
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
-      block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr, block.in_place_row = p.a_row,
-      block.in_place_offsets = along_k;
+      block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr;
       for (std::int64_t r = 0; r < block.rows && !reading.in_place; r += kTileRows) {
         pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
                               smaller(kTileRows, block.rows - r), a + r * terms);
       }
-      block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
+      block.to_pack = i == i0, block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
-      multiply_leaf(block, [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
-        store_tile(p, i + r, rows, j0 + c, columns, tile);
-      });
+      multiply_leaf(block, pack,
+                    [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
+                      store_tile(p, i + r, rows, j0 + c, columns, tile);
+                    });
     }
   }
 }

@@ -13,13 +13,15 @@ struct TileBlock {
   std::int64_t terms = 0;              // of this leaf
   const float* a = nullptr;            // tile t of rows at a + t * a_tile_stride, [terms][kTileRows]
   std::int64_t a_tile_stride = 0;
-  // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + in_place_offsets[k], or at
-  // in_place + r + k * in_place_k where there are no offsets.
+  // Instead of a, rows where they lie: row r's term k at in_place + r * in_place_row + k * in_place_k, one of the two
+  // steps 1.
   const float* in_place = nullptr;
   std::int64_t in_place_row = 0, in_place_k = 0;
-  const std::int32_t* in_place_offsets = nullptr;
-  float* b = nullptr;  // panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]
+  // Panel p of columns at b + p * b_panel_stride, [terms][kTileColumns]. A stride of 0: each is packed where the one
+  // before was, which the caches still hold.
+  float* b = nullptr;
   std::int64_t b_panel_stride = 0;
+  bool to_pack = false;  // panels are packed as they are come to
   // Instead, with rows in place, the first `b_in_place` panels where they lie: panel p's term k at
   // b_rows + p * kTileColumns + k * b_k.
   const float* b_rows = nullptr;
@@ -44,10 +46,10 @@ ISOBIT_INLINE std::int64_t tile_height(std::int64_t rows) {
 }
 ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
 
-// finish(first row, rows, first column, columns, tile) receives each output once, in the last leaf; a tile is
-// [kTileRows][kTileColumns] and may be changed by it.
-template <class Finish>
-void multiply_leaf(const TileBlock& block, Finish finish) {
+// pack(first column, columns, panel) packs a panel. finish(first row, rows, first column, columns, tile) receives each
+// output once, in the last leaf; a tile is [kTileRows][kTileColumns] and may be changed by it.
+template <class Pack, class Finish>
+void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
   alignas(64) float tile[kTileSize];
   const std::int64_t tiles = row_tiles(block.rows);
   // Rows in place are shared out evenly: a tile of two would take nearly as long as a full one.
@@ -58,6 +60,8 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
     float* b = block.b + panel * block.b_panel_stride;
     const StridedColumns columns_from =
         panel < block.b_in_place ? StridedColumns{block.b_rows + j, block.b_k} : StridedColumns{b, kTileColumns};
+    const bool packing = block.b_unpacked != nullptr && columns == kTileColumns;  // by the first tile
+    if (block.to_pack && !packing && panel >= block.b_in_place) pack(j, columns, b);
     for (std::int64_t i = 0, index = 0, rows = 0; index < tiles; i += rows, ++index) {
       if (block.in_place != nullptr)
         rows = even + (index < larger ? 1 : 0);
@@ -66,19 +70,18 @@ void multiply_leaf(const TileBlock& block, Finish finish) {
       const bool direct = block.direct != nullptr && columns == lanes_of(columns);
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
-      if (block.in_place == nullptr && i == 0 && block.b_unpacked != nullptr && columns == kTileColumns) {
+      if (packing && i == 0) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
                       PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);
       } else if (block.in_place == nullptr) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
                       out, stride);
-      } else if (block.in_place_offsets == nullptr) {
+      } else if (block.in_place_row == 1) {
         multiply_tile(rows, columns, StridedRows{block.in_place + i, block.in_place_k}, columns_from, block.terms, out,
                       stride);
       } else {
-        const float* row[kTileRows];
-        for (std::int64_t r = 0; r < rows; ++r) row[r] = block.in_place + (i + r) * block.in_place_row;
-        multiply_tile(rows, columns, GatheredRows{row, block.in_place_offsets}, columns_from, block.terms, out, stride);
+        multiply_tile(rows, columns, RowsAlongK{block.in_place + i * block.in_place_row, block.in_place_row},
+                      columns_from, block.terms, out, stride);
       }
       if (direct) continue;
       float* partial = block.partial + (panel * tiles + index) * kTileSize;

@@ -4,6 +4,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import sys
 import time
 
@@ -42,6 +43,9 @@ def parse(arguments):
         parser.error("--training is for a device: --device or --emulate (on the CPU: scripts/coverage)")
     if options.dtype == "float64" and options.device:
         parser.error("--dtype float64 is for the CPU: a device computes float32")
+    part = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", options.shard)
+    if part is None or int(part[1]) > int(part[2]):
+        parser.error(f"--shard {options.shard}: expected the I-th of N parts, I from 1 to N, as 2/5")
     comparison.wide = options.dtype == "float64"
     return options
 

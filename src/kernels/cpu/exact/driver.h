@@ -5,6 +5,8 @@
 //   that
 //                               no sum in int32 overflows
 //   Engine::kParts, kWeights    int32 sums per output, and what each counts in T
+//   kPacked                     terms that are packed together, from integers that the first level of the cache holds;
+//                               kBlock where a panel's bytes do not follow term by term
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
 //   (vector/exact_products.cpp)
 //
@@ -99,40 +101,69 @@ class Product {
     } while (term < terms_);
   }
 
+  // Right panels that one job packs, a few terms of each at a time: their rows lie side by side where terms lie far
+  // apart.
+  static constexpr std::int64_t kTogether = 4;
+
   void pack(std::int64_t term, std::int64_t terms, std::int64_t blocks) {
-    const std::int64_t left_work = blocks * left_panels_, all = left_work + blocks * right_panels_;
+    const std::int64_t groups = (right_panels_ + kTogether - 1) / kTogether;
+    const std::int64_t left_work = blocks * left_panels_, all = left_work + blocks * groups;
     const std::int64_t smallest =
-        std::max<std::int64_t>(1, 65536 / (Engine::kColumns * std::max<std::int64_t>(terms, 1)));
+        std::max<std::int64_t>(1, 65536 / (Engine::kColumns * kTogether * std::max<std::int64_t>(terms, 1)));
     parallel_for(0, all, smallest, [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
-      std::int32_t* values = workspace.ints(std::max(Engine::kRows, Engine::kColumns) * padded(Engine::kBlock));
+      std::int32_t* values = workspace.ints(std::max(Engine::kRows, Engine::kColumns) * padded(Engine::kPacked));
       for (std::int64_t i = begin; i < end; ++i) {
         const bool is_left = i < left_work;
-        const std::int64_t panels = is_left ? left_panels_ : right_panels_, index = is_left ? i : i - left_work;
-        const std::int64_t block = index / panels, panel = index % panels;
+        const std::int64_t many = is_left ? left_panels_ : groups, index = is_left ? i : i - left_work;
+        const std::int64_t block = index / many, at = index % many;
         const std::int64_t first = block * Engine::kBlock, n = std::min<std::int64_t>(Engine::kBlock, terms - first);
         if (is_left)
-          pack_left(panel, term + first, n, values, left_packed_ + index * left_slot_);
+          pack_left(at, term + first, n, values, left_packed_ + index * left_slot_);
         else
-          pack_right(panel, term + first, n, values, right_packed_ + index * right_slot_);
+          pack_right(at * kTogether, std::min(right_panels_, (at + 1) * kTogether), term + first, n, values,
+                     right_packed_ + block * right_panels_ * right_slot_);
       }
     });
   }
 
   void pack_left(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
-    const std::int64_t stride = padded(n), row = panel * Engine::kRows;
-    const std::int64_t rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
-    if (rows < Engine::kRows || stride > n) std::fill(values, values + Engine::kRows * stride, 0);
-    fetch_rows<Engine::kRows>(left_, first_row_ + row, rows, term, n, values, stride);
-    Engine::pack_left(values, stride, to);
+    const std::int64_t row = panel * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
+    for (std::int64_t t = 0; t < n; t += Engine::kPacked) {
+      const std::int64_t terms = std::min<std::int64_t>(Engine::kPacked, n - t), stride = padded(terms);
+      if (rows < Engine::kRows || stride > terms) std::fill(values, values + Engine::kRows * stride, 0);
+      fetch_rows<Engine::kRows>(left_, first_row_ + row, rows, term + t, terms, values, stride);
+      Engine::pack_left(values, stride, to);
+      to += Engine::left_bytes(stride);
+    }
   }
 
-  void pack_right(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
-    const std::int64_t all = padded(n), column = panel * Engine::kColumns;
+  // Panels [panel, panel_end) of a block of terms that begins at `to`.
+  void pack_right(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n, std::int32_t* values,
+                  std::uint8_t* to) const {
+    for (std::int64_t t = 0; t < n; t += Engine::kPacked, to += Engine::right_bytes(Engine::kPacked))
+      for (std::int64_t p = panel; p < panel_end; ++p)
+        pack_right_terms(p, term + t, std::min<std::int64_t>(Engine::kPacked, n - t), values, to + p * right_slot_);
+  }
+
+  void pack_right_terms(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values,
+                        std::uint8_t* to) const {
+    const std::int64_t column = panel * Engine::kColumns, first = first_column_ + column, all = padded(n);
     const std::int64_t columns = std::min<std::int64_t>(Engine::kColumns, columns_ - column);
     if (columns < Engine::kColumns || all > n) std::fill(values, values + Engine::kColumns * all, 0);
-    fetch_columns<Engine::kColumns>(right_, first_column_ + column, columns, term, n, values, Engine::kColumns);
+    if constexpr (Engine::kPacksAlong) {
+      if (terms_follow(first, columns, term, n)) {
+        fetch_rows<Engine::kColumns>(right_, first, columns, term, n, values, all);
+        return Engine::pack_right_along(values, all, to);
+      }
+    }
+    fetch_columns<Engine::kColumns>(right_, first, columns, term, n, values, Engine::kColumns);
     Engine::pack_right(values, all, to);
+  }
+  // Whether a right panel lies row by row: its terms follow each other, its rows do not.
+  [[nodiscard]] bool terms_follow(std::int64_t row, std::int64_t rows, std::int64_t term, std::int64_t terms) const {
+    return rows > 1 && terms > 1 && run_length(right_.row_offset + row, rows) == 1 &&
+           run_length(right_.term_offset + term, terms) == terms;
   }
 
   void multiply(bool first, bool last, std::int64_t terms, std::int64_t blocks) {
@@ -150,7 +181,7 @@ class Product {
         // Tiles of few rows are finished faster by long rows of T.
         if constexpr (std::is_same_v<Sum, double> && Engine::kRows >= 16) {
           if (first && last && blocks == 1 && terms > 0) {
-            finish_tiles(padded(terms), i, i_end, j, j_end);
+            finish_tiles(padded(terms), i, i_end, j, j_end, reinterpret_cast<float*>(own));
             continue;
           }
         }
@@ -193,38 +224,38 @@ class Product {
     return contract::exact_rounded(sum, left.exponent + right.exponent - 32);
   }
 
-  // Tiles [i, i_end) x [j, j_end) of one block of terms: from int32 parts to outputs, without T in memory.
-  void finish_tiles(std::int64_t terms, std::int64_t i, std::int64_t i_end, std::int64_t j, std::int64_t j_end) const {
+  // Tiles [i, i_end) x [j, j_end) of one block of terms: from int32 parts to rows of outputs, without T in memory.
+  // values: kJobColumns a row.
+  void finish_tiles(std::int64_t terms, std::int64_t i, std::int64_t i_end, std::int64_t j, std::int64_t j_end,
+                    float* values) const {
     alignas(64) std::int32_t parts[Engine::kParts][Engine::kRows * Engine::kColumns];
     for (std::int64_t q = j; q < j_end; ++q) {
-      const std::int64_t column = q * Engine::kColumns;
-      const std::int64_t columns = std::min<std::int64_t>(Engine::kColumns, columns_ - column);
       double powers[Engine::kColumns] = {};
-      for (std::int64_t c = 0; c < columns; ++c) powers[c] = right_.scale(first_column_ + column + c).power;
-      const std::int64_t* to = out_.right_offset + first_column_ + column;
-      const bool adjacent = run_length(to, columns) == columns;
-      const bool plain = adjacent && columns == Engine::kColumns && out_.alpha == 1.0f && out_.bias == nullptr &&
-                         out_.addend == nullptr;
+      const std::int64_t column = q * Engine::kColumns;
+      for (std::int64_t c = 0; c < Engine::kColumns && column + c < columns_; ++c)
+        powers[c] = right_.scale(first_column_ + column + c).power;
       for (std::int64_t p = i; p < i_end; ++p) {
         Engine::multiply(terms, left_packed_ + p * left_slot_, right_packed_ + q * right_slot_, parts[0]);
         const std::int64_t row = p * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
-        for (std::int64_t r = 0; r < rows; ++r) {
-          const std::int64_t l = first_row_ + row + r;
-          const double power = left_.scale(l).power;
-          float values[Engine::kColumns];
-          for (int c = 0; c < Engine::kColumns; ++c) {
-            double sum = 0;
-            for (int part = 0; part < Engine::kParts; ++part)
-              sum += static_cast<double>(parts[part][r * Engine::kColumns + c]) * Engine::kWeights[part];
-            values[c] = static_cast<float>(sum * power * powers[c]) + 0.0f;
-          }
-          if (plain)
-            std::memcpy(out_.c + out_.left_offset[l] + to[0], values, sizeof values);
-          else
-            put(l, first_column_ + column, columns, values, to, adjacent);
-        }
+        float* to = values + (row - i * Engine::kRows) * kJobColumns + (q - j) * Engine::kColumns;
+        for (std::int64_t r = 0; r < rows; ++r, to += kJobColumns)
+          round_row(parts[0] + r * Engine::kColumns, left_.scale(first_row_ + row + r).power, powers, to);
       }
     }
+    const std::int64_t column = j * Engine::kColumns, n = std::min(columns_, j_end * Engine::kColumns) - column;
+    const std::int64_t* to = out_.right_offset + first_column_ + column;
+    const bool adjacent = run_length(to, n) == n;
+    for (std::int64_t row = i * Engine::kRows; row < std::min(rows_, i_end * Engine::kRows);
+         ++row, values += kJobColumns)
+      put(first_row_ + row, first_column_ + column, n, values, to, adjacent);
+  }
+
+  // A row of a tile, its parts a tile apart, each of which is exact in binary64, and so is their sum.
+  static void round_row(const std::int32_t* parts, double power, const double* powers, float* to) {
+    double sums[Engine::kColumns] = {};
+    for (int part = 0; part < Engine::kParts; ++part, parts += Engine::kRows * Engine::kColumns)
+      for (int c = 0; c < Engine::kColumns; ++c) sums[c] += static_cast<double>(parts[c]) * Engine::kWeights[part];
+    for (int c = 0; c < Engine::kColumns; ++c) to[c] = static_cast<float>(sums[c] * power * powers[c]) + 0.0f;
   }
 
   // n values of left row l from right row r on: what is added, then to outputs at to[...], which may lie side by side.
@@ -267,9 +298,14 @@ class Product {
     }
     if (out_.addend == nullptr) return;
     const float* addend = out_.addend + l * out_.addend_left_stride + r * out_.addend_right_stride;
+    const float beta = out_.beta;
+    if (out_.addend_right_stride == 1 && beta == 1.0f) {
+      for (std::int64_t q = 0; q < n; ++q) values[q] = addend[q] + values[q];
+      return;
+    }
     for (std::int64_t q = 0; q < n; ++q) {
       const float d = addend[q * out_.addend_right_stride];
-      values[q] = (out_.beta == 1.0f ? d : out_.beta * d) + values[q];
+      values[q] = (beta == 1.0f ? d : beta * d) + values[q];
     }
   }
 

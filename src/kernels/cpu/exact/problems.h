@@ -43,7 +43,7 @@ inline const Scale* row_scales(Workspace& workspace, const float* x, std::int64_
   Scale* scales = scratch<Scale>(workspace, rows);
   const std::int64_t smallest = std::max<std::int64_t>(16, 65536 / std::max<std::int64_t>(terms, 1));
   parallel_for(0, rows, smallest, [&](std::int64_t begin, std::int64_t end) {
-    constexpr std::int64_t kTogether = 64;
+    constexpr std::int64_t kTogether = 512;  // of lines that lie far apart
     for (std::int64_t r = begin; r < end; r += kTogether) {
       const std::int64_t n = std::min(kTogether, end - r);
       std::uint32_t largest[kTogether] = {};

@@ -92,7 +92,8 @@ struct TileSession {
 
 struct AmxEngine {
   static constexpr int kRows = 32, kColumns = 16;
-  static constexpr std::int64_t kStep = 64, kBlock = 1024;
+  static constexpr std::int64_t kStep = 64, kBlock = 1024, kPacked = 128;
+  static constexpr bool kPacksAlong = true;
   static constexpr int kParts = 3;
   static constexpr std::int32_t kWeights[kParts] = {65536, 256, 1};
   static constexpr std::int64_t kTileBytes = 1024;
@@ -120,6 +121,22 @@ struct AmxEngine {
       for (int k = 0; k < kStep; k += 4, values += 4 * kColumns) {
         for (int digit = 0; digit < 3; ++digit)
           exact::pack_terms<kColumns>(values, digit, exact::kSigned, to + digit * kTileBytes + k / 4 * 64);
+      }
+    }
+  }
+
+  // values[c * terms + k] -> the same: a column's four bytes are one word, and 16 x 16 words are transposed.
+  static void pack_right_along(const std::int32_t* values, std::int64_t terms, std::uint8_t* to) {
+    for (std::int64_t step = 0; step < terms; step += kStep) {
+      for (int digit = 0; digit < 3; ++digit, to += kTileBytes) {
+        alignas(64) std::uint32_t words[kColumns][16];
+        for (int c = 0; c < kColumns; ++c) {
+          exact::line_digits(values + c * terms + step, kStep, digit, reinterpret_cast<std::uint8_t*>(words[c]));
+        }
+        std::uint32_t turned[16][kColumns];
+        for (int k = 0; k < 16; ++k)
+          for (int c = 0; c < kColumns; ++c) turned[k][c] = words[c][k];
+        std::memcpy(to, turned, sizeof turned);
       }
     }
   }

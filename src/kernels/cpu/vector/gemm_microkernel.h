@@ -101,7 +101,11 @@ struct RowsWalk<StridedRows, kRows> : StridedRows {
   static constexpr int kUnroll = 2;
   ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
   [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return a[r]; }
-  ISOBIT_INLINE void step() { a += stride; }
+  ISOBIT_INLINE void step() {
+    __builtin_prefetch(a + 8 * stride);
+    if constexpr (kRows > 8) __builtin_prefetch(a + 8 * stride + kRows - 1);
+    a += stride;
+  }
 };
 template <int kRows>
 struct RowsWalk<SkippingRows, kRows> : SkippingRows {

@@ -90,6 +90,17 @@ TEST(OrderedProduct, TheShareOfABlockIsFree) {
   }
 }
 
+// Chunks are combined sixteen at a time: one, a whole number of sixteens, and every kind of rest.
+TEST(OrderedProduct, ManyChunksMeetInOneTree) {
+  using Tile = TileConfig<32, 32, 4, 4, 1, 4>;
+  for (const std::int64_t leaves : {15, 16, 17, 23, 31, 32, 33, 47, 48, 63}) {
+    const Example example{3, 5, leaves * 512 - 5};
+    const Floats expected = example.reference();
+    const EmulatedScope scope(ThreadOrder::shuffled);
+    EXPECT_TRUE(same_bits(example.tiled<Tile>(1), expected)) << leaves;
+  }
+}
+
 TEST(OrderedProduct, EveryWaitIsNeeded) {
   using Tile = TileConfig<32, 32, 4, 4, 1, 4>;
   const Example example{70, 40, 1040};

@@ -246,7 +246,21 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(Config::kThreads, Config::kBlocks) void tile_
 
 inline constexpr int kCombineThreads = 128;
 
-// The tree over chunks, one thread per output.
+// Chunks that a thread reads at once: one at a time, each waited for, took a sixth of a ResNet's step on an H100.
+inline constexpr int kChunksAhead = 16;
+
+// A whole subtree of chunks: pairs, then pairs of those.
+ISOBIT_DEVICE float sum_of_subtree(float (&sums)[kChunksAhead]) {
+#pragma unroll
+  for (int n = kChunksAhead / 2; n > 0; n /= 2) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+  }
+  return sums[0];
+}
+
+// The tree over chunks, one thread per output. What is left of a subtree is the tree's last leaf: its rests are
+// combined from the smallest upwards, like the tree's own.
 template <class Problem>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kCombineThreads, 4) void combine_chunks_kernel(Problem problem, const float* sums,
                                                                                   std::int64_t chunks) {
@@ -255,7 +269,23 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kCombineThreads, 4) void combine_chunks_kerne
   const std::int64_t o = block_index() * kCombineThreads + thread_index();
   if (o >= outputs) return;
   contract::PairwiseTree tree;
-  for (std::int64_t c = 0; c < chunks; ++c) tree.add(sums[c * outputs + o]);
+  const float* from = sums + o;
+  std::int64_t left = chunks;
+  float ahead[kChunksAhead];
+  for (; left >= kChunksAhead; left -= kChunksAhead, from += kChunksAhead * outputs) {
+#pragma unroll
+    for (int i = 0; i < kChunksAhead; ++i) ahead[i] = from[i * outputs];
+    tree.add(sum_of_subtree(ahead));
+  }
+  if (left > 0) {
+#pragma unroll
+    for (int i = 0; i < kChunksAhead; ++i) ahead[i] = i < left ? from[i * outputs] : 0.0f;
+    contract::PairwiseTree rest;
+#pragma unroll
+    for (int i = 0; i < kChunksAhead; ++i)
+      if (i < left) rest.add(ahead[i]);
+    tree.add(rest.result());
+  }
   problem.store(o / s.n / s.m, o / s.n % s.m, o % s.n, tree.result());
 }
 

@@ -39,10 +39,13 @@ ISOBIT_INLINE double inside_part(const AxisTaps* axis, std::int64_t outputs) {
   return terms == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(terms);
 }
 
-// Batches that fill the lanes, maps where skipping saves more than transposing costs.
-ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) {
+// Batches that fill the lanes, maps where skipping saves more than transposing costs, or whose rows of `width` outputs
+// are too short to fill the lanes: then `rows` output channels would share a panel of pixels copied piece by piece.
+ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside, std::int64_t rows, std::int64_t width) {
   const std::int64_t last = images % kTileColumns;
-  return inside < 0.97 && images >= kTileColumns && (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
+  const bool short_rows = width < kTileColumns && rows > 4 && rows <= 4 * kTileRows;
+  return (inside < 0.97 || short_rows) && images >= kTileColumns &&
+         (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
 }
 
 // pack(i) for i < pieces of `floats` values each, on all threads; whether all of them returned true.

@@ -50,10 +50,10 @@ class HostClock:
         return (time.perf_counter() - begin) * 1e3
 
 
-def interleaved(library, clock, make, rounds):
+def interleaved(library, clock, make, rounds, tier="ordered"):
     """Times of isobit and of each stock setting; make() builds the function to time afresh for each side."""
     sides = {}
-    with library.enabled():
+    with library.enabled(tier):
         sides["isobit"] = make()
         sides["isobit"]()
     for setting in SETTINGS:
@@ -64,7 +64,7 @@ def interleaved(library, clock, make, rounds):
     for _ in range(rounds):
         for side, function in sides.items():
             if side == "isobit":
-                with library.enabled():
+                with library.enabled(tier):
                     times[side].append(clock.time(function))
             else:
                 configure(side)
@@ -147,10 +147,12 @@ def steps(scale, device):
 
 def measure(library, device, scale, rounds, machine, clock, say):
     rows = []
-    for family in (products, convolutions, steps):
+    for tier, family in (("ordered", products), ("exact3", products), ("ordered", convolutions), ("ordered", steps)):
         for name, make, flops, moved in family(scale, device):
+            if tier != "ordered":
+                name = f"{name}, {tier}"
             try:
-                result = row(name, interleaved(library, clock, make, rounds), flops, moved, machine)
+                result = row(name, interleaved(library, clock, make, rounds, tier), flops, moved, machine)
                 say(f"{name}: {result['isobit_ms']:.3f} ms, {result['times stock']:.2f}x stock")
             except Exception as error:
                 result = {"name": name, "error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}

@@ -11,7 +11,7 @@ HEAD = """\
 [coverage-device.json](coverage-device.json); a test checks that it is current. It is for {contract}, torch {torch}. The kernels
 are those of a GPU, run thread by thread on the CPU. To PyTorch the device looks like one with CUDA and cuDNN, with kernels
 registered where a PyTorch with CUDA has them ([GPUs](gpu.md)). On a machine with a GPU, `scripts/gpu-check` compares the same
-samples.
+samples; [an H100](gpu.md#what-ran-on-hardware) failed none.
 
 The device must do what the CPU does ([coverage](coverage.md)): results, gradients and in-place forms with the CPU's bits, the
 result on the device, the same number of random numbers drawn, and none of stock's arithmetic for devices reached. Any other

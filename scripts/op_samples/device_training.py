@@ -57,6 +57,8 @@ def optimizer_rows(device, names=None):
                 if given.kwargs.get("capturable"):
                     continue
                 for form, settings in [("default", given.kwargs), *optimizers.forms(entry, given.kwargs)]:
+                    if form == "fused" and device.partition(":")[0] not in entry.supports_fused_on:
+                        continue  # PyTorch has no such form there
                     cpu = optimizers.outcome(entry.optim_cls, settings)
                     there = "" if isinstance(cpu, str) else optimizers.outcome(entry.optim_cls, settings, device)
                     reason = reason_of(cpu, there)

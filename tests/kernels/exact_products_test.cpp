@@ -168,19 +168,22 @@ TEST(ExactProducts, AnySplitOfTheTermsGivesTheSum) {
 }
 
 TEST(ExactProducts, RowsThatAreNotFiniteMakeTheirOutputsNaN) {
-  const Product p{9, 20, 70};
-  Floats a = values(p.m * p.k, Values::normal, 31), b = values(p.k * p.n, Values::normal, 32);
-  a[4 * p.k + 69] = std::numeric_limits<float>::infinity();
-  b[17] = std::numeric_limits<float>::quiet_NaN();
-  for (std::int64_t k = 0; k < p.k; ++k) a[2 * p.k + k] = -0.0f;  // a row of zeros: +0, but beside NaN
-  for (const Implementation& isa : implementations()) {
-    const Floats c = product(isa, p, a, b);
-    for (std::int64_t i = 0; i < p.m; ++i) {
-      for (std::int64_t j = 0; j < p.n; ++j) {
-        const float value = c[i * p.n + j];
-        EXPECT_EQ(value != value, i == 4 || j == 17) << name(isa) << " " << i << " " << j;
-        if (i == 2 && j != 17) {
-          EXPECT_EQ(contract::bits_of(value), 0u) << name(isa);
+  for (int layout = 0; layout < 8; ++layout) {
+    const Product p{9, 20, 70, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0};
+    const auto at_a = [&](std::int64_t i, std::int64_t k) { return p.a_transposed ? k * p.m + i : i * p.k + k; };
+    Floats a = values(p.m * p.k, Values::normal, 31), b = values(p.k * p.n, Values::normal, 32);
+    a[at_a(4, 69)] = std::numeric_limits<float>::infinity();
+    b[p.b_transposed ? 17 * p.k : 17] = std::numeric_limits<float>::quiet_NaN();
+    for (std::int64_t k = 0; k < p.k; ++k) a[at_a(2, k)] = -0.0f;  // a row of zeros: +0, but beside NaN
+    for (const Implementation& isa : implementations()) {
+      const Floats c = product(isa, p, a, b);
+      for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const float value = c[p.c_transposed ? j * p.m + i : i * p.n + j];
+          EXPECT_EQ(value != value, i == 4 || j == 17) << p.text() << " " << name(isa) << " " << i << " " << j;
+          if (i == 2 && j != 17) {
+            EXPECT_EQ(contract::bits_of(value), 0u) << p.text() << " " << name(isa);
+          }
         }
       }
     }

@@ -131,7 +131,7 @@ class Product {
     const std::int64_t row = panel * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
     for (std::int64_t t = 0; t < n; t += Engine::kPacked) {
       const std::int64_t terms = std::min<std::int64_t>(Engine::kPacked, n - t), stride = padded(terms);
-      if (rows < Engine::kRows || stride > terms) std::fill(values, values + Engine::kRows * stride, 0);
+      clear_rest<Engine::kRows>(values, rows, terms, stride);
       fetch_rows<Engine::kRows>(left_, first_row_ + row, rows, term + t, terms, values, stride);
       Engine::pack_left(values, stride, to);
       to += Engine::left_bytes(stride);
@@ -150,15 +150,23 @@ class Product {
                         std::uint8_t* to) const {
     const std::int64_t column = panel * Engine::kColumns, first = first_column_ + column, all = padded(n);
     const std::int64_t columns = std::min<std::int64_t>(Engine::kColumns, columns_ - column);
-    if (columns < Engine::kColumns || all > n) std::fill(values, values + Engine::kColumns * all, 0);
     if constexpr (Engine::kPacksAlong) {
       if (terms_follow(first, columns, term, n)) {
+        clear_rest<Engine::kColumns>(values, columns, n, all);
         fetch_rows<Engine::kColumns>(right_, first, columns, term, n, values, all);
         return Engine::pack_right_along(values, all, to);
       }
     }
+    if (columns < Engine::kColumns || all > n) std::fill(values, values + Engine::kColumns * all, 0);
     fetch_columns<Engine::kColumns>(right_, first, columns, term, n, values, Engine::kColumns);
     Engine::pack_right(values, all, to);
+  }
+  // What fetch_rows leaves out of kRows rows of `stride`.
+  template <int kRows>
+  static void clear_rest(std::int32_t* values, std::int64_t rows, std::int64_t terms, std::int64_t stride) {
+    for (std::int64_t r = 0; r < rows && terms < stride; ++r)
+      std::fill(values + r * stride + terms, values + (r + 1) * stride, 0);
+    std::fill(values + rows * stride, values + kRows * stride, 0);
   }
   // Whether a right panel lies row by row: its terms follow each other, its rows do not.
   [[nodiscard]] bool terms_follow(std::int64_t row, std::int64_t rows, std::int64_t term, std::int64_t terms) const {

@@ -90,6 +90,26 @@ struct TileSession {
 };
 #endif
 
+using Words = std::uint32_t __attribute__((vector_size(16)));
+
+// 16 x 16 words transposed, 4 x 4 at a time.
+inline void turn(const std::uint32_t (&words)[16][16], std::uint8_t* to) {
+  for (int r = 0; r < 16; r += 4) {
+    for (int c = 0; c < 16; c += 4) {
+      Words row[4];
+      for (int i = 0; i < 4; ++i) std::memcpy(&row[i], &words[r + i][c], sizeof row[i]);
+      const Words low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+      const Words high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+      const Words low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+      const Words high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+      const Words column[4] = {
+          __builtin_shufflevector(low, low2, 0, 1, 4, 5), __builtin_shufflevector(low, low2, 2, 3, 6, 7),
+          __builtin_shufflevector(high, high2, 0, 1, 4, 5), __builtin_shufflevector(high, high2, 2, 3, 6, 7)};
+      for (int i = 0; i < 4; ++i) std::memcpy(to + (c + i) * 64 + r * 4, &column[i], sizeof column[i]);
+    }
+  }
+}
+
 struct AmxEngine {
   static constexpr int kRows = 32, kColumns = 16;
   static constexpr std::int64_t kStep = 64, kBlock = 1024, kPacked = 128;
@@ -133,10 +153,7 @@ struct AmxEngine {
         for (int c = 0; c < kColumns; ++c) {
           exact::line_digits(values + c * terms + step, kStep, digit, reinterpret_cast<std::uint8_t*>(words[c]));
         }
-        std::uint32_t turned[16][kColumns];
-        for (int k = 0; k < 16; ++k)
-          for (int c = 0; c < kColumns; ++c) turned[k][c] = words[c][k];
-        std::memcpy(to, turned, sizeof turned);
+        turn(words, to);
       }
     }
   }

@@ -30,6 +30,12 @@ class Library:
     def contract_version(self):
         return self._library.isobit_contract_version().decode()
 
+    def force_plan(self, tile=-1, chunk_leaves=0):
+        """The tile and the split of k of ordered products on the device, instead of the planned ones; no bit changes."""
+        function = self._library.isobit_force_product_plan
+        function.argtypes, function.restype = (ctypes.c_int, ctypes.c_int64), ctypes.c_char_p
+        self.call("force_product_plan", tile, chunk_leaves)
+
     def device_count(self):
         return self._library.isobit_device_count()
 

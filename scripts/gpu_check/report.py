@@ -57,7 +57,12 @@ def summary(result):
         parts.append("compute-sanitizer: not run")
     if result["speed"]:
         parts.append(speed_table(result["speed"]))
-    equal = not different and samples.good(result["samples"]) and all(r["verdict"] == "equal" for r in result["training"])
+    if result["tiles"]:
+        parts.append(table(["products, by tile and split", "planned ms", "best ms", "best", "bits"],
+                           [[r["name"], number(r["planned_ms"], 3), number(r["best_ms"], 3), r["best"], r["verdict"]]
+                            for r in result["tiles"]]))
+    rows = result["training"] + result["tiles"]
+    equal = not different and samples.good(result["samples"]) and all(row["verdict"] == "equal" for row in rows)
     clean = result["sanitizer"] is None or all(v == "clean" for v in result["sanitizer"].values())
     parts.append("CPU = GPU: " + ("equal in everything compared" if equal else "DIFFERENT, see above"))
     return "\n\n".join(parts), equal and clean

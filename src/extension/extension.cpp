@@ -28,6 +28,7 @@
 #include "extension/reported.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
+#include "kernels/product_plans.h"
 #include "kernels/threads.h"
 #include "trace/tensor_fingerprint.h"
 
@@ -251,6 +252,10 @@ const char* isobit_contract_in_force() {
 int isobit_device_count() {
   const auto* backend = isobit::kernels::device_backend();
   return backend == nullptr ? 0 : backend->device_count();
+}
+
+const char* isobit_force_product_plan(int tile, std::int64_t chunk_leaves) {
+  return reported([tile, chunk_leaves] { isobit::kernels::force_product_plan({tile, chunk_leaves}); });
 }
 
 const char* isobit_device_name(int index) {

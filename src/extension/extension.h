@@ -87,4 +87,7 @@ const char* isobit_contract_version();
 int isobit_device_count();
 // "NVIDIA H200, compute capability 9.0, 132 multiprocessors"; empty where there is none.
 const char* isobit_device_name(int index);
+// For measurements: the tile (0 to 3; -1: as planned) and the leaves of a chunk of products on a device. nullptr, or
+// what is wrong.
+const char* isobit_force_product_plan(int tile, std::int64_t chunk_leaves);
 }

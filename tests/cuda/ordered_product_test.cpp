@@ -175,5 +175,31 @@ TEST(OrderedProduct, ThePlanFillsTheDevice) {
   EXPECT_EQ(plan_product(row, kProcessors).config, kSkinny);
 }
 
+TEST(OrderedProduct, AForcedPlanChangesNoBit) {
+  const Example example{37, 20, 3 * 512 + 9};
+  const Floats expected = example.reference();
+  const ProductShape shape{1, 37, 20, 3 * 512 + 9};
+  for (const int tile : {0, 1, 2, 3}) {
+    for (const std::int64_t leaves : {1, 2, 4}) {
+      force_product_plan({tile, leaves});
+      const ProductPlan plan = plan_product(shape, 2);
+      EXPECT_EQ(plan.config, tile);
+      EXPECT_EQ(plan.chunk_leaves, leaves);
+      EXPECT_EQ(plan_product(shape, 2, kSkinny).config, std::min(tile, kSmall));  // convolutions have no skinny tile
+      const EmulatedScope scope(ThreadOrder::shuffled);
+      Floats c;
+      const MatmulProblem p = example.problem(c);
+      matmul(p);
+      EXPECT_TRUE(same_bits(c, expected)) << tile << " " << leaves;
+    }
+  }
+  force_product_plan({});
+  EXPECT_THROW(force_product_plan({0, 3}), std::invalid_argument);
+  EXPECT_THROW(force_product_plan({0, 0}), std::invalid_argument);
+  EXPECT_THROW(force_product_plan({4, 1}), std::invalid_argument);
+  EXPECT_THROW(force_product_plan({-2, 1}), std::invalid_argument);
+  EXPECT_EQ(forced_product_plan().tile, -1);
+}
+
 }  // namespace
 }  // namespace isobit::kernels::emulated

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/cuda/tile_product.h"
+#include "kernels/product_plans.h"
 
 namespace isobit::kernels::ISOBIT_CUDA {
 
@@ -46,6 +47,8 @@ inline double expected_cycles(const ProductShape& s, const ConfigRate& rate, std
 
 // Among the first `configs` tiles.
 [[nodiscard]] inline ProductPlan plan_product(const ProductShape& s, int processors, int configs = kConfigs) {
+  const ForcedPlan& forced = forced_product_plan();
+  if (forced.tile >= 0) return {std::min(forced.tile, configs - 1), forced.chunk_leaves};
   constexpr std::int64_t kMostChunkBytes = std::int64_t{1} << 28;
   const std::int64_t leaves = ceil_div(s.k, contract::kLeaf);
   ProductPlan best;

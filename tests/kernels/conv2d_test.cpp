@@ -254,6 +254,18 @@ TEST(Conv2d, FewChannelsAgreeOnEveryInstructionSet) {
   expect_same_on_host(groups, grouped, compute(groups, grouped, Isa::reference));
 }
 
+// Rows of outputs that do not fill the lanes, of batches that do: images in lanes, with nothing skipped. Tall maps,
+// groups, a stride as large as the kernel; one batch too small, rows that fill a vector, too many channels.
+TEST(Conv2d, ShortRowsOfManyImagesAgreeOnEveryInstructionSet) {
+  for (const Conv2dShape& s :
+       {square(64, 6, 14, 16, 5, 1, 0), square(57, 2, 9, 12, 3, 1, 0), Conv2dShape{64, 3, 40, 5, 9, 3, 3, 1, 1, 0, 0},
+        square(64, 6, 8, 18, 3, 1, 0, 1, 2), square(64, 3, 12, 10, 4, 4, 0), square(31, 6, 14, 16, 5, 1, 0),
+        square(64, 3, 18, 16, 3, 1, 0), square(64, 3, 9, 70, 3, 1, 0)}) {
+    const Tensors t(s, true);
+    expect_same_on_host(s, t, compute(s, t, Isa::reference));
+  }
+}
+
 TEST(Conv2d, NanAndInfinityAgreeOnEveryInstructionSet) {
   expect_same_everywhere(square(2, 3, 9, 8, 3, 1, 1), true);
   expect_same_everywhere(square(2, 20, 8, 7, 3, 2, 1), true);

@@ -330,6 +330,7 @@ class Product {
 template <class Engine>
 void product(const Side& left, const Side& right, std::int64_t terms, const Output& out) {
   static_assert(Engine::kBlock % Engine::kStep == 0 && kChunkTerms % Engine::kBlock == 0);
+  static_assert(Engine::kPacked % Engine::kStep == 0 && Engine::kBlock % Engine::kPacked == 0);
   static_assert(kJobColumns % Engine::kColumns == 0);
   if (left.rows == 0 || right.rows == 0) return;
   if (terms < std::int64_t{1} << 23)

@@ -35,8 +35,8 @@ bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* w
     return j * s.stride_w - s.pad_w + k * s.dilation_w;
   });
   call.shape.rows_taps = rows, call.shape.columns_taps = columns;
-  if (!image_lanes_pay(s.n, inside_part(rows, s.out_h()) * inside_part(columns, s.out_w()), co, s.out_w()))
-    return false;
+  const double inside = inside_part(rows, s.out_h()) * inside_part(columns, s.out_w());
+  if (!image_lanes_pay(s.n, inside) && !short_rows_pay(s)) return false;
   if (terms * kTileRows > kOffsetLimit || ci * s.h * s.w * kTileColumns > kOffsetLimit) return false;
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
   const bool finite = pack_finite(s.groups * tiles, terms * kTileRows, [&](std::int64_t i) {

@@ -131,7 +131,7 @@ bool input_gradient_by_image_lanes(const Conv2dShape& s, const float* dy, const 
     return place(j + s.pad_w - k * s.dilation_w, s.stride_w);
   });
   call.shape.rows_taps = rows, call.shape.columns_taps = columns;
-  if (!image_lanes_pay(s.n, inside_part(rows, s.h) * inside_part(columns, s.w), ci, s.w)) return false;
+  if (!image_lanes_pay(s.n, inside_part(rows, s.h) * inside_part(columns, s.w))) return false;
   if (co * s.kh * s.kw * kTileRows > kOffsetLimit || co * out_h * out_w * kTileColumns > kOffsetLimit) return false;
   float* packed = workspace.floats(s.groups * row_tiles(ci) * co * s.kh * s.kw * kTileRows);
   if (!pack_for_input(s, weight, packed)) return false;

@@ -4,6 +4,7 @@
 #include "kernels/cpu/vector/conv_split.h"
 #include "kernels/cpu/vector/image_lanes.h"
 #include "kernels/dispatch/workspace.h"
+#include "kernels/tuning.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
@@ -39,13 +40,23 @@ ISOBIT_INLINE double inside_part(const AxisTaps* axis, std::int64_t outputs) {
   return terms == 0 ? 1.0 : static_cast<double>(inside) / static_cast<double>(terms);
 }
 
-// Batches that fill the lanes, maps where skipping saves more than transposing costs, or whose rows of `width` outputs
-// are too short to fill the lanes: then `rows` output channels would share a panel of pixels copied piece by piece.
-ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside, std::int64_t rows, std::int64_t width) {
+ISOBIT_INLINE bool fills_lanes(std::int64_t images) {
   const std::int64_t last = images % kTileColumns;
-  const bool short_rows = width < kTileColumns && rows > 4 && rows <= 4 * kTileRows;
-  return (inside < 0.97 || short_rows) && images >= kTileColumns &&
-         (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
+  return images >= kTileColumns && (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
+}
+
+// Batches that fill the lanes, maps where skipping saves more than transposing costs.
+ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) { return inside < 0.97 && fills_lanes(images); }
+
+// Nor need anything be skipped where rows of outputs are too short to fill the lanes and channels too few to share a
+// panel of pixels that is copied piece by piece (direct_pixels.h copies nothing, but leaves lanes empty): as long as
+// the images stay in the caches, and there are sets of them for all threads.
+ISOBIT_INLINE bool short_rows_pay(const Conv2dShape& s) {
+  const std::int64_t co = s.co / s.groups, width = s.out_w();
+  const std::int64_t wasted = (width + kLanes - 1) / kLanes * kLanes - width;
+  const bool copied = width < kTileColumns && co > 4 && co <= 4 * kTileRows && co * wasted >= 6 * width;
+  return copied && fills_lanes(s.n) && s.ci / s.groups * s.h * s.w * kTileColumns <= tuning().slab_floats &&
+         s.n / kTileColumns * s.groups >= useful_threads(s);
 }
 
 // pack(i) for i < pieces of `floats` values each, on all threads; whether all of them returned true.

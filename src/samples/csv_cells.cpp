@@ -66,8 +66,9 @@ bool below_one(const char* at, const char* after) {
     ++at;
     if (at != after && *at == '+') ++at;
     const bool negative = at != after && *at == '-';
-    if (std::from_chars(at, after, power).ec == std::errc::result_out_of_range)
-      power = negative ? std::numeric_limits<std::int64_t>::min() / 2 : std::numeric_limits<std::int64_t>::max() / 2;
+    constexpr std::int64_t kFar = std::int64_t{1} << 62;  // no cell has so many digits
+    if (std::from_chars(at, after, power).ec == std::errc::result_out_of_range) power = negative ? -kFar : kFar;
+    power = std::clamp(power, -kFar, kFar);
   }
   return (digits > 0 ? digits : first) + power <= 0;
 }

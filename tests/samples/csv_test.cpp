@@ -83,7 +83,8 @@ TEST_F(Csv, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(error("a,y\n,2\n"), "t.csv, line 2, column 1 (a): the cell is empty (fill it in, or leave the line out)");
   EXPECT_EQ(error("a,y\n1,\n").substr(0, 46), "t.csv, line 2, column 2 (y): the cell is empty");
   EXPECT_EQ(error("a,y\n1,2\n\n"), "t.csv, line 3: is empty (take it out)");
-  for (const char* value : {"nan", "inf", "-infinity", "1e39", "\"1e999999999999999999999\"", "3.40282357e38"})
+  for (const char* value : {"nan", "inf", "-infinity", "1e39", "\"1e999999999999999999999\"", "3.40282357e38",
+                            "1e9223372036854775807", "-17e9223372036854775807", "0.1e9223372036854775807"})
     EXPECT_NE(error(std::string("a,y\n") + value + ",2\n").find("is not finite as a float32"), std::string::npos)
         << value;
   for (const char* value : {" 1", "1 ", "+1", "0x10", "1e", "1,", "--1", "1.2.3", "'1'"})
@@ -132,6 +133,8 @@ TEST_F(Csv, NumbersAreRoundedOnce) {
                  "0.000000000000000000000000000000000000000000000000000000000001e60",
                  "-0",
                  "1e-400",
+                 "1e-9223372036854775808",  // the ends of what an exponent is read into: 0, and refused below
+                 "-0.001e-9223372036854775807",
                  "0.0e99999",
                  "100000000000000000000000000000000000000000000000e-40"};
   for (int i = 0; i < 3000; ++i) {

@@ -84,9 +84,10 @@ TEST_F(Csv, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(error("a,y\n1,\n").substr(0, 46), "t.csv, line 2, column 2 (y): the cell is empty");
   EXPECT_EQ(error("a,y\n1,2\n\n"), "t.csv, line 3: is empty (take it out)");
   for (const char* value : {"nan", "inf", "-infinity", "1e39", "\"1e999999999999999999999\"", "3.40282357e38",
-                            "1e9223372036854775807", "-17e9223372036854775807", "0.1e9223372036854775807"})
+                            "1e9223372036854775807", "-17e9223372036854775807", "0.1e9223372036854775807"}) {
     EXPECT_NE(error(std::string("a,y\n") + value + ",2\n").find("is not finite as a float32"), std::string::npos)
         << value;
+  }
   for (const char* value : {" 1", "1 ", "+1", "0x10", "1e", "1,", "--1", "1.2.3", "'1'"})
     EXPECT_NE(error(std::string("a,y\n") + value + ",2\n"), "") << value;
   EXPECT_NE(error("a,y\n\"1,2\n").find("line 2, column 1 (a): '' is no cell: its quote is not closed"),

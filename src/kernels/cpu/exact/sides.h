@@ -197,7 +197,8 @@ void fetch_columns(const Side& side, std::int64_t row, std::int64_t rows, std::i
     return;
   }
   const RowScales<kMost> scales(side, row, side.integers == nullptr ? rows : 0);
-  const auto &keep = scales.keep, &first = scales.first, &second = scales.second;
+  const auto& keep = scales.keep;
+  const auto &first = scales.first, &second = scales.second;
   if (count == 1 && rows == kMost) {
     for (std::int64_t t = 0; t < terms; ++t) {
       const float* x = side.floats + side.row_offset[row] + side.term_offset[term + t];

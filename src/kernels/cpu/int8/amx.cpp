@@ -94,8 +94,8 @@ using Words = std::uint32_t __attribute__((vector_size(16)));
 
 // 16 x 16 words transposed, 4 x 4 at a time.
 inline void turn(const std::uint32_t (&words)[16][16], std::uint8_t* to) {
-  for (int r = 0; r < 16; r += 4) {
-    for (int c = 0; c < 16; c += 4) {
+  for (std::int64_t r = 0; r < 16; r += 4) {
+    for (std::int64_t c = 0; c < 16; c += 4) {
       Words row[4];
       for (int i = 0; i < 4; ++i) std::memcpy(&row[i], &words[r + i][c], sizeof row[i]);
       const Words low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);

@@ -34,12 +34,11 @@ def works(scale, device):
             return lambda: torch.mm(a, b)
         yield f"mm {m} x {n} x {k}", make, 2 * m * n * k, k, 4
     for name, make, flops, _ in speed.convolutions(scale, device):
-        # flops = 2 outputs terms: the sum runs over channels and taps, or over positions.
-        sizes = name.split()[1]
-        channels = [int(x) for x in sizes.split("->")]
-        terms = {"forward": channels[0] * 9, "gradient": channels[1] * 9}[name.split()[-1]]
+        before, after = map(int, name.split()[1].split("->"))  # channels
         if name.endswith("weight gradient"):
-            terms = flops // (2 * channels[0] * channels[1] * 9)
+            terms = flops // (2 * before * after * 9)  # positions
+        else:
+            terms = 9 * (before if name.endswith("forward") else after)
         yield name, make, flops, terms, 3
 
 

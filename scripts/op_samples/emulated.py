@@ -1,5 +1,6 @@
 """The isobit package over the emulated device: to be called before `import isobit` (gpu_check.emulation makes cuda:0)."""
 
+import argparse
 import atexit
 import ctypes
 import importlib.util
@@ -11,11 +12,18 @@ import tempfile
 from gpu_check import emulation
 
 
+def named():
+    """The argument of --emulate, which has to be known before isobit is loaded; None without."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--emulate")
+    return parser.parse_known_args()[0].emulate
+
+
 def package(library):
     """A folder with the package found now, but for its library, which is the given one."""
     found = importlib.util.find_spec("isobit")
     if found is None:
-        raise SystemExit("op-samples: no isobit package: build it, or set PYTHONPATH")
+        raise ImportError("no isobit package: build it, or set PYTHONPATH")
     folder = tempfile.mkdtemp(prefix="isobit-emulated-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     there = pathlib.Path(folder) / "isobit"

@@ -5,8 +5,9 @@
 //   that
 //                               no sum in int32 overflows
 //   Engine::kParts, kWeights    int32 sums per output, and what each counts in T
-//   kPacked                     terms that are packed together, from integers that the first level of the cache holds;
+//   Engine::kPacked             terms that are packed together, from integers that the first level of the cache holds;
 //                               kBlock where a panel's bytes do not follow term by term
+//   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
 //   (vector/exact_products.cpp)
 //
@@ -224,8 +225,9 @@ class Product {
     }
   }
 
+  static float rounded(double sum, double left, double right) { return static_cast<float>(sum * left * right) + 0.0f; }
   static float rounded(double sum, const Scale& left, const Scale& right) {
-    return static_cast<float>(sum * left.power * right.power) + 0.0f;
+    return rounded(sum, left.power, right.power);
   }
   static float rounded(std::int64_t sum, const Scale& left, const Scale& right) {
     if (!left.finite() || !right.finite()) return std::numeric_limits<float>::quiet_NaN();
@@ -263,7 +265,7 @@ class Product {
     double sums[Engine::kColumns] = {};
     for (int part = 0; part < Engine::kParts; ++part, parts += Engine::kRows * Engine::kColumns)
       for (int c = 0; c < Engine::kColumns; ++c) sums[c] += static_cast<double>(parts[c]) * Engine::kWeights[part];
-    for (int c = 0; c < Engine::kColumns; ++c) to[c] = static_cast<float>(sums[c] * power * powers[c]) + 0.0f;
+    for (int c = 0; c < Engine::kColumns; ++c) to[c] = rounded(sums[c], power, powers[c]);
   }
 
   // n values of left row l from right row r on: what is added, then to outputs at to[...], which may lie side by side.

@@ -1,5 +1,7 @@
-"""MLP, LeNet-5 and ResNet-18 as ordinary torch modules, and their data."""
+"""MLP, LeNet-5, ResNet-18 and a GPT as ordinary torch modules, and their data."""
 
+import torch
+import torch.nn.functional as F
 from torch import nn
 
 from .data import Inputs
@@ -41,6 +43,35 @@ def resnet18(channels=3, width=64, small=False, classes=10):
             blocks.append(Block(before, width << stage, stride))
             before = width << stage
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))
+
+
+class GptBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    """Of GPT-2's form; with 12 blocks of 768 and 12 heads its 124 million parameters."""
+
+    def __init__(self, blocks, words, tokens, width, heads):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(tokens, width)
+        self.blocks = nn.Sequential(*[GptBlock(width, heads) for _ in range(blocks)])
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        y = self.words(x) + self.places(torch.arange(x.shape[1], device=x.device))
+        return F.linear(self.norm(self.blocks(y)), self.words.weight)
 
 
 def batches(name, shape, classes=10):

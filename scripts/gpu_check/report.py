@@ -30,14 +30,16 @@ def speed_table(rows):
     cells = []
     for row in rows:
         if "error" in row:
-            cells.append([row["name"], row["error"][:60], "", "", "", "", "", ""])
+            cells.append([row["name"], row["error"][:60], *[""] * 11])
             continue
-        cells.append([row["name"], number(row["isobit_ms"], 3), f"{100 * row['spread']:.0f} %",
-                      number(row["times stock"]), number(row["times stock tf32"]),
-                      number(row["times stock deterministic"]),
-                      number(row["gflops_per_s"] / 1e3) if row["flops"] else "-",
-                      number(row.get("roofline_ms"), 3) if row["flops"] else "-"])
-    return table(["work", "isobit ms", "spread", "x stock", "x tf32", "x determ.", "TFLOP/s", "roofline ms"], cells)
+        cells.append([row["name"]])
+        for tier in ("isobit", "exact3"):
+            side = row[tier]
+            cells[-1] += [number(side["ms"], 3), f"{100 * side['spread']:.0f} %", number(side["times stock"]),
+                          number(side["times stock tf32"]), number(side["gflops_per_s"] / 1e3) if row["flops"] else "-"]
+        cells[-1] += [number(row["stock_ms"], 3), number(row["stock deterministic_ms"], 3)]
+    return table(["work", "isobit ms", "spread", "x stock", "x tf32", "TFLOP/s", "exact3 ms", "spread", "x stock", "x tf32",
+                  "TFLOP/s", "stock ms", "determ. ms"], cells)
 
 
 def summary(result):

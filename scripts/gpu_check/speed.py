@@ -17,6 +17,7 @@ from . import models
 from .data import Inputs
 
 SETTINGS = ("stock", "stock tf32", "stock deterministic")
+TIERS = {"isobit": "ordered", "exact3": "exact3"}
 
 
 def configure(setting):
@@ -52,26 +53,30 @@ class HostClock:
         return (time.perf_counter() - begin) * 1e3
 
 
-def interleaved(library, clock, make, rounds, tier="ordered"):
-    """Times of isobit and of each stock setting; make() builds the function to time afresh for each side.
+def interleaved(library, clock, make, rounds):
+    """Times of isobit's two tiers of products and of each stock setting; make() builds the function to time afresh for each.
 
     Each turn begins with a call that does not count: the first one after a change of sides looks up kernels and plans anew, and a
     device that has finished what was queued waits for it. No side is always the first."""
+    @contextlib.contextmanager
+    def on(side):
+        if side in TIERS:
+            with library.enabled(TIERS[side]):
+                yield
+        else:
+            configure(side)
+            yield
+
     sides = {}
-    with library.enabled(tier):
-        sides["isobit"] = make()
-        sides["isobit"]()
-    for setting in SETTINGS:
-        configure(setting)
-        sides[setting] = make()
-        sides[setting]()
+    for side in (*TIERS, *SETTINGS):
+        with on(side):
+            sides[side] = make()
+            sides[side]()
     times = {side: [] for side in sides}
     for turn in range(rounds):
         order = list(sides.items())
         for side, function in order[turn % len(order):] + order[:turn % len(order)]:
-            with library.enabled(tier) if side == "isobit" else contextlib.nullcontext():
-                if side != "isobit":
-                    configure(side)
+            with on(side):
                 function()
                 times[side].append(clock.time(function))
     configure("stock")
@@ -79,17 +84,18 @@ def interleaved(library, clock, make, rounds, tier="ordered"):
 
 
 def row(name, times, flops, bytes_moved, machine):
-    ours = statistics.median(times["isobit"])
-    quartiles = statistics.quantiles(times["isobit"], n=4) if len(times["isobit"]) > 1 else [ours] * 3
-    result = {"name": name, "isobit_ms": ours, "spread": (quartiles[2] - quartiles[0]) / ours,
-              "gflops_per_s": flops / ours / 1e6, "gbytes_per_s": bytes_moved / ours / 1e6,
-              "flops": flops, "bytes": bytes_moved}
+    result = {"name": name, "flops": flops, "bytes": bytes_moved}
+    for side in TIERS:
+        ours = statistics.median(times[side])
+        quartiles = statistics.quantiles(times[side], n=4) if len(times[side]) > 1 else [ours] * 3
+        result[side] = {"ms": ours, "spread": (quartiles[2] - quartiles[0]) / ours, "gflops_per_s": flops / ours / 1e6,
+                        "gbytes_per_s": bytes_moved / ours / 1e6}
+        for setting in SETTINGS:  # above 1: isobit is faster
+            result[side]["times " + setting] = statistics.median(times[setting]) / ours
     if machine:
         result["roofline_ms"] = max(flops / machine["flops_per_s"], bytes_moved / machine["bytes_per_s"]) * 1e3
     for setting in SETTINGS:
-        stock = statistics.median(times[setting])
-        result[setting + "_ms"] = stock
-        result["times " + setting] = stock / ours  # above 1: isobit is faster
+        result[setting + "_ms"] = statistics.median(times[setting])
     return result
 
 
@@ -148,18 +154,35 @@ def steps(scale, device):
                                                  (batch(128), 3, 32, 32), 10, device), 0, 0
     yield f"step resnet18 {size} px, batch 64", step(lambda: models.resnet18(width=width, classes=1000),
                                                      (batch(64), 3, size, size), 1000, device), 0, 0
+    tokens, blocks = (512, 12) if scale >= 1 else (16, 1)
+    yield f"step gpt2 of {blocks} blocks, {batch(8)} x {tokens} tokens", token_step(blocks, batch(8), tokens, device), 0, 0
+
+
+def token_step(blocks, batch, tokens, device):
+    def make():
+        torch.manual_seed(3)
+        words = 50257 if blocks > 1 else 100
+        model = models.Gpt(blocks, words, tokens, 768 if blocks > 1 else 32, 12 if blocks > 1 else 2).to(device)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+        x = Inputs(f"tokens {batch} {tokens}").labels(words, batch * tokens).reshape(batch, tokens).to(device)
+
+        def run():
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(x).flatten(0, 1), x.flatten()).backward()
+            optimizer.step()
+        return run
+    return make
 
 
 def measure(library, device, scale, rounds, machine, clock, say):
     rows = []
-    for tier, family in (("ordered", products), ("exact3", products), ("ordered", convolutions), ("ordered", steps)):
-        smaller = 4 if tier != "ordered" and scale < 1 else 1  # an emulated int8 product takes seconds
+    for family in (products, convolutions, steps):
+        smaller = 4 if family is products and scale < 1 else 1  # an emulated int8 product takes seconds
         for name, make, flops, moved in family(scale / smaller, device):
-            if tier != "ordered":
-                name = f"{name}, {tier}"
             try:
-                result = row(name, interleaved(library, clock, make, rounds, tier), flops, moved, machine)
-                say(f"{name}: {result['isobit_ms']:.3f} ms, {result['times stock']:.2f}x stock")
+                result = row(name, interleaved(library, clock, make, rounds), flops, moved, machine)
+                say(f"{name}: " + ", ".join(f"{side} {result[side]['ms']:.3f} ms ({result[side]['times stock']:.2f}x stock)"
+                                            for side in TIERS))
             except Exception as error:
                 result = {"name": name, "error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
                 say(f"{name}: {result['error']}")

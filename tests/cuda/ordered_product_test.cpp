@@ -2,6 +2,8 @@
 // would (a wait left out, another leaf, another tree) are seen.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "kernels/conv2d.h"
 #include "kernels/cuda/matrix_product.h"
 #include "kernels/sweep.h"
@@ -101,6 +103,15 @@ TEST(OrderedProduct, ManyChunksMeetInOneTree) {
   }
 }
 
+// Other bits, or a copy that nobody waited for.
+bool differs(const std::function<Floats()>& compute, const Floats& expected) {
+  try {
+    return !same_bits(compute(), expected);
+  } catch (const EmulationError&) {
+    return true;
+  }
+}
+
 TEST(OrderedProduct, EveryWaitIsNeeded) {
   using Tile = TileConfig<32, 32, 4, 4, 1, 4>;
   const Example example{70, 40, 1040};
@@ -119,7 +130,7 @@ TEST(OrderedProduct, EveryWaitIsNeeded) {
     omit(site);
     for (const ThreadOrder order : kOrders) {
       const EmulatedScope scope(order);
-      seen |= !same_bits(compute(), expected);
+      seen |= differs(compute, expected);
     }
     omit("");
     EXPECT_TRUE(seen) << site;
@@ -185,7 +196,7 @@ TEST(OrderedProduct, AForcedPlanChangesNoBit) {
       const ProductPlan plan = plan_product(shape, 2);
       EXPECT_EQ(plan.config, tile);
       EXPECT_EQ(plan.chunk_leaves, leaves);
-      EXPECT_EQ(plan_product(shape, 2, kSkinny).config, std::min(tile, kSmall));  // convolutions have no skinny tile
+      EXPECT_EQ(plan_product(shape, 2, true).config, std::min(tile, kSmall));  // convolutions have no skinny tile
       const EmulatedScope scope(ThreadOrder::shuffled);
       Floats c;
       const MatmulProblem p = example.problem(c);

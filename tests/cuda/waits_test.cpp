@@ -16,6 +16,7 @@
 #include "kernels/conv2d.h"
 #include "kernels/exact_products.h"
 #include "kernels/exact_sum.h"
+#include "kernels/product_plans.h"
 #include "kernels/fingerprint.h"
 #include "kernels/indexed.h"
 #include "kernels/loss.h"
@@ -69,19 +70,48 @@ Results products() {
   return r;
 }
 
-// All four warps of a tile, several stages, and chunks of the terms that meet in atomic sums.
+void add_exact_product(Results& r, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const Floats a = normal_floats(m * k, 1), b = normal_floats(k * n, 2);
+  Floats c(m * n, -7.0f);
+  MatmulProblem p;
+  p.m = m, p.n = n, p.k = k;
+  p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, n, 1};
+  p.c = c.data(), p.c_row_stride = n;
+  exact3_matmul(p);
+  r.add(c);
+}
+
+// Every block, with columns in both halves of it; more stages than the ring has, and ranges of terms that meet in
+// atomic sums.
 Results exact_products() {
   Results r;
-  for (const std::int64_t k : {100, 1100}) {
-    const Floats a = normal_floats(40 * k, 1), b = normal_floats(k * 50, 2);
-    Floats c(40 * 50, -7.0f);
-    MatmulProblem p;
-    p.m = 40, p.n = 50, p.k = k;
-    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, 50, 1};
-    p.c = c.data(), p.c_row_stride = 50;
-    exact3_matmul(p);
-    r.add(c);
+  for (const int block : {0, 1, 2}) {
+    force_product_plan({block, 1});
+    add_exact_product(r, 17, 70, 40);
   }
+  add_exact_product(r, 40, 50, 300);
+  force_product_plan({2, 2});
+  add_exact_product(r, 40, 50, 100);
+  force_product_plan({});
+  return r;
+}
+
+// By chunks, unfolded, and word by word.
+Results exact_convolutions() {
+  Results r;
+  const auto add = [&r](const Conv2dShape& s) {
+    const Floats x = normal_floats(s.n * s.ci * s.h * s.w, 1),
+                 dy = normal_floats(s.n * s.co * s.out_h() * s.out_w(), 3);
+    const Floats weight = normal_floats(s.co * s.ci / s.groups * s.kh * s.kw, 2);
+    Floats y(dy.size()), dx(x.size()), dweight(weight.size());
+    exact3_conv2d_forward(s, x.data(), weight.data(), nullptr, y.data());
+    exact3_conv2d_input_gradient(s, dy.data(), weight.data(), dx.data());
+    exact3_conv2d_weight_gradient(s, x.data(), dy.data(), dweight.data());
+    r.add(y), r.add(dx), r.add(dweight);
+  };
+  add({16, 16, 3, 4, 16, 3, 3, 1, 1, 1, 1});
+  add({2, 3, 6, 6, 4, 3, 3, 2, 2, 1, 1});
+  add({2, 4, 6, 6, 40, 3, 3, 1, 1, 1, 1, 1, 1, 2});
   return r;
 }
 
@@ -98,7 +128,9 @@ Results convolutions() {
   const Conv2dShape deep{4, 60, 18, 20, 10, 3, 3, 1, 1, 1, 1};
   const Floats image = wide_floats(4 * 60 * 18 * 20, 4), filters = wide_floats(10 * 60 * 9, 5);
   Floats out(4 * 10 * 18 * 20);
+  force_product_plan({2, 1 << 21});
   conv2d_forward(deep, image.data(), filters.data(), nullptr, out.data());
+  force_product_plan({});
   r.add(out);
   return r;
 }
@@ -258,6 +290,7 @@ Results incidences() {
 
 const std::map<std::string, std::function<Results()>> kFamilies = {{"products", products},
                                                                    {"exact_products", exact_products},
+                                                                   {"exact_convolutions", exact_convolutions},
                                                                    {"convolutions", convolutions},
                                                                    {"reductions", reductions},
                                                                    {"batch_norms", batch_norms},
@@ -320,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(OfFamily, Waits, ::testing::ValuesIn([] {
 
 // Where a kernel waits, with the text of the line. Words of waiting as device.h lists them.
 std::map<Site, std::string> written_sites() {
-  static const std::regex word(R"(\b(barrier\(|wait_async<|shuffle(_xor|_down)?\(|mma_s8\())");
+  static const std::regex word(R"(\b(barrier\(|wait_async<|shuffle(_xor|_down)?\(|mma_s8\(|load_matrices\())");
   std::map<Site, std::string> sites;
   for (const auto& entry : std::filesystem::directory_iterator(ISOBIT_CUDA_SOURCES)) {
     const std::string file = entry.path().filename();
@@ -352,10 +385,11 @@ TEST(WaitsInTheSources, TheseShowWhenLeftOut) {
   struct Named {
     const char *family, *file, *word;
   };
-  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},    // the copies of a stage
-                              {"products", "tile_product.h", "barrier()"},      // the other threads' copies
-                              {"exact_products", "exact_tile.h", "barrier()"},  // a stage's digits
-                              {"exact_products", "exact_tile.h", "mma_s8(sum[2], a[2]"},
+  constexpr Named kNamed[] = {{"products", "tile_product.h", "wait_async<"},          // the copies of a stage
+                              {"products", "tile_product.h", "barrier()"},            // the other threads' copies
+                              {"exact_products", "exact_blocks.h", "barrier()"},      // a stage's digits
+                              {"exact_products", "exact_blocks.h", "wait_async<0>"},  // copies beyond the last stage
+                              {"exact_convolutions", "exact_tile.h", "mma_s8(sum[2], a[2]"},
                               {"batch_norms", "leaf.h", "barrier()"},            // lanes of one leaf in several warps
                               {"reductions", "ordered_reduce.h", "barrier()"}};  // parts of a tree
   const auto written = written_sites();

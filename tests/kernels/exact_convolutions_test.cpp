@@ -5,6 +5,7 @@
 
 #include "kernels/exact_oracle.h"
 #include "kernels/exact_products.h"
+#include "kernels/product_plans.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels {
@@ -118,6 +119,18 @@ struct Conv {
   }
 };
 
+// A device's block, and its ranges of k, from shape to shape; -1: as planned.
+class ForcedBlock {
+ public:
+  explicit ForcedBlock(unsigned seed) {
+    const int tile = static_cast<int>(seed % 4) - 1;
+    force_product_plan({tile, tile < 0 ? 0 : std::int64_t{1} << seed % 3});
+  }
+  ~ForcedBlock() { force_product_plan({}); }
+  ForcedBlock(const ForcedBlock&) = delete;
+  ForcedBlock& operator=(const ForcedBlock&) = delete;
+};
+
 TEST(ExactConvolutions, EveryImplementationGivesTheOraclesBits) {
   const Conv2dShape shapes[] = {
       {.n = 2, .ci = 1, .h = 9, .w = 11, .co = 3, .kh = 5, .kw = 5, .pad_h = 2, .pad_w = 2},
@@ -159,6 +172,25 @@ TEST(ExactConvolutions, EveryImplementationGivesTheOraclesBits) {
       {.n = 2, .ci = 5, .h = 6, .w = 8, .co = 5, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1, .groups = 5},
       {.n = 2, .ci = 3, .h = 1, .w = 40, .co = 4, .kh = 1, .kw = 7, .stride_w = 4, .pad_w = 3},
       {.n = 0, .ci = 2, .h = 5, .w = 5, .co = 3, .kh = 3, .kw = 3},
+      // Devices take these by chunks of 16 channels, or of 16 images: half full, whole, and more than one.
+      {.n = 8, .ci = 8, .h = 5, .w = 4, .co = 16, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
+      {.n = 17,
+       .ci = 9,
+       .h = 5,
+       .w = 7,
+       .co = 11,
+       .kh = 3,
+       .kw = 2,
+       .stride_h = 2,
+       .stride_w = 3,
+       .pad_h = 2,
+       .pad_w = 1,
+       .dilation_h = 2},
+      {.n = 16, .ci = 17, .h = 3, .w = 3, .co = 20, .kh = 1, .kw = 1},
+      {.n = 9, .ci = 32, .h = 4, .w = 4, .co = 16, .kh = 2, .kw = 2, .stride_w = 2, .groups = 2},
+      // Few channels, unfolded along rows: one chunk, and two.
+      {.n = 2, .ci = 3, .h = 6, .w = 7, .co = 8, .kh = 4, .kw = 3, .stride_w = 2, .pad_h = 2, .pad_w = 2},
+      {.n = 2, .ci = 4, .h = 4, .w = 12, .co = 3, .kh = 2, .kw = 5, .pad_w = 3, .dilation_w = 2},
       {.n = 1, .ci = 1, .h = 1, .w = 1, .co = 1, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1},
   };
   unsigned seed = 100;
@@ -168,6 +200,7 @@ TEST(ExactConvolutions, EveryImplementationGivesTheOraclesBits) {
     const Floats y = conv.forward(), dx = conv.input_gradient(), dw = conv.weight_gradient();
     for (const Implementation& isa : implementations()) {
       const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
+      const ForcedBlock block(isa.on_device() ? seed : 0);
       Floats a(y.size()), b(dx.size()), c(dw.size());
       on(isa, [&](const KernelTable& table) {
         table.exact3_conv2d_forward(s, conv.x.data(), conv.weight.data(), conv.bias.data(), a.data());

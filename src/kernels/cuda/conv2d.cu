@@ -45,7 +45,7 @@ struct WeightGradient : WeightOutput {
 template <class Problem>
 void run(const Problem& p) {
   const int processors = multiprocessors();
-  const ProductPlan plan = plan_product(p.shape, processors, kSkinny);
+  const ProductPlan plan = plan_product(p.shape, processors, true);
   if (plan.config == kLarge) return run_tiles<LargeTile>(p, plan.chunk_leaves, processors);
   if (plan.config == kMedium) return run_tiles<MediumTile>(p, plan.chunk_leaves, processors);
   run_tiles<SmallTile>(p, plan.chunk_leaves, processors);

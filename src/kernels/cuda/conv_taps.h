@@ -152,10 +152,14 @@ struct PatchOutput {
   int out_row = 0, out_column = 0;  // strides of the grid in an output plane
   const float* bias = nullptr;
 
-  ISOBIT_DEVICE float* place(const PatchGrid& grid, std::int64_t group, std::int64_t i, std::int64_t j) const {
+  // Channel 0 of a position.
+  ISOBIT_DEVICE float* position(const PatchGrid& grid, std::int64_t group, std::int64_t j) const {
     const PatchGrid::Place at = grid.place(static_cast<int>(j));
-    return out + at.image * out_image + group * out_group + i * out_channel +
+    return out + at.image * out_image + group * out_group +
            (static_cast<std::int64_t>(at.row) * out_row + at.column * out_column);
+  }
+  ISOBIT_DEVICE float* place(const PatchGrid& grid, std::int64_t group, std::int64_t i, std::int64_t j) const {
+    return position(grid, group, j) + i * out_channel;
   }
   ISOBIT_DEVICE float with_bias(std::int64_t group, std::int64_t i, float product) const {
     return bias == nullptr ? product : product + bias[group * shape.m + i];

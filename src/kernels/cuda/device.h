@@ -13,12 +13,17 @@
 //   mma_s8(d, a, b)                    every thread of the warp: D += A B on tensor cores, A 16 x 32 and B 32 x 8 of
 //                                      int8, D 16 x 8 of int32, spread over the warp as PTX's mma.m16n8k32 has them;
 //                                      D must not overflow
+//   load_matrices(r, row)              every thread of the warp: four 8 x 8 matrices of 16 bits from shared memory, row
+//   i % 8
+//                                      of matrix i / 8 at what thread i gives, 16 bytes, aligned to 16; thread t gets
+//                                      of each matrix the bytes t % 4 * 4 ... of row t / 4 (PTX's ldmatrix)
 //   shared_memory<T>()                 start of the block's shared memory, aligned to 16 bytes
 //   copy_async<bytes>(to, from)        global to shared, 4, 8 or 16 bytes, both aligned to that size
 //   copy_async_or_zero<bytes>(to, from, inside)   the same; zeros, and `from` not read, where not inside
 //   commit_async() wait_async<n>()     after the wait (at most n groups still under way) and a barrier the
 //                                      copies of the older groups may be read by every thread
 //   load4 store4                       16 bytes at once, aligned
+//   nearest_integer(x)                 of a float below 2^31 in magnitude, ties to even
 //   atomic_add, atomic_max, atomic_min integers only: sums of floats have an order
 //   atomic_exchange atomic_fetch_add   give what stood there; what comes of it must not depend on who came first
 //   launch(kernel, {blocks, threads, shared_bytes}, args...)   host: queues on device_stream(), throws

@@ -49,6 +49,14 @@ ISOBIT_DEVICE void mma_s8(int (&d)[4], const std::uint32_t (&a)[4], const std::u
 #endif
 }
 
+ISOBIT_DEVICE void load_matrices(std::uint32_t (&r)[4], const void* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
 template <class T>
 ISOBIT_DEVICE T* shared_memory() {
   extern __shared__ __align__(16) unsigned char isobit_shared_memory[];
@@ -76,8 +84,8 @@ ISOBIT_DEVICE void copy_async(T* to, const T* from) {
   }
 #endif
 }
-template <int bytes>
-ISOBIT_DEVICE void copy_async_or_zero(float* to, const float* from, bool inside) {
+template <int bytes, class T>
+ISOBIT_DEVICE void copy_async_or_zero(T* to, const T* from, bool inside) {
   static_assert(bytes == 4 || bytes == 16);
 #if __CUDA_ARCH__ >= 800
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
@@ -91,7 +99,7 @@ ISOBIT_DEVICE void copy_async_or_zero(float* to, const float* from, bool inside)
   if constexpr (bytes == 16) {
     *reinterpret_cast<float4*>(to) = inside ? *reinterpret_cast<const float4*>(from) : float4{};
   } else {
-    *to = inside ? *from : 0.0f;
+    *reinterpret_cast<float*>(to) = inside ? *reinterpret_cast<const float*>(from) : 0.0f;
   }
 #endif
 }
@@ -109,6 +117,8 @@ ISOBIT_DEVICE void wait_async() {
 
 ISOBIT_DEVICE Float4 load4(const float* from) { return *reinterpret_cast<const Float4*>(from); }
 ISOBIT_DEVICE void store4(float* to, Float4 value) { *reinterpret_cast<Float4*>(to) = value; }
+
+ISOBIT_DEVICE int nearest_integer(float x) { return __float2int_rn(x); }
 
 ISOBIT_DEVICE void atomic_add(std::uint64_t* place, std::uint64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(value));

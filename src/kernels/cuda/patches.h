@@ -131,6 +131,7 @@ struct PatchesByTap {
   template <int extent, class Config>
   class Loader {
     using Along = AlongK<extent, Config>;
+    static_assert(kTapPadding % extent == 0);  // every row of a tile has a tap in the table
 
    public:
     ISOBIT_DEVICE Loader(const PatchesByTap& patches, std::int64_t group, std::int64_t first, std::int64_t k0,

@@ -42,6 +42,13 @@ int device_count() {
   return count;
 }
 
+int attribute(cudaDeviceAttr which, const char* what) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "asking for the current device");
+  check(cudaDeviceGetAttribute(&value, which, device), what);
+  return value;
+}
+
 std::string device_name(int i) {
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, i), "asking for a device's properties");
@@ -65,11 +72,10 @@ void fill_bytes(void* memory, int value, std::int64_t bytes) {
   check(cudaMemsetAsync(memory, value, static_cast<std::size_t>(bytes), stream()), "filling memory");
 }
 
-int multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device), "asking for the current device");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "asking for multiprocessors");
-  return count;
+int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount, "asking for multiprocessors"); }
+
+std::int64_t shared_memory_limit() {
+  return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, "asking for a block's shared memory");
 }
 
 unsigned grid_size(std::int64_t blocks) {

@@ -45,5 +45,7 @@ void copy_to_device(void* to, const void* from, std::int64_t bytes);
 void fill_bytes(void* memory, int value, std::int64_t bytes);
 // Multiprocessors of the current device. Sizes grids; never decides about the order of an operation.
 [[nodiscard]] int multiprocessors();
+// Bytes of shared memory that a block of the current device may ask for.
+[[nodiscard]] std::int64_t shared_memory_limit();
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

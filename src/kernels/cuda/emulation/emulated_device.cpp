@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
@@ -5,8 +8,10 @@
 #include <deque>
 #include <exception>
 #include <numeric>
+#include <new>
 #include <random>
 #include <set>
+#include <unordered_map>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/table.h"
@@ -171,6 +176,7 @@ class Machine {
     try {
       for (;;) {
         (*body_)();
+        if (!self().copies.empty()) throw EmulationError("a thread ends while copies of it are on their way");
         self().state = State::ended;
         ++ended_;
         if (next_ >= phase_.size() || threads_[static_cast<std::size_t>(phase_[next_])].state != State::fresh) break;
@@ -275,13 +281,30 @@ void deliver(const Copy& copy) {
   }
 }
 
+// Memory ends where its page does, and the next page belongs to nobody: what reads beyond it dies at once.
+struct Pages {
+  char* first;
+  std::size_t bytes;
+};
+std::unordered_map<void*, Pages> scratches;
+
 void* allocate(std::size_t bytes, void*) {
-  const std::size_t words = bytes / 4 + 64;
-  auto* memory = static_cast<std::uint32_t*>(std::aligned_alloc(256, (words * 4 + 255) / 256 * 256));
-  std::fill(memory, memory + words, kPoison);
-  return memory;
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t used = (bytes + 15) / 16 * 16, whole = (used + page - 1) / page * page + page;
+  void* const pages = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  char* const end = static_cast<char*>(pages) + whole - page;
+  if (mprotect(end, page, PROT_NONE) != 0) throw std::bad_alloc();
+  auto* const words = reinterpret_cast<std::uint32_t*>(end - used);
+  std::fill(words, words + used / 4, kPoison);
+  scratches[words] = {static_cast<char*>(pages), whole};
+  return words;
 }
-void release(void* memory, void*) { std::free(memory); }
+void release(void* memory, void*) {
+  const auto found = scratches.find(memory);
+  munmap(found->second.first, found->second.bytes);
+  scratches.erase(found);
+}
 
 }  // namespace
 
@@ -355,6 +378,7 @@ void fill_bytes(void* memory, int value, std::int64_t bytes) {
   std::memset(memory, value, static_cast<std::size_t>(bytes));
 }
 int multiprocessors() { return 2; }
+std::int64_t shared_memory_limit() { return 227 * 1024; }
 
 const DeviceBackend& backend() {
   static const KernelTable table = make_table();

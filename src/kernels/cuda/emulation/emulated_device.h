@@ -3,14 +3,15 @@
 // One block at a time, each of its threads a fiber; a thread runs until it waits (barrier, shuffle) or ends,
 // then another goes on. Threads run in ascending, descending or shuffled order between waits, blocks likewise.
 // Shared memory starts as NaN; the target of an asynchronous copy is NaN until its group's wait, so that what
-// is read too early shows. A barrier that a thread of the block never reaches, or two threads waiting at
-// different barriers, throws EmulationError. For tests of mistakes, the waits written at one place of the
-// source can be left out (omit).
+// is read too early shows, and a copy that nobody waited for when its thread ends throws. A barrier that a thread of
+// the block never reaches, or two threads waiting at different barriers, throws EmulationError. For tests of mistakes,
+// the waits written at one place of the source can be left out (omit).
 //
 // Not thread-safe: launches come from one thread at a time.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -91,6 +92,20 @@ inline void mma_s8(int (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t
   emulation::multiply_in_warp({d, a, b}, where);
 }
 
+// Alignment is checked, as a GPU would.
+inline void require_aligned(const void* address, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) throw EmulationError("misaligned vector access");
+}
+
+inline void load_matrices(std::uint32_t (&r)[4], const void* row, const Where& where = Where::current()) {
+  require_aligned(row, 16);
+  const auto own = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(row));
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    const std::uint64_t of_row = emulation::exchanged(own, 8 * matrix + thread_index() % 32 / 4, where);
+    std::memcpy(&r[matrix], reinterpret_cast<const char*>(of_row) + thread_index() % 4 * 4, 4);
+  }
+}
+
 template <class T>
 T* shared_memory() {
   return reinterpret_cast<T*>(emulation::place().shared);
@@ -101,8 +116,8 @@ void copy_async(T* to, const T* from) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
   emulation::start_copy(to, from, bytes);
 }
-template <int bytes>
-void copy_async_or_zero(float* to, const float* from, bool inside) {
+template <int bytes, class T>
+void copy_async_or_zero(T* to, const T* from, bool inside) {
   static_assert(bytes == 4 || bytes == 16);
   emulation::start_copy(to, inside ? from : nullptr, bytes);
 }
@@ -112,10 +127,6 @@ void wait_async(const Where& where = Where::current()) {
   emulation::wait_copies(groups, where);
 }
 
-// Alignment is checked, as a GPU would.
-inline void require_aligned(const void* address, std::size_t bytes) {
-  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) throw EmulationError("misaligned vector access");
-}
 inline Float4 load4(const float* from) {
   require_aligned(from, 16);
   return {from[0], from[1], from[2], from[3]};
@@ -124,6 +135,8 @@ inline void store4(float* to, Float4 value) {
   require_aligned(to, 16);
   to[0] = value.x, to[1] = value.y, to[2] = value.z, to[3] = value.w;
 }
+
+inline int nearest_integer(float x) { return static_cast<int>(std::lrint(x)); }
 
 inline void atomic_add(std::uint64_t* place, std::uint64_t value) { *place += value; }
 inline void atomic_max(int* place, int value) { *place = std::max(*place, value); }

@@ -25,7 +25,8 @@ using Site = std::string;
 // Waits at this place are left out from now on; "": none.
 void omit(const Site& site);
 
-// Device memory is the host's; scratch starts as NaN.
+// Device memory is the host's; scratch starts as NaN, and what is read or written beyond its end (to 16 bytes) ends the
+// process.
 [[nodiscard]] const DeviceBackend& backend();
 
 // Kernel calls go to the emulated device, in the given order of threads.

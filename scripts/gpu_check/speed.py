@@ -176,8 +176,8 @@ def token_step(blocks, batch, tokens, device):
 
 def measure(library, device, scale, rounds, machine, clock, say):
     rows = []
+    smaller = 4 if scale < 1 else 1  # emulated products of int8 take seconds
     for family in (products, convolutions, steps):
-        smaller = 4 if family is products and scale < 1 else 1  # an emulated int8 product takes seconds
         for name, make, flops, moved in family(scale / smaller, device):
             try:
                 result = row(name, interleaved(library, clock, make, rounds), flops, moved, machine)

@@ -113,11 +113,11 @@ void matrices_kernel(const std::uint32_t* rows, std::uint32_t* got) {
 }
 
 TEST(EmulatedDevice, AWarpLoadsMatrices) {
-  std::vector<std::uint32_t> rows(32 * 4), got(32 * 4);
+  std::vector<std::uint32_t> rows(128), got(128);
   std::iota(rows.begin(), rows.end(), 100u);
   for (const ThreadOrder order : kOrders) {
     const EmulatedScope scope(order);
-    launch(matrices_kernel, {1, 32, 32 * 16}, rows.data(), got.data());
+    launch(matrices_kernel, {1, 32, 512}, rows.data(), got.data());
     for (std::size_t t = 0; t < 32; ++t) {
       for (std::size_t matrix = 0; matrix < 4; ++matrix)
         EXPECT_EQ(got[4 * t + matrix], rows[(8 * matrix + t / 4) * 4 + t % 4]) << t << " " << matrix;

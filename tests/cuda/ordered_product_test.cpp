@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "kernels/conv2d.h"
+#include "kernels/cuda/exact_plan.h"
 #include "kernels/cuda/matrix_product.h"
 #include "kernels/sweep.h"
 
@@ -103,6 +104,24 @@ TEST(OrderedProduct, ManyChunksMeetInOneTree) {
   }
 }
 
+// Chains that underflow to -0 in every chunk: the product is +0.
+TEST(OrderedProduct, ChunksOfMinusZeroGivePlusZero) {
+  for (const std::int64_t chunks : {1, 2, 3, 8, 15, 16, 17, 33}) {
+    const std::int64_t k = 512 * chunks;
+    const Floats a(static_cast<std::size_t>(2 * k), 1e-30f), b(static_cast<std::size_t>(3 * k), -1e-30f);
+    Floats c(6, 1.0f);
+    MatmulProblem p;
+    p.m = 2, p.n = 3, p.k = k;
+    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, 3, 1};
+    p.c = c.data(), p.c_row_stride = 3;
+    const EmulatedScope scope(ThreadOrder::ascending);
+    force_product_plan({2, 1});
+    matmul(p);
+    force_product_plan({});
+    EXPECT_TRUE(same_bits(c, Floats(6, 0.0f))) << chunks;
+  }
+}
+
 // Other bits, or a copy that nobody waited for.
 bool differs(const std::function<Floats()>& compute, const Floats& expected) {
   try {
@@ -184,6 +203,21 @@ TEST(OrderedProduct, ThePlanFillsTheDevice) {
   EXPECT_GE(items(weights, plan_product(weights, kProcessors)), kProcessors);
   EXPECT_GE(items(row, plan_product(row, kProcessors)), kProcessors);
   EXPECT_EQ(plan_product(row, kProcessors).config, kSkinny);
+}
+
+TEST(OrderedProduct, ExactBlocksFitWhatSharedMemoryThereIs) {
+  constexpr std::int64_t kTuring = 64 * 1024, kAda = 99 * 1024;
+  const ProductShape square{1, 4096, 4096, 4096};
+  EXPECT_EQ(choose_block(square, 40, kTuring).kind, 2);
+  EXPECT_EQ(choose_block(square, 80, kAda).kind, 0);
+  for (const int block : {0, 1, 2, 3}) {
+    force_product_plan({block, 1});
+    const ChosenBlock chosen = choose_block(square, 40, kTuring);
+    EXPECT_EQ(chosen.kind, 2);
+    EXPECT_EQ(chosen.plan.tiles_m * chosen.plan.tiles_n, 64 * 64);
+    EXPECT_EQ(choose_block(square, 80, kAda).kind, std::min(block, 2));
+  }
+  force_product_plan({});
 }
 
 TEST(OrderedProduct, AForcedPlanChangesNoBit) {

@@ -15,6 +15,7 @@
 #include "contract/exact_products.h"
 #include "kernels/exact_oracle.h"
 #include "kernels/threads.h"
+#include "kernels/product_plans.h"
 
 namespace isobit::kernels {
 namespace {
@@ -103,7 +104,7 @@ TEST(ExactProducts, LongSumsDoNotOverflow) {
   }
 }
 
-// As many products as a device has multiprocessors to fill, so that it does not cut the terms further than it must.
+// A device is told to cut the terms no further than it must.
 TEST(ExactProducts, TermsThatAreCutAsLittleAsPossibleDoNotOverflow) {
   const std::int64_t k = 70'001, batch = 4;
   const Floats a(static_cast<std::size_t>(k), 8355711.0f), b(static_cast<std::size_t>(k), -8355711.0f);
@@ -114,7 +115,9 @@ TEST(ExactProducts, TermsThatAreCutAsLittleAsPossibleDoNotOverflow) {
     p.batch = batch, p.m = 1, p.n = 1, p.k = k;
     p.a = {a.data(), 0, k, 1}, p.b = {b.data(), 0, 1, 1};
     p.c = c.data(), p.c_batch_stride = 1, p.c_row_stride = 1;
+    force_product_plan({2, 1});
     run(isa, p);
+    force_product_plan({});
     EXPECT_EQ(difference(expected, c), -1) << name(isa);
   }
 }

@@ -35,6 +35,14 @@ struct ExactWeightProduct : WeightOutput {
 };
 
 [[nodiscard]] std::int64_t depth_of(std::int64_t terms) { return ceil_div(terms, kChunkTerms); }
+// Tables of taps count chunks in 32 bits. down, right: how far a tap looks at most.
+[[nodiscard]] bool are_countable(std::int64_t down, std::int64_t right, std::int64_t width, std::int64_t pitch) {
+  return (down * width + right + 1) < kInt32End / pitch;
+}
+[[nodiscard]] bool taps_are_countable(const Conv2dShape& s, std::int64_t width, std::int64_t pitch) {
+  return are_countable(s.pad_h + s.kh * s.dilation_h + s.stride_h, s.pad_w + s.kw * s.dilation_w + s.stride_w, width,
+                       pitch);
+}
 [[nodiscard]] bool chunks_pay(std::int64_t terms) { return terms > 0 && depth_of(terms) * kChunkTerms <= 2 * terms; }
 
 // [image][pixel][group][channels of the group]
@@ -199,9 +207,11 @@ void by_chunks_weight_gradient(const Conv2dShape& s, const float* x, const float
 void exact_conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   if (s.n * s.co * s.out_h() * s.out_w() == 0) return;
   require_indexable(s);
-  if (chunks_pay(s.ci / s.groups)) return by_chunks_forward(s, x, weight, bias, y);
+  const std::int64_t pitch = s.groups * depth_of(s.ci / s.groups);
+  if (chunks_pay(s.ci / s.groups) && taps_are_countable(s, s.w, pitch)) return by_chunks_forward(s, x, weight, bias, y);
   const std::int64_t of_row = s.ci * s.kw, rows_depth = s.kh * depth_of(of_row), whole_depth = depth_of(s.kh * of_row);
-  if (s.groups > 1 || !chunks_pay(s.kh * of_row) || s.n * s.h * s.out_w() * whole_depth >= kInt32End / 64) {
+  if (s.groups > 1 || !chunks_pay(s.kh * of_row) || !taps_are_countable(s, s.out_w(), whole_depth) ||
+      s.n * s.h * s.out_w() * whole_depth >= kInt32End / 64) {
     return few_conv2d_forward(s, x, weight, bias, y);
   }
   // A row unfolded is read by several windows; a whole window is read once, and has fewer terms that are padding.
@@ -212,13 +222,17 @@ void exact_conv2d_forward(const Conv2dShape& s, const float* x, const float* wei
 void exact_conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
   if (s.n * s.ci * s.h * s.w == 0) return;
   require_indexable(s);
-  (chunks_pay(s.co / s.groups) ? by_chunks_input_gradient : few_conv2d_input_gradient)(s, dy, weight, dx);
+  const std::int64_t pitch = s.groups * depth_of(s.co / s.groups);
+  const bool by_chunks = chunks_pay(s.co / s.groups) && taps_are_countable(s, s.out_w(), pitch);
+  (by_chunks ? by_chunks_input_gradient : few_conv2d_input_gradient)(s, dy, weight, dx);
 }
 
 void exact_conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {
   if (s.co * (s.ci / s.groups) * s.kh * s.kw == 0) return;
   require_indexable(s);
-  (chunks_pay(s.n) ? by_chunks_weight_gradient : few_conv2d_weight_gradient)(s, x, dy, dweight);
+  const bool by_chunks =
+      chunks_pay(s.n) && are_countable(s.out_h() * s.stride_h, s.out_w() * s.stride_w, s.w, depth_of(s.n));
+  (by_chunks ? by_chunks_weight_gradient : few_conv2d_weight_gradient)(s, x, dy, dweight);
 }
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

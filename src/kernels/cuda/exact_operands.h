@@ -1,41 +1,13 @@
 // The sides of exact products on a device: how tiles (exact_tile.h) read words (exact_words.h). Private to this folder.
 //
-// A matrix's rows are dense; those of convolutions stay where the tensor has them, and taps and positions say where
-// (patches.h): nothing is unfolded in memory.
+// Images and weights stay where the tensor has them, and taps and positions say where (patches.h): nothing is unfolded
+// in memory.
 #pragma once
 
 #include "kernels/cuda/conv_taps.h"
 #include "kernels/cuda/exact_words.h"
 
 namespace isobit::kernels::ISOBIT_CUDA {
-
-// Rows of `pitch` words, a multiple of 4 with zeros behind the terms, aligned to 16 bytes.
-struct MatrixWords {
-  static constexpr bool kAlongTerms = true;
-  struct alignas(16) Quad {
-    std::uint32_t at[4];
-  };
-  struct Row {
-    const std::uint32_t* from;  // nullptr: outside
-  };
-
-  const std::uint32_t *words = nullptr, *of_rows = nullptr;
-  std::int64_t batch_rows = 0;  // 0: every batch has the same
-  std::int64_t rows = 0, pitch = 0;
-
-  ISOBIT_DEVICE Row row(std::int64_t batch, std::int64_t row) const {
-    return {row < rows ? words + (batch * batch_rows + row) * pitch : nullptr};
-  }
-  ISOBIT_DEVICE void quad(const Row& row, std::int64_t k, std::int64_t end, std::uint32_t (&to)[4]) const {
-    const bool inside = row.from != nullptr && k < end;
-    const Quad quad = inside ? *reinterpret_cast<const Quad*>(row.from + k) : Quad{};
-#pragma unroll
-    for (int t = 0; t < 4; ++t) to[t] = quad.at[t];
-  }
-  ISOBIT_DEVICE std::uint32_t largest(std::int64_t batch, std::int64_t row) const {
-    return of_rows[batch * batch_rows + row];
-  }
-};
 
 // Rows: channels; k: the taps' weights.
 struct TapWeightWords {

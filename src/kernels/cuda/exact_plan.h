@@ -24,12 +24,11 @@ struct ChosenBlock {
   BlockPlan plan;
 };
 
-[[nodiscard]] inline BlockPlan ranges_of(const ProductShape& s, const ConfigRate& rate, std::int64_t wanted,
-                                         std::int64_t most_terms) {
+[[nodiscard]] inline BlockPlan ranges_of(const ProductShape& s, const ConfigRate& rate, std::int64_t wanted) {
   BlockPlan plan;
   plan.tiles_m = ceil_div(s.m, rate.rows), plan.tiles_n = ceil_div(s.n, rate.columns);
   const std::int64_t terms = ceil_div(ceil_div(s.k, wanted), kChunkTerms) * kChunkTerms;
-  plan.range_terms = std::clamp<std::int64_t>(terms, kChunkTerms, most_terms);
+  plan.range_terms = std::clamp<std::int64_t>(terms, kChunkTerms, kMostTerms);
   plan.ranges = std::max<std::int64_t>(1, ceil_div(s.k, plan.range_terms));
   return plan;
 }
@@ -45,19 +44,21 @@ struct ChosenBlock {
   return cycles + kSecondLaunch + 8.0 * static_cast<double>((plan.ranges + 2) * s.batch * s.m * s.n) / kBytesPerCycle;
 }
 
-// most_terms: at most kMostTerms; fewer in tests. shared: bytes that a block may have.
-[[nodiscard]] inline ChosenBlock choose_block(const ProductShape& s, int processors, std::int64_t shared,
-                                              std::int64_t most_terms = kMostTerms) {
+// shared: bytes that a block may have, enough for the smallest. A block that is forced and does not fit: the next one
+// that does.
+[[nodiscard]] inline ChosenBlock choose_block(const ProductShape& s, int processors, std::int64_t shared) {
   constexpr std::int64_t kFewest = 256;  // terms that may pay for a range's atomic additions
   const ForcedPlan& forced = forced_product_plan();
   ChosenBlock best;
   double least = std::numeric_limits<double>::infinity();
+  int only = std::min(forced.tile, kBlockKinds - 1);  // below 0: any
+  while (only >= 0 && only < kBlockKinds - 1 && kBlockRates[only].shared > shared) ++only;
   for (int kind = 0; kind < kBlockKinds; ++kind) {
     const ConfigRate& rate = kBlockRates[kind];
-    if (rate.shared > shared || (forced.tile >= 0 && kind != std::min(forced.tile, kBlockKinds - 1))) continue;
+    if (only >= 0 ? kind != only : rate.shared > shared) continue;
     const std::int64_t ranges = forced.tile < 0 ? 1 : std::max<std::int64_t>(1, forced.chunk_leaves);
     for (std::int64_t wanted = ranges; wanted == ranges || (forced.tile < 0 && s.k / wanted >= kFewest); wanted *= 2) {
-      const BlockPlan plan = ranges_of(s, rate, wanted, most_terms);
+      const BlockPlan plan = ranges_of(s, rate, wanted);
       const double cycles = cycles_of(s, rate, plan, processors);
       if (cycles < least) least = cycles, best = {kind, plan};
     }
@@ -79,9 +80,9 @@ void run_blocks(const Problem& p, const BlockPlan& plan) {
 }
 
 template <class Problem>
-void run_exact_blocks(const Problem& p, std::int64_t most_terms = kMostTerms) {
+void run_exact_blocks(const Problem& p) {
   if (p.shape.batch * p.shape.m * p.shape.n == 0) return;
-  const ChosenBlock chosen = choose_block(p.shape, multiprocessors(), shared_memory_limit(), most_terms);
+  const ChosenBlock chosen = choose_block(p.shape, multiprocessors(), shared_memory_limit());
   if (chosen.kind == 0) return run_blocks<LargeBlock>(p, chosen.plan);
   if (chosen.kind == 1) return run_blocks<MediumBlock>(p, chosen.plan);
   run_blocks<SmallBlock>(p, chosen.plan);

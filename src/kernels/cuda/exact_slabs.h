@@ -57,11 +57,11 @@ struct SlabWalk {
     const std::int64_t i0 = of_n1.quotient(i);
     return s.from + i0 * slabs.stride0 + (i - i0 * of_n1.divisor()) * slabs.stride1;
   }
-  // visit(slab, element, offset)
+  // visit(slab, offset)
   template <class Visit>
   ISOBIT_DEVICE void each(Visit visit) const {
     const Share s = share();
-    for (std::int64_t i = s.first; i < s.end; i += s.step) visit(s.slab, i, offset(s, i));
+    for (std::int64_t i = s.first; i < s.end; i += s.step) visit(s.slab, offset(s, i));
   }
 };
 

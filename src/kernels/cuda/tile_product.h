@@ -299,6 +299,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kCombineThreads, 4) void combine_chunks_kerne
     if (rest > 0) tree.add(sum_of_rest(from, outputs, rest));
     sum = tree.result();
   }
+  sum += 0.0f;  // never -0
   problem.store(o / s.n / s.m, o / s.n % s.m, o % s.n, sum);
 }
 

@@ -296,7 +296,7 @@ void* allocate(std::size_t bytes, void*) {
   char* const end = static_cast<char*>(pages) + whole - page;
   if (mprotect(end, page, PROT_NONE) != 0) throw std::bad_alloc();
   auto* const words = reinterpret_cast<std::uint32_t*>(end - used);
-  std::fill(words, words + used / 4, kPoison);
+  std::fill(static_cast<std::uint32_t*>(pages), words + used / 4, kPoison);  // what lies before it, too
   scratches[words] = {static_cast<char*>(pages), whole};
   return words;
 }

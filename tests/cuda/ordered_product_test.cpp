@@ -206,7 +206,7 @@ TEST(OrderedProduct, ThePlanFillsTheDevice) {
 }
 
 TEST(OrderedProduct, ExactBlocksFitWhatSharedMemoryThereIs) {
-  constexpr std::int64_t kTuring = 64 * 1024, kAda = 99 * 1024;
+  constexpr std::int64_t kTuring = 65536, kAda = 101376;
   const ProductShape square{1, 4096, 4096, 4096};
   EXPECT_EQ(choose_block(square, 40, kTuring).kind, 2);
   EXPECT_EQ(choose_block(square, 80, kAda).kind, 0);

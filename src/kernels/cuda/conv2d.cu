@@ -80,11 +80,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const float* dy, const float*
 void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
   if (s.n * s.ci * s.h * s.w == 0) return;
   require_indexable(s);
-  for (std::int64_t phase_h = 0; phase_h < std::min(s.stride_h, s.h); ++phase_h) {
-    for (std::int64_t phase_w = 0; phase_w < std::min(s.stride_w, s.w); ++phase_w) {
-      input_gradient_of_phase(s, dy, weight, phase_h, phase_w, dx);
-    }
-  }
+  each_phase(s, [&](std::int64_t h, std::int64_t w) { input_gradient_of_phase(s, dy, weight, h, w, dx); });
 }
 
 void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {

@@ -142,6 +142,14 @@ inline PatchGrid phase_grid(const Conv2dShape& s, std::int64_t phase_h, std::int
   return grid;
 }
 
+// visit(phase_h, phase_w) for each phase of the stride that an input element can have.
+template <class Visit>
+void each_phase(const Conv2dShape& s, Visit visit) {
+  for (std::int64_t phase_h = 0; phase_h < std::min(s.stride_h, s.h); ++phase_h) {
+    for (std::int64_t phase_w = 0; phase_w < std::min(s.stride_w, s.w); ++phase_w) visit(phase_h, phase_w);
+  }
+}
+
 // ---- what products give: everything but the operands
 
 // Forward, and the input gradient of one phase. Batch: groups; rows: channels; columns: positions of a grid.

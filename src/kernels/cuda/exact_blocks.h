@@ -12,8 +12,6 @@
 
 #include <algorithm>
 
-#include "contract/exact_products.h"
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/exact_chunks.h"
 #include "kernels/cuda/tile_product.h"
 
@@ -153,38 +151,20 @@ ISOBIT_DEVICE BlockPlace block_place(const BlockPlan& plan, std::int64_t index, 
   return {batch, (band * kBand + rest % high) * rows, rest / high * columns, range};
 }
 
-// A row's exponent, or what makes the products of a row that is not finite NaN.
-inline constexpr int kNotFiniteRow = 1 << 20;
-ISOBIT_DEVICE int row_exponent(std::uint32_t largest) {
-  return largest < 0x7f800000 ? contract::exact_exponent(largest) : kNotFiniteRow;
-}
-ISOBIT_DEVICE float not_a_number() { return contract::float_of(0x7fc00000); }
-
-// A range's sum (below 2^48) times 2^exponent, rounded once: as contract::exact_rounded says it.
-ISOBIT_DEVICE float product_of_sum(std::int64_t sum, int exponent) {
-  if (exponent >= kNotFiniteRow / 2) return not_a_number();
-  // A normal power, so (a sum is an integer) a product above or normal: the rounding to 24 bits is the only one.
-  if (exponent >= -126 && exponent <= 127) {
-    return static_cast<float>(sum) * contract::float_of(static_cast<std::uint32_t>(exponent + 127) << 23);
-  }
-  const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
-  double power;
-  std::memcpy(&power, &bits, sizeof power);
-  return static_cast<float>(static_cast<double>(sum) * power) + 0.0f;  // the sum is exact in binary64
-}
-
 // Puts a block's sums out, by way of shared memory: a thread then has one column, and a warp writes neighbouring ones.
 template <class Problem, class Config>
 class BlockEnd {
  public:
-  ISOBIT_DEVICE BlockEnd(const Problem& p, const BlockPlan& plan, const BlockPlace& at, unsigned char* shared)
+  // rows, columns: of the block's tile that are outputs.
+  ISOBIT_DEVICE BlockEnd(const Problem& p, const BlockPlan& plan, const BlockPlace& at, int rows, int columns,
+                         unsigned char* shared)
       : p_(p),
         plan_(plan),
         at_(at),
         exponents_(reinterpret_cast<int*>(shared)),
         sums_(shared + (Config::kRows + Config::kColumns) * 4),
-        rows_(static_cast<int>(p.shape.m - at.m0 < Config::kRows ? p.shape.m - at.m0 : Config::kRows)),
-        columns_(static_cast<int>(p.shape.n - at.n0 < Config::kColumns ? p.shape.n - at.n0 : Config::kColumns)) {}
+        rows_(rows),
+        columns_(columns) {}
 
   // Every thread of the block calls it; the shared memory is its own.
   ISOBIT_DEVICE void put(const BlockSums<Config>& sums, int row, int column, std::uint64_t* sums_of_ranges) const {
@@ -242,7 +222,7 @@ class BlockEnd {
 #pragma unroll 4
     for (int r = first; r < rows_; r += kApart) {
       const std::int64_t sum = *reinterpret_cast<const std::int64_t*>(from + r * Config::kSumPitch);
-      p_.store(column, at_.batch, at_.m0 + r, product_of_sum(sum, exponents_[r] + exponent));
+      p_.store(column, at_.batch, at_.m0 + r, exact_product(sum, exponents_[r] + exponent));
     }
   }
 
@@ -273,7 +253,6 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(Config::kThreads,
   const int columns = static_cast<int>(p.shape.n - at.n0 < Config::kColumns ? p.shape.n - at.n0 : Config::kColumns);
   constexpr int kAcross = Config::kColumns / Config::kWarpColumns;
   const int row = warp / kAcross * Config::kWarpRows, column = warp % kAcross * Config::kWarpColumns;
-
   const bool has_outputs = row < rows && column < columns;  // else the warp copies for the others
 
   auto* const ring = shared_memory<unsigned char>();  // [stages][left, right]
@@ -306,7 +285,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(Config::kThreads,
     wait_async<0>();
   }
   barrier();  // nobody reads a stage any more
-  BlockEnd<Problem, Config>(p, plan, at, ring).put(sums, row, column, sums_of_ranges);
+  BlockEnd<Problem, Config>(p, plan, at, rows, columns, ring).put(sums, row, column, sums_of_ranges);
 }
 
 template <class Problem>
@@ -315,11 +294,8 @@ ISOBIT_KERNEL void exact_rounding_kernel(Problem p, const std::uint64_t* sums) {
   if (index >= p.shape.batch * p.shape.m * p.shape.n) return;
   const std::int64_t row = index / p.shape.n, j = index - row * p.shape.n, batch = row / p.shape.m;
   const std::int64_t i = row - batch * p.shape.m;
-  const int exponent = row_exponent(p.a.largest(batch, i)) + row_exponent(p.b.largest(batch, j));
-  p.store(p.column(batch, j), batch, i,
-          exponent >= kNotFiniteRow / 2
-              ? not_a_number()
-              : contract::exact_rounded(static_cast<std::int64_t>(sums[index]), exponent - 32));
+  const int exponent = row_exponent(p.a.largest(batch, i)) + row_exponent(p.b.largest(batch, j)) - 32;
+  p.store(p.column(batch, j), batch, i, exact_product(static_cast<std::int64_t>(sums[index]), exponent));
 }
 
 }  // namespace isobit::kernels::ISOBIT_CUDA

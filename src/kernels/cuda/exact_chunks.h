@@ -80,8 +80,8 @@ ISOBIT_DEVICE void store_quad(const ExactScale& scale, const Float4& x, std::uin
   for (int digit = 0; digit < 3; ++digit) chunk[8 * digit + quad] = bytes_of(words, 2 - digit);
 }
 
-// Chunk ((a n1 + b) n2 + c) n3 + d has the terms x[a s0 + b s1 + c s2 + t term] for t = 32 d ... 32 d + 31, t < terms;
-// its slab is a l0 + b / slab_rows + c l2.
+// Chunk ((a n1 + b) n2 + c) depth + d has the terms x[a s0 + b s1 + c s2 + t term] for t = 32 d ... 32 d + 31, t <
+// terms; its slab is a l0 + b / slab_rows + c l2.
 struct ChunkShape {
   std::int64_t n0 = 1, n1 = 1, n2 = 1, terms = 0;
   std::int64_t s0 = 0, s1 = 0, s2 = 0, term = 1;
@@ -183,19 +183,15 @@ static ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kChunkThreads, 4) void row_chunks_kern
   const std::int64_t a = walk.of_b.quotient(row);
   const float* const from = x + a * s.s0 + (row - a * s.n1) * s.s1;
   const int lane = thread_index() % kWarp;
-  const auto larger_of = [](int most, const Float4& v) {
-    return larger(most, larger(larger(magnitude_bits(v.x), magnitude_bits(v.y)),
-                               larger(magnitude_bits(v.z), magnitude_bits(v.w))));
-  };
   int most = 0;
   Float4 kept[kKept];
 #pragma unroll
   for (int u = 0; u < kKept; ++u) kept[u] = four_terms(from, 4 * lane + u * kStep, s.terms, walk.wide);
 #pragma unroll
-  for (int u = 0; u < kKept; ++u) most = larger_of(most, kept[u]);
+  for (int u = 0; u < kKept; ++u) most = larger(most, kept[u]);
   for (std::int64_t i = 4 * lane + kKept * kStep; i < s.terms; i += 2 * kStep) {
     const Float4 one = four_terms(from, i, s.terms, walk.wide);
-    most = larger_of(larger_of(most, one), four_terms(from, i + kStep, s.terms, walk.wide));
+    most = larger(larger(most, one), four_terms(from, i + kStep, s.terms, walk.wide));
   }
   most = largest_in_warp(most);
   if (lane == 0) largest[row] = static_cast<std::uint32_t>(most);
@@ -203,7 +199,8 @@ static ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kChunkThreads, 4) void row_chunks_kern
   const ExactScale scale(contract::exact_exponent(finite ? static_cast<std::uint32_t>(most) : 0));
   std::uint32_t* const to = chunks + row * walk.depth * kChunkWords;
   const auto put = [&](std::int64_t i, const Float4& four) {
-    if (i < walk.depth * kChunkTerms) store_quad(scale, finite ? four : Float4{}, to + i / 32 * kChunkWords, lane % 8);
+    if (i < walk.depth * kChunkTerms)
+      store_quad(scale, finite ? four : Float4{}, to + i / kChunkTerms * kChunkWords, lane % 8);
   };
 #pragma unroll
   for (int u = 0; u < kKept; ++u) put(4 * lane + u * kStep, kept[u]);

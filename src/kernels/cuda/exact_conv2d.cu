@@ -173,10 +173,7 @@ void by_chunks_input_gradient(const Conv2dShape& s, const float* dy, const float
   const ExactChunks weights(of_input_channels(s), gradient_weights(s), weight);
   const ExactChunks gradients(of_images(s.n * s.groups, co * plane), with_channels_inside(s.n, plane, s.groups, co),
                               dy);
-  for (std::int64_t phase_h = 0; phase_h < std::min(s.stride_h, s.h); ++phase_h) {
-    for (std::int64_t phase_w = 0; phase_w < std::min(s.stride_w, s.w); ++phase_w)
-      input_gradient_of_phase(s, weights, gradients, phase_h, phase_w, dx);
-  }
+  each_phase(s, [&](std::int64_t h, std::int64_t w) { input_gradient_of_phase(s, weights, gradients, h, w, dx); });
 }
 
 // k: positions, each with its batch.

@@ -30,7 +30,7 @@ namespace isobit::kernels::ISOBIT_CUDA {
   return slabs;
 }
 
-// By words; arguments as in kernels/exact_products.h, outputs not empty.
+// By words; arguments as in kernels/exact_products.h. The caller has seen that outputs are not empty and indexable.
 void few_conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y);
 void few_conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx);
 void few_conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight);

@@ -46,9 +46,7 @@ void input_gradient_of_phase(const Conv2dShape& s, const ExactWords& weights, co
 }  // namespace
 
 void few_conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
-  const std::int64_t plane = s.out_h() * s.out_w(), co = s.co / s.groups, ci = s.ci / s.groups;
-  if (s.n * s.co * plane == 0) return;
-  require_indexable(s);
+  const std::int64_t co = s.co / s.groups, ci = s.ci / s.groups;
   const TapTable table(forward_taps(s), ci);
   const ExactWords weights(of_images(s.co, ci * s.kh * s.kw), weight);
   const ExactWords images(of_images(s.n * s.groups, ci * s.h * s.w), x);
@@ -59,20 +57,13 @@ void few_conv2d_forward(const Conv2dShape& s, const float* x, const float* weigh
 }
 
 void few_conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* weight, float* dx) {
-  if (s.n * s.ci * s.h * s.w == 0) return;
-  require_indexable(s);
   const ExactWords weights(of_input_channels(s), weight);
   const ExactWords gradients(of_images(s.n * s.groups, s.co / s.groups * s.out_h() * s.out_w()), dy);
-  for (std::int64_t phase_h = 0; phase_h < std::min(s.stride_h, s.h); ++phase_h) {
-    for (std::int64_t phase_w = 0; phase_w < std::min(s.stride_w, s.w); ++phase_w)
-      input_gradient_of_phase(s, weights, gradients, phase_h, phase_w, dx);
-  }
+  each_phase(s, [&](std::int64_t h, std::int64_t w) { input_gradient_of_phase(s, weights, gradients, h, w, dx); });
 }
 
 void few_conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {
   const std::int64_t plane = s.out_h() * s.out_w(), co = s.co / s.groups, ci = s.ci / s.groups;
-  if (s.co * ci * s.kh * s.kw == 0) return;
-  require_indexable(s);
   const TapTable table(forward_taps(s), ci);
   const ExactWords gradients(of_channels(s.n, s.co, plane), dy);
   const ExactWords inputs(of_channels(s.n, s.ci, s.h * s.w), x);

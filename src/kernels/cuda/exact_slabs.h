@@ -65,8 +65,27 @@ struct SlabWalk {
   }
 };
 
+// A slab's exponent, or what makes the products of one that is not finite NaN; from its largest magnitude's bits.
+inline constexpr int kNotFiniteRow = 1 << 20;
+ISOBIT_DEVICE int row_exponent(std::uint32_t largest) {
+  return largest < 0x7f800000 ? contract::exact_exponent(largest) : kNotFiniteRow;
+}
+// A sum times 2^exponent, rounded once: contract::exact_rounded. exponent: of both rows together, less 32.
+ISOBIT_DEVICE float exact_product(std::int64_t sum, int exponent) {
+  if (exponent >= kNotFiniteRow / 2) return contract::float_of(0x7fc00000);
+  // By a normal power an integer becomes 0, a normal number or one above all: the first rounding is the only one.
+  if (exponent >= -126 && exponent <= 127) {
+    return static_cast<float>(sum) * contract::float_of(static_cast<std::uint32_t>(exponent + 127) << 23);
+  }
+  return contract::exact_rounded(sum, exponent);
+}
+
 ISOBIT_DEVICE int magnitude_bits(float x) { return static_cast<int>(contract::bits_of(x) & 0x7fffffff); }
 ISOBIT_DEVICE int larger(int a, int b) { return a > b ? a : b; }
+ISOBIT_DEVICE int larger(int a, const Float4& b) {
+  return larger(
+      a, larger(larger(magnitude_bits(b.x), magnitude_bits(b.y)), larger(magnitude_bits(b.z), magnitude_bits(b.w))));
+}
 ISOBIT_DEVICE int largest_in_warp(int most) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) most = larger(most, shuffle_xor(most, mask));
   return most;
@@ -135,10 +154,7 @@ static ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(RunWalk::kThreads,
 #pragma unroll
     for (int u = 0; u < RunWalk::kAhead; ++u) ahead[u] = i + u * kStep < end ? load4(from + i + u * kStep) : Float4{};
 #pragma unroll
-    for (int u = 0; u < RunWalk::kAhead; ++u) {
-      most = larger(most, larger(larger(magnitude_bits(ahead[u].x), magnitude_bits(ahead[u].y)),
-                                 larger(magnitude_bits(ahead[u].z), magnitude_bits(ahead[u].w))));
-    }
+    for (int u = 0; u < RunWalk::kAhead; ++u) most = larger(most, ahead[u]);
   }
   most = largest_in_warp(most);
   if (thread_index() % kWarp == 0 && most > 0) atomic_max(largest + slab, most);

@@ -13,8 +13,7 @@
 
 #include <algorithm>
 
-#include "contract/exact_products.h"
-#include "kernels/cuda/device.h"
+#include "kernels/cuda/exact_slabs.h"
 #include "kernels/cuda/tile_product.h"
 
 namespace isobit::kernels::ISOBIT_CUDA {
@@ -24,13 +23,6 @@ inline constexpr int kExactPitch = 12;  // words a row of 32 digits: 8, and 4 th
 inline constexpr int kExactSide = 3 * kExactTile * kExactPitch;  // words of a side: [digit][row][term / 4]
 inline constexpr std::int64_t kExactChunk = 32768;               // terms at most
 inline constexpr std::int64_t kExactShared = 2 * 2 * kExactSide * 4;
-
-// From the largest magnitudes' bits of both rows.
-ISOBIT_DEVICE float exact_product(std::uint32_t a, std::uint32_t b, std::int64_t sum) {
-  constexpr std::uint32_t kInfinity = 0x7f800000;
-  if (a >= kInfinity || b >= kInfinity) return contract::float_of(0x7fc00000);
-  return contract::exact_rounded(sum, contract::exact_exponent(a) + contract::exact_exponent(b) - 32);
-}
 
 // One thread's part of copying a side: four quads of terms.
 template <class Operand>
@@ -122,6 +114,11 @@ struct ExactPlan {
   std::int64_t tiles_m = 0, tiles_n = 0, chunks = 1, chunk_terms = kExactChunk;
 };
 
+template <class Problem>
+ISOBIT_DEVICE int exponent_of(const Problem& p, std::int64_t batch, std::int64_t i, std::int64_t j) {
+  return row_exponent(p.a.largest(batch, i)) + row_exponent(p.b.largest(batch, j)) - 32;
+}
+
 // sums: [batch][m][n], zeros, where there are several chunks.
 template <class Problem>
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kExactThreads, 2) void exact_tile_kernel(Problem p, ExactPlan plan,
@@ -171,7 +168,7 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kExactThreads, 2) void exact_tile_kernel(Prob
           atomic_add(sums_of_chunks + (batch * p.shape.m + m0 + r) * p.shape.n + n0 + c,
                      static_cast<std::uint64_t>(total));
         } else {
-          p.store(batch, m0 + r, n0 + c, exact_product(p.a.largest(batch, m0 + r), p.b.largest(batch, n0 + c), total));
+          p.store(batch, m0 + r, n0 + c, exact_product(total, exponent_of(p, batch, m0 + r, n0 + c)));
         }
       }
     }
@@ -183,8 +180,7 @@ ISOBIT_KERNEL void exact_finish_kernel(Problem p, const std::uint64_t* sums) {
   const std::int64_t index = block_index() * kExactThreads + thread_index();
   if (index >= p.shape.batch * p.shape.m * p.shape.n) return;
   const std::int64_t j = index % p.shape.n, i = index / p.shape.n % p.shape.m, batch = index / p.shape.n / p.shape.m;
-  p.store(batch, i, j,
-          exact_product(p.a.largest(batch, i), p.b.largest(batch, j), static_cast<std::int64_t>(sums[index])));
+  p.store(batch, i, j, exact_product(static_cast<std::int64_t>(sums[index]), exponent_of(p, batch, i, j)));
 }
 
 // Chunks of all terms, or of fewer where there are too few tiles for the processors. most_terms: at most kExactChunk;

@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <fstream>
@@ -49,7 +50,7 @@ void write_content(::archive* tar, const Sink& sink, const TarEntry& entry) {
   };
   if (entry.file.empty()) return write(entry.content.data(), entry.content.size());
   std::ifstream file(entry.file, std::ios::binary);
-  std::vector<char> buffer(1 << 20);
+  std::vector<char> buffer(1 << 16);
   while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
     write(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
@@ -112,7 +113,8 @@ void unpack_entry(::archive* tar, archive_entry* entry, const fs::path& archive,
   }
   make_folders(target.parent_path());
   OutputFile file(target);
-  std::vector<std::byte> buffer(1 << 20);
+  std::vector<std::byte> buffer(
+      static_cast<std::size_t>(std::clamp<la_int64_t>(archive_entry_size(entry), 512, 1 << 20)));
   for (;;) {
     const la_ssize_t n = archive_read_data(tar, buffer.data(), buffer.size());
     if (n < 0) refuse(archive, "damaged: " + reason_of(tar));

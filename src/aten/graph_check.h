@@ -25,6 +25,9 @@ void observe();
 // called.
 [[nodiscard]] int depth();
 
+// Whether anybody else observes the calling thread's operators (a profiler, a trace).
+[[nodiscard]] bool others_watch();
+
 // What the engine does before a backward from these tensors: refuses where a node of their graphs was recorded under
 // the other setting of the switch. Tensors without a graph pass.
 void check(const std::vector<at::Tensor>& roots);

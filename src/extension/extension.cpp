@@ -19,6 +19,7 @@
 #include "aten/graph_check.h"
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
+#include "aten/optimizer_steps.h"
 #include "aten/refusal.h"
 #include "aten/tensor_memory.h"
 #include "aten/torchscript_guard.h"
@@ -52,6 +53,9 @@ template <class Held>
 Held& held_by(const void* object, std::int64_t header) {
   return **reinterpret_cast<Held* const*>(static_cast<const char*>(object) + header);
 }
+
+// Undefined for a null pointer.
+at::Tensor given(void* tensor) { return tensor == nullptr ? at::Tensor() : tensor_of(tensor); }
 
 void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
   const std::string text = isobit::kernels::to_hex(fingerprint);
@@ -144,6 +148,29 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
     std::vector<at::Tensor> tensors;
     for (std::int64_t i = 0; i < count; ++i) tensors.push_back(tensor_of(roots[i]));
     isobit::aten::graph_check::check(tensors);
+  });
+}
+
+const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
+                                    int* taken) {
+  return reported([=] {
+    std::vector<isobit::aten::AdamTensors> all;
+    all.reserve(static_cast<std::size_t>(count));
+    for (void* const* t = tensors; t != tensors + 5 * count; t += 5)
+      all.push_back({given(t[0]), given(t[1]), given(t[2]), given(t[3]), given(t[4])});
+    *taken = isobit::aten::adam_in_one_pass(
+        all, {scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], decoupled != 0});
+  });
+}
+
+const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
+                                   int* taken) {
+  return reported([=] {
+    std::vector<isobit::aten::SgdTensors> all;
+    all.reserve(static_cast<std::size_t>(count));
+    for (void* const* t = tensors; t != tensors + 3 * count; t += 3)
+      all.push_back({given(t[0]), given(t[1]), given(t[2])});
+    *taken = isobit::aten::sgd_in_one_pass(all, {scalars[0], scalars[1], scalars[2], scalars[3], nesterov != 0});
   });
 }
 

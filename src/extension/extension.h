@@ -37,6 +37,15 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count);
 const char* isobit_fingerprint(void* tensor, char* hex);
 const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex);
 
+// torch.optim's steps in one pass (aten/optimizer_steps.h); *taken: 0 where the caller has to run the sequence, and
+// nothing has changed. tensors: for each parameter, Adam: it, its gradient, both averages and the step; SGD: it, its
+// gradient and the buffer (a null pointer where momentum is 0). scalars: Adam: lr, beta1, beta2, eps, weight_decay;
+// SGD: lr, momentum, dampening, weight_decay.
+const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
+                                    int* taken);
+const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
+                                   int* taken);
+
 // Where the calling thread is, for refusals (aten/module_path.h).
 const char* isobit_enter_module(const char* name);
 const char* isobit_leave_module();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <fstream>
@@ -344,14 +345,18 @@ Experiment recorded_experiment(const std::string& text, const std::string& origi
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides) {
   std::error_code none;  // such a path names nothing
   std::ifstream file(path, std::ios::binary);
-  std::string text(kLargest + 1, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof()) {
+  std::string text;
+  std::array<char, 1 << 14> piece;
+  while (file && text.size() <= kLargest) {
+    file.read(piece.data(), piece.size());
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file && !file.eof()) {
     const bool run = path == "last" || std::filesystem::is_directory(path, none);
     throw UserError(path, "the experiment file cannot be read",
                     run ? "to resume a run: isobit run --resume " + path
                         : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
   Experiment experiment = parse_experiment(text, path, overrides);
   const std::string& network = experiment.model.torchscript;
   if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network, none))

@@ -4,11 +4,9 @@ While the switch is on: names of modules and numbers of steps for refusals. From
 graphs before each backward, and the refusals of _bypasses.py (both do nothing where nothing is wrong).
 """
 
-import collections
 import functools
 import os
 import sys
-import threading
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,21 +14,17 @@ from typing import Any
 
 import torch
 from torch.autograd.variable import Variable
-from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
 from isobit import _bypasses, _check_mode, _library
 from isobit._errors import RecordError, RefusedError, carries_refusal
 
 _handles: list[Any] = []
-_module_handles: list[Any] = []
 _module_watchers = 0  # those who want to know where in a model the program is: the switch, a trace
-_generation = 0  # counts install() and where watching begins: what a thread noted before is stale
 
 
 def install() -> None:
-    global _generation, _steps
-    _generation += 1
+    global _steps
     _steps = 0
     _check_graphs()
     _bypasses.install()
@@ -50,89 +44,71 @@ def remove() -> None:
 
 
 def watch_modules() -> None:
-    """From here the library knows the modules that each thread is within, until as many unwatch_modules()."""
-    global _generation, _module_watchers
+    """From here the library knows the modules that each thread is within, until as many unwatch_modules().
+
+    Every call of a module passes here: torch's hooks for all modules would take several times as long as what is noted.
+    """
+    global _module_watchers
     _module_watchers += 1
     if _module_watchers == 1:
-        _generation += 1
-        _module_handles.append(torch_module.register_module_forward_pre_hook(_enter))
-        _module_handles.append(torch_module.register_module_forward_hook(_leave, always_call=True))
+        torch.nn.Module._call_impl = _call  # type: ignore[method-assign]
 
 
 def unwatch_modules() -> None:
     global _module_watchers
     _module_watchers -= 1
-    while _module_watchers == 0 and _module_handles:
-        _module_handles.pop().remove()
+    if _module_watchers == 0:
+        torch.nn.Module._call_impl = _stock_call  # type: ignore[method-assign]
 
 
-
-class _Location(threading.local):
-    def __init__(self) -> None:
-        self.generation = 0
-        self.modules: list[torch.nn.Module] = []
+_stock_call = torch.nn.Module._call_impl
 
 
-_location = _Location()
-_CALL = torch.nn.Module._call_impl.__code__
-# module -> {id of a module within: its name there}
-_names: weakref.WeakKeyDictionary[torch.nn.Module, dict[int, str]] = weakref.WeakKeyDictionary()
+def _call(self: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
+    if torch.compiler.is_compiling():
+        return _stock_call(self, *arguments, **keywords)
+    depth = _library.enter_module(id(self)) or _enter_new(self)
+    try:
+        return _stock_call(self, *arguments, **keywords)
+    finally:
+        _library.leave_module(depth)
+
+
+# id of a module that was entered -> it, while it lives; and {id of a module within: its name there}
+_modules: dict[int, weakref.ref[torch.nn.Module]] = {}
+_names: dict[int, dict[int, str]] = {}
+
+
+def _enter_new(module: torch.nn.Module) -> int:
+    """Its first call from where the thread is. Where that is by now no call of a module (Ctrl-C in a notebook may come before a
+    call can promise to leave), the thread goes back to the calls that run."""
+    running: list[torch.nn.Module] = []  # innermost first
+    frame: types.FrameType | None = sys._getframe(2)  # behind _call
+    while frame is not None:
+        if frame.f_code is _call.__code__:
+            running.append(frame.f_locals["self"])
+        frame = frame.f_back
+    _library.leave_module(len(running) + 1)
+    key = id(module)
+    if depth := _library.enter_module(key):
+        return depth
+    if key not in _modules:
+        _modules[key] = weakref.ref(module, lambda _: _forget(key))
+    return _library.enter_new_module(key, (_name_within(running[0], module) if running else "") or type(module).__name__)
+
+
+def _forget(module: int) -> None:
+    _modules.pop(module, None)
+    _names.pop(module, None)
+    _library.forget_module(module)
 
 
 def _name_within(parent: torch.nn.Module, module: torch.nn.Module) -> str:
     """"" for a module that is none of its parts."""
-    names = _names.get(parent)
+    names = _names.get(id(parent))
     if names is None or id(module) not in names:
-        names = {id(part): name for name, part in parent.named_modules()}
-        _names[parent] = names
+        names = _names[id(parent)] = {id(part): name for name, part in parent.named_modules()}
     return names.get(id(module), "")
-
-
-def _enter(module: torch.nn.Module, _arguments: object) -> None:
-    if torch.compiler.is_compiling():  # PyTorch calls no _leave where such a forward fails
-        return
-    open_modules = _location.modules
-    if _location.generation != _generation:  # the switch was turned within a forward
-        while open_modules:
-            open_modules.pop()
-            _library.leave_module()
-        _location.generation = _generation
-    name = _name_within(open_modules[-1], module) if open_modules else ""
-    if not name and open_modules:
-        _forget_ended()
-        name = _name_within(open_modules[-1], module) if open_modules else ""
-    _library.enter_module(name or type(module).__name__)
-    open_modules.append(module)
-
-
-def _forget_ended() -> None:
-    """Leaves modules whose forward was ended by what is no Exception (Ctrl-C in a notebook): _leave was not called."""
-    running: list[int] = []  # innermost first
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code is _CALL:
-            running.append(id(frame.f_locals["self"]))
-        frame = frame.f_back
-    around = collections.Counter(running[1:])  # the first is being entered
-    open_modules = _location.modules
-    still_open = 0
-    while still_open < len(open_modules) and around[id(open_modules[still_open])] > 0:
-        around[id(open_modules[still_open])] -= 1
-        still_open += 1
-    while len(open_modules) > still_open:
-        open_modules.pop()
-        _library.leave_module()
-
-
-def _leave(module: torch.nn.Module, _arguments: object, _result: object) -> None:
-    open_modules = _location.modules
-    if not any(entered is module for entered in open_modules):
-        return
-    while True:
-        last = open_modules.pop()
-        _library.leave_module()
-        if last is module:
-            return
 
 
 # ---- numbers of steps: one per optimizer step since enable()

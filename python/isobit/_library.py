@@ -57,8 +57,11 @@ _sgd_in_one_pass = _declare(_library, "sgd_in_one_pass", ctypes.POINTER(_POINTER
                             ctypes.c_int, ctypes.POINTER(ctypes.c_int))
 _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
 _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
-_enter_module = _declare(_brief, "enter_module", _TEXT)
-_leave_module = _declare(_brief, "leave_module")
+# Around every call of a module: nothing of Python's own around them.
+enter_module: Callable[[int], int] = _declare(_brief, "enter_module", ctypes.c_uint64, result=ctypes.c_int)
+leave_module: Callable[[int], None] = _declare(_brief, "leave_module", ctypes.c_int, result=None)
+forget_module: Callable[[int], None] = _declare(_brief, "forget_module", ctypes.c_uint64, result=None)
+_enter_new_module: Callable[[int, bytes], int] = _declare(_brief, "enter_new_module", ctypes.c_uint64, _TEXT, result=ctypes.c_int)
 _release_memory = _declare(_library, "release_memory", result=_COUNT)
 _begin_step = _declare(_brief, "begin_step", _COUNT)
 _guard_scripts = _declare(_library, "guard_scripts")
@@ -193,12 +196,8 @@ def operators() -> list[tuple[str, ...]]:
     return [tuple(line.split("\t")) for line in (lines.value or b"").decode().splitlines()]
 
 
-def enter_module(name: str) -> None:
-    _raise(_enter_module(name.encode()))
-
-
-def leave_module() -> None:
-    _raise(_leave_module())
+def enter_new_module(module: int, name: str) -> int:
+    return _enter_new_module(module, name.encode())
 
 
 def scalar_functions() -> list[str]:

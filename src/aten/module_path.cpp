@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -14,71 +16,135 @@
 #include "aten/guard.h"
 
 namespace isobit::aten {
+
+struct ModulePlace {
+  std::string path;  // with its own name
+  std::map<std::string, std::unique_ptr<ModulePlace>, std::less<>> within;
+};
+
 namespace {
 
 // From this sequence number on, the thread's nodes were recorded in `path`.
 struct Entry {
   std::uint64_t first;
-  std::string path;
+  const ModulePlace* place;
 };
 
 // Without begin_step the log would grow for ever: the older half goes.
 constexpr std::size_t kMostEntries = 1 << 16;
 
-std::mutex mutex;
-std::unordered_map<std::uint64_t, std::vector<Entry>> log_of_thread;  // ascending by `first`
+// All of the process, never destroyed: threads and graphs may outlive main.
+struct Known {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, std::vector<Entry>> log_of_thread;  // ascending by `first`
+  ModulePlace outside;
+  // Where an object was entered from, and the place that it has there.
+  struct Way {
+    ModulePosition from;
+    const ModulePlace* place;
+  };
+  std::unordered_map<std::uint64_t, std::vector<Way>> ways_to;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> entered_from;  // an object: those that were
+};
+Known& known = *new Known;
 std::atomic<std::int64_t> current_step = -1;
-thread_local std::string path;
+thread_local ModulePosition current = {&known.outside, 0};
 
-void log_path() {
+// The lock is held.
+void be_in(const ModulePosition& position) {
+  current = position;
   const std::uint64_t first = at::sequence_number::peek();
-  const std::lock_guard lock(mutex);
-  std::vector<Entry>& log = log_of_thread[at::RecordFunction::currentThreadId()];
+  std::vector<Entry>& log = known.log_of_thread[at::RecordFunction::currentThreadId()];
   if (!log.empty() && log.back().first == first) {
-    log.back().path = path;
+    log.back().place = position.place;
     return;
   }
   if (log.size() == kMostEntries) log.erase(log.begin(), log.begin() + kMostEntries / 2);
-  log.push_back({first, path});
+  log.push_back({first, position.place});
+}
+
+// The lock is held. Places are changed under it alone, and are const to all others.
+const ModulePlace* place_within(const ModulePlace* around, std::string_view name) {
+  auto& within = const_cast<ModulePlace*>(around)->within;
+  const auto found = within.find(name);
+  if (found != within.end()) return found->second.get();
+  auto place = std::make_unique<ModulePlace>();
+  place->path = around->path.empty() ? std::string(name) : around->path + "." + std::string(name);
+  return within.emplace(name, std::move(place)).first->second.get();
 }
 
 std::string path_of(const torch::autograd::Node& node) {
-  const std::lock_guard lock(mutex);
-  const auto found = log_of_thread.find(node.thread_id());
-  if (found == log_of_thread.end()) return {};
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.log_of_thread.find(node.thread_id());
+  if (found == known.log_of_thread.end()) return {};
   const std::vector<Entry>& log = found->second;
   const auto after = std::upper_bound(log.begin(), log.end(), node.sequence_nr(),
                                       [](std::uint64_t number, const Entry& entry) { return number < entry.first; });
-  return after == log.begin() ? std::string() : std::prev(after)->path;
+  return after == log.begin() ? std::string() : std::prev(after)->place->path;
 }
 
 }  // namespace
 
-std::size_t enter_module(std::string_view name) {
+ModulePosition enter_module(std::string_view name) {
   graph_check::observe();
-  const std::size_t parent = path.size();
-  if (!path.empty()) path += '.';
-  path += name;
-  log_path();
-  return parent;
+  const ModulePosition around = current;
+  const std::lock_guard lock(known.mutex);
+  be_in({place_within(around.place, name), 0});
+  return around;
 }
 
-void leave_module(std::size_t entered) {
-  path.resize(entered);
-  log_path();
+void leave_module(const ModulePosition& around) {
+  const std::lock_guard lock(known.mutex);
+  be_in(around);
+}
+
+bool enter_known_module(std::uint64_t module, ModulePosition& around) {
+  graph_check::observe();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.ways_to.find(module);
+  if (found == known.ways_to.end()) return false;
+  for (const Known::Way& way : found->second) {
+    if (way.from.place != current.place || way.from.object != current.object) continue;
+    around = current;
+    be_in({way.place, module});
+    return true;
+  }
+  return false;
+}
+
+ModulePosition enter_new_module(std::uint64_t module, std::string_view name) {
+  const ModulePosition around = current;
+  const std::lock_guard lock(known.mutex);
+  const ModulePlace* const place = place_within(around.place, name);
+  known.ways_to[module].push_back({around, place});
+  if (around.object != 0) known.entered_from[around.object].push_back(module);
+  be_in({place, module});
+  return around;
+}
+
+void forget_module(std::uint64_t module) {
+  const std::lock_guard lock(known.mutex);
+  known.ways_to.erase(module);
+  const auto left = known.entered_from.extract(module);
+  if (left.empty()) return;
+  for (const std::uint64_t within : left.mapped()) {
+    const auto found = known.ways_to.find(within);
+    if (found != known.ways_to.end())
+      std::erase_if(found->second, [&](const Known::Way& way) { return way.from.object == module; });
+  }
 }
 
 void begin_step(std::int64_t step) {
   constexpr std::int64_t kEvery = 16;  // so that the check is lost in the time of the steps
   if (step < 0 || step % kEvery == 1) check_kernels();
   current_step = step;
-  const std::lock_guard lock(mutex);
-  log_of_thread.erase(at::RecordFunction::currentThreadId());
+  const std::lock_guard lock(known.mutex);
+  known.log_of_thread.erase(at::RecordFunction::currentThreadId());
 }
 
 std::string current_module() {
   const auto node = torch::autograd::get_current_node();
-  return node ? path_of(*node) : path;
+  return node ? path_of(*node) : current.place->path;
 }
 
 std::string current_place() {

@@ -6,27 +6,40 @@
 // Thread-safe; a scope costs well under a microsecond.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace isobit::aten {
 
+// A module within the modules around it. One for each path, for good.
+struct ModulePlace;
+// Where a thread is: the place, and which object it is within there; 0 where modules are names alone.
+struct ModulePosition {
+  const ModulePlace* place;
+  std::uint64_t object;
+};
+
 // The calling thread is within the module `name` from here until leave_module is given the returned value, or that of
 // a module around it. A thread may end within one.
-[[nodiscard]] std::size_t enter_module(std::string_view name);
-void leave_module(std::size_t entered);
+[[nodiscard]] ModulePosition enter_module(std::string_view name);
+void leave_module(const ModulePosition& around);
+
+// The same for modules that are objects, by a number that is theirs while they live: their names are said once.
+// enter_known_module: false, and nothing has changed, where the module has not been entered from here.
+[[nodiscard]] bool enter_known_module(std::uint64_t module, ModulePosition& around);
+[[nodiscard]] ModulePosition enter_new_module(std::uint64_t module, std::string_view name);
+void forget_module(std::uint64_t module);
 
 class ModuleScope {
  public:
-  explicit ModuleScope(std::string_view name) : entered_(enter_module(name)) {}
-  ~ModuleScope() { leave_module(entered_); }
+  explicit ModuleScope(std::string_view name) : around_(enter_module(name)) {}
+  ~ModuleScope() { leave_module(around_); }
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
  private:
-  std::size_t entered_;
+  ModulePosition around_;
 };
 
 // The calling thread begins this step: shown in refusals; the previous step's log is dropped. Negative: no step.

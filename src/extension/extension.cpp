@@ -46,7 +46,7 @@ std::mutex mutex;
 auto& switches = *new std::vector<std::unique_ptr<isobit::aten::OperatorSwitch>>;
 
 // Of modules entered. A thread may end within one, when what the path is kept in is gone: so there is nothing to undo.
-thread_local std::vector<std::size_t> entered;
+thread_local std::vector<isobit::aten::ModulePosition> entered;
 
 // What a Python object of pybind11 holds.
 template <class Held>
@@ -221,17 +221,32 @@ const char* isobit_fingerprint_list(void* const* tensors, const char* const* nam
   });
 }
 
-const char* isobit_enter_module(const char* name) {
-  return reported([name] { entered.push_back(isobit::aten::enter_module(name)); });
+int isobit_enter_module(std::uint64_t module) try {
+  isobit::aten::ModulePosition around{};
+  entered.reserve(entered.size() + 1);
+  if (!isobit::aten::enter_known_module(module, around)) return 0;
+  entered.push_back(around);
+  return static_cast<int>(entered.size());
+} catch (const std::exception&) {
+  return 0;
 }
 
-const char* isobit_leave_module() {
-  return reported([] {
-    if (entered.empty()) throw std::logic_error("isobit_leave_module without isobit_enter_module");
-    isobit::aten::leave_module(entered.back());
-    entered.pop_back();
-  });
+int isobit_enter_new_module(std::uint64_t module, const char* name) try {
+  entered.reserve(entered.size() + 1);
+  entered.push_back(isobit::aten::enter_new_module(module, name));
+  return static_cast<int>(entered.size());
+} catch (const std::exception&) {
+  return 0;
 }
+
+void isobit_leave_module(int n) {
+  const auto around = static_cast<std::size_t>(n - 1);
+  if (n < 1 || entered.size() <= around) return;
+  isobit::aten::leave_module(entered[around]);
+  entered.erase(entered.begin() + static_cast<std::ptrdiff_t>(around), entered.end());
+}
+
+void isobit_forget_module(std::uint64_t module) { isobit::aten::forget_module(module); }
 
 const char* isobit_begin_step(std::int64_t step) {
   return reported([step] { isobit::aten::begin_step(step); });

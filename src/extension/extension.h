@@ -46,9 +46,14 @@ const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, co
 const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
                                    int* taken);
 
-// Where the calling thread is, for refusals (aten/module_path.h).
-const char* isobit_enter_module(const char* name);
-const char* isobit_leave_module();
+// Where the calling thread is, for refusals (aten/module_path.h). A module is Python's id() of it. Entering gives how
+// many the thread is within then; 0: isobit_enter_new_module has to say its name, and gives 0 where it fails (no
+// memory). Leaving the n-th leaves those within it, too, and does nothing where there are fewer.
+int isobit_enter_module(std::uint64_t module);
+int isobit_enter_new_module(std::uint64_t module, const char* name);
+void isobit_leave_module(int n);
+// It is gone: another object may have its id.
+void isobit_forget_module(std::uint64_t module);
 const char* isobit_begin_step(std::int64_t step);
 
 // The check (aten/check_mode.h): from now on, and for good, refusals are noted (on the thread that meets them) and

@@ -162,7 +162,7 @@ Values outputs_of(const at::RecordFunction& call) {
 
 struct Call : at::ObserverContext {
   std::unique_ptr<OperatorLine> line;
-  std::optional<std::size_t> entered;  // the submodule of a graph
+  std::optional<aten::ModulePosition> entered;  // the submodule of a graph
   bool unwritten = false;
 };
 

@@ -1,16 +1,28 @@
 """Refusals say where: names of modules, steps; torch.compile is refused."""
 
+import gc
 import unittest
 
 import torch
 from cases import Case, run_python, small_model
 
 import isobit
+from isobit import _library
 
 
 class Odd(torch.nn.Module):
     def forward(self, x):
         return torch.special.bessel_j0(x)
+
+
+class Around(torch.nn.Module):
+    def __init__(self, name, inner):
+        super().__init__()
+        setattr(self, name, inner)
+        self.inner = [inner]
+
+    def forward(self, x):
+        return self.inner[0](x)
 
 
 class Net(torch.nn.Module):
@@ -64,13 +76,43 @@ class Place(Case):
         with isobit.enabled():
             self.assertIn("Odd (forward)", self.assert_refuses("special_bessel_j0", lambda: Odd()(torch.ones(3))))
 
-    def test_no_hooks_stay(self):
-        from torch.nn.modules import module
-
+    def test_nothing_stays(self):
+        stock = torch.nn.Module._call_impl
         with isobit.enabled():
-            self.assertTrue(module._global_forward_pre_hooks)
-        self.assertFalse(module._global_forward_pre_hooks)
-        self.assertFalse(module._global_forward_hooks)
+            self.assertIsNot(torch.nn.Module._call_impl, stock)
+        self.assertIs(torch.nn.Module._call_impl, stock)
+
+    def test_modules_that_took_a_dead_ones_place(self):
+        isobit.enable()
+        first = Odd()
+        key = id(first)
+        with self.assertRaises(isobit.RefusedError):
+            first(torch.ones(3))
+        del first
+        gc.collect()
+        kind = type("Another", (Odd,), {})
+        others = []  # until one has the number of the first
+        while not any(id(other) == key for other in others) and len(others) < 10000:
+            others.append(kind())
+        self.assertIn("in     Another (", self.assert_refuses("special_bessel_j0", lambda: others[-1](torch.ones(3))))
+
+    def test_a_module_under_two_names(self):
+        isobit.enable()
+        odd = Odd()
+        for name in ("head", "tail"):
+            around = Around(name, odd)
+            for _ in range(2):
+                self.assertIn(f"in     Around.{name} (", self.assert_refuses("special_bessel_j0", lambda around=around: around(torch.ones(3))))
+
+    def test_a_call_that_could_not_leave(self):
+        """As Ctrl-C just after a call entered, before it could promise to leave."""
+        isobit.enable()
+        lost = torch.nn.Identity()
+        for _ in range(3):
+            self.assertGreater(_library.enter_module(id(lost)) or _library.enter_new_module(id(lost), "Lost"), 0)
+        around = Around("head", Odd())
+        self.assertIn("in     Around.head (", self.assert_refuses("special_bessel_j0", lambda: around(torch.ones(3))))
+        self.assertNotIn("in     ", self.assert_refuses("special_bessel_j0", lambda: torch.special.bessel_j0(torch.ones(3))))
 
     def test_switched_within_a_forward(self):
         class Switching(torch.nn.Module):

@@ -55,6 +55,7 @@ _adam_in_one_pass = _declare(_library, "adam_in_one_pass", ctypes.POINTER(_POINT
                              ctypes.c_int, ctypes.POINTER(ctypes.c_int))
 _sgd_in_one_pass = _declare(_library, "sgd_in_one_pass", ctypes.POINTER(_POINTER), _COUNT, ctypes.POINTER(ctypes.c_double),
                             ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+_operators_observed = _declare(_brief, "operators_observed", result=ctypes.c_int)
 _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
 _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
 # Around every call of a module: nothing of Python's own around them.
@@ -158,6 +159,11 @@ def sgd_in_one_pass(tensors: Sequence[torch.Tensor | None], scalars: Sequence[fl
     pointers = (_POINTER * len(tensors))(*[None if tensor is None else tensor._cdata for tensor in tensors])
     _raise(_sgd_in_one_pass(pointers, len(tensors) // 3, (ctypes.c_double * 4)(*scalars), nesterov, ctypes.byref(taken)))
     return bool(taken.value)
+
+
+def operators_observed() -> bool:
+    """Whether every operator's call is noted for check_graph (src/aten/graph_check.h): 0.2 us each."""
+    return bool(_operators_observed())
 
 
 def check_script(script: Any, method: bool) -> None:

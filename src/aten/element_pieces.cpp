@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
@@ -12,6 +13,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "aten/flat_elements.h"
+#include "aten/graph_check.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -228,7 +230,9 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   if (cut.pieces < 2) return false;
 
   const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
+  const std::thread::id caller = std::this_thread::get_id();
   kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+    if (std::this_thread::get_id() != caller) graph_check::is_without_nodes();
     const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);
     Stack call;
     c10::SmallVector<at::Tensor, 5> pieces;

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <ATen/SequenceNumber.h>
@@ -27,61 +28,94 @@ using torch::autograd::Engine;
 using torch::autograd::Node;
 using NodePointer = decltype(torch::autograd::Edge::function);  // differs between versions of torch
 
-// Numbers of a thread's nodes that were recorded with the switch on: first to last, last excluded. The thread itself
-// moves `last` on; backward on another thread may read it.
-struct Period {
-  explicit Period(std::uint64_t start) : first(start), last(start) {}
-  const std::uint64_t first;
-  std::atomic<std::uint64_t> last;
+// Between two flips of the switch.
+struct Regime {
+  bool on;
+  std::uint64_t newborn;  // threads of this number and more record their first node in it or later
+  bool observed;          // every operator's call; else all threads are newborn or known to stand where `Mark` says
+};
+// From this number on, the thread's nodes belong to a regime.
+struct Mark {
+  std::size_t regime;
+  std::uint64_t first;
+};
+struct Thread {
+  std::vector<Mark> marks;              // ascending
+  std::atomic<std::size_t> seen = 0;    // the regime that it was last observed in
+  std::atomic<std::uint64_t> next = 0;  // the number of its next node then
 };
 
 std::mutex mutex;
-// Ascending; kept when the thread ends, as its graph may live on.
-std::unordered_map<std::uint64_t, std::deque<Period>> periods_of_thread;
-std::atomic<bool> switch_on = false;
-std::atomic<std::uint64_t> generation = 0;  // counts flips
+// Kept when a thread ends, as its graph may live on.
+std::unordered_map<std::uint64_t, Thread> threads;
+std::vector<Regime> regimes = {{false, 0, false}};
+std::uint64_t without_nodes = 0;  // threads with numbers that record nothing
+std::atomic<std::size_t> current = 0;
 at::CallbackHandle observer = at::INVALID_CALLBACK_HANDLE;
 
-struct Observed {
-  std::uint64_t generation = 0;
-  Period* period = nullptr;  // of that generation
-};
-thread_local Observed observed;
-thread_local int operators = 0;  // that the thread is within
+thread_local Thread* self = nullptr;
 
-void begin_period(std::uint64_t now) {
-  const std::lock_guard lock(mutex);
-  observed.period = &periods_of_thread[at::RecordFunction::currentThreadId()].emplace_back(at::sequence_number::peek());
-  observed.generation = now;
+// The lock is held.
+Thread& this_thread() {
+  if (self == nullptr) self = &threads[at::RecordFunction::currentThreadId()];
+  return *self;
 }
 
-// An operator is about to be called: before its node is made.
+void begin_regime(std::size_t now) {
+  const std::lock_guard lock(mutex);
+  Thread& thread = this_thread();
+  const bool stranger = at::RecordFunction::currentThreadId() < regimes[now].newborn;
+  if (regimes[now].observed && stranger && (thread.marks.empty() || thread.marks.back().regime != now))
+    thread.marks.push_back({now, at::sequence_number::peek()});
+  thread.seen = now;
+}
+
+// An operator is about to be called, before its node is made; or it is done: its node and its children's are numbered.
 std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction&) {
-  ++operators;
   observe();
   return nullptr;
 }
-// It is done: its node and its children's are numbered.
-void after_operator(const at::RecordFunction&, at::ObserverContext*) {
-  if (operators > 0) --operators;
-  observe();
+void after_operator(const at::RecordFunction&, at::ObserverContext*) { observe(); }
+
+// The number that the next thread would get, and has now.
+std::uint64_t number_of_a_new_thread() {
+  std::uint64_t number = 0;
+  std::thread([&] { number = at::RecordFunction::currentThreadId(); }).join();
+  return number;
 }
 
+void watch_operators(bool watch) {
+  if (watch == observes()) return;
+  if (watch) {
+    observer = at::addGlobalCallback(
+        at::RecordFunctionCallback(before_operator, after_operator).scopes({at::RecordScope::FUNCTION}));
+  } else {
+    at::removeCallback(observer);
+    observer = at::INVALID_CALLBACK_HANDLE;
+  }
+}
+
+// The lock is held.
 bool recorded_on(const Node& node) {
-  const auto found = periods_of_thread.find(node.thread_id());
-  if (found == periods_of_thread.end()) return false;
-  const std::deque<Period>& periods = found->second;
-  const auto after = std::upper_bound(periods.begin(), periods.end(), node.sequence_nr(),
-                                      [](std::uint64_t number, const Period& period) { return number < period.first; });
-  return after != periods.begin() && node.sequence_nr() < std::prev(after)->last.load(std::memory_order_relaxed);
+  const auto found = threads.find(node.thread_id());
+  if (found != threads.end()) {
+    const std::vector<Mark>& marks = found->second.marks;
+    const auto after = std::upper_bound(marks.begin(), marks.end(), node.sequence_nr(),
+                                        [](std::uint64_t number, const Mark& mark) { return number < mark.first; });
+    if (after != marks.begin()) return regimes[std::prev(after)->regime].on;
+  }
+  const auto later =
+      std::upper_bound(regimes.begin(), regimes.end(), node.thread_id(),
+                       [](std::uint64_t number, const Regime& regime) { return number < regime.newborn; });
+  return std::prev(later)->on;
 }
 
 // Gradient accumulators are made once per parameter and belong to no regime.
 bool is_accumulator(const Node& node) { return node.sequence_nr() == UINT64_MAX; }
 
 void check_edges(const torch::autograd::edge_list& roots) {
-  const bool on = switch_on;
   const std::lock_guard lock(mutex);
+  const bool on = regimes.back().on;
   std::vector<const Node*> open;
   std::unordered_set<const Node*> met;
   const auto meet = [&](const torch::autograd::edge_list& edges) {
@@ -147,30 +181,51 @@ void install_engine() {
 
 void mark(bool on) {
   install_engine();
-  if (on) {
-    switch_on = true;
-    ++generation;
-    observer = at::addGlobalCallback(
-        at::RecordFunctionCallback(before_operator, after_operator).scopes({at::RecordScope::FUNCTION}));
-    observe();
-  } else {
-    observe();
-    at::removeCallback(observer);
-    switch_on = false;
+  const std::uint64_t own = at::RecordFunction::currentThreadId();  // before the next is given
+  const std::uint64_t newborn = number_of_a_new_thread();
+  bool observed = false;
+  {
+    const std::lock_guard lock(mutex);
+    const std::size_t before = regimes.size() - 1, now = regimes.size();
+    const Regime& last = regimes[before];
+    if (on) {
+      observed = newborn - 1 > without_nodes + 1;  // others than this thread have a number
+    } else if (last.observed) {
+      for (auto& [number, thread] : threads)
+        if (thread.seen == before && number != own) thread.marks.push_back({now, thread.next});
+    } else {
+      observed = newborn - 1 > last.newborn;  // of threads born since, nothing is known
+    }
+    Thread& flipping = threads[own];
+    flipping.next = at::sequence_number::peek();
+    flipping.seen = now;
+    flipping.marks.push_back({now, flipping.next});
+    regimes.push_back({on, newborn, observed});
+    ++without_nodes;
+    current = now;
   }
+  watch_operators(observed);
+}
+
+void is_without_nodes() {
+  thread_local bool said = false;
+  if (std::exchange(said, true)) return;
+  static_cast<void>(at::RecordFunction::currentThreadId());
+  const std::lock_guard lock(mutex);
+  ++without_nodes;
 }
 
 void observe() {
-  if (!switch_on.load(std::memory_order_relaxed)) return;
-  const std::uint64_t now = generation.load(std::memory_order_relaxed);
-  if (observed.generation != now) begin_period(now);
-  observed.period->last.store(at::sequence_number::peek(), std::memory_order_relaxed);
+  const std::size_t now = current.load(std::memory_order_relaxed);
+  if (now == 0) return;
+  if (self == nullptr || self->seen.load(std::memory_order_relaxed) != now) begin_regime(now);
+  self->next.store(at::sequence_number::peek(), std::memory_order_relaxed);
 }
 
-int depth() { return operators; }
+bool observes() { return observer != at::INVALID_CALLBACK_HANDLE; }
 
 bool others_watch() {
-  const std::size_t ours = switch_on ? 1 : 0;
+  const std::size_t ours = observes() ? 1 : 0;
   return at::getStepCallbacks(at::RecordScope::FUNCTION).callbacks_.size() > ours;
 }
 

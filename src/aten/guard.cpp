@@ -25,6 +25,7 @@
 #include "aten/sparse_operators.h"
 #include "aten/stand_ins.h"
 #include "aten/subnormals.h"
+#include "aten/uninitialised.h"
 
 namespace isobit::aten {
 namespace {
@@ -124,6 +125,10 @@ Plan plan(const OperatorHandle& op, bool known) {
     const ExactOperator* const exact = find_exact(full);  // or one that makes sparse tensors
     c10::KernelFunction kernel = exact == nullptr ? c10::KernelFunction() : checking_kernel(exact->rule, full);
     if (kernel.isValid()) registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
+  }
+  if (kind == OperatorClass::composite) {
+    if (c10::KernelFunction kernel = allocating_kernel(full); kernel.isValid())
+      registrations.push_back({DispatchKey::BackendSelect, std::move(kernel)});
   }
   if (c10::KernelFunction kernel = device_kernel(op, full, known); kernel.isValid()) {
     registrations.push_back({DispatchKey::CUDA, std::move(kernel)});

@@ -99,6 +99,7 @@ class Arguments {
 };
 
 void call_stock(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const WithinOperator within;
   op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect), stack);
 }
 
@@ -284,7 +285,7 @@ c10::KernelFunction refusing_layout_kernel() { return c10::KernelFunction::makeF
 c10::KernelFunction checking_kernel(ExactRule rule, std::string_view op) {
   using c10::KernelFunction;
   switch (rule) {
-    case ExactRule::moves: break;
+    case ExactRule::moves: return allocating_kernel(op);
     case ExactRule::allocates: return filling_kernel(op);
     case ExactRule::inspects: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::inspects>>();
     case ExactRule::converts: return KernelFunction::makeFromBoxedFunction<&check_and_call<ExactRule::converts>>();

@@ -151,6 +151,8 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
   });
 }
 
+int isobit_operators_observed() { return isobit::aten::graph_check::observes() ? 1 : 0; }
+
 const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
                                     int* taken) {
   return reported([=] {

@@ -33,6 +33,8 @@ void isobit_threads_from_torch();
 //
 // What the engine does before a backward from these tensors (aten/graph_check.h).
 const char* isobit_check_graph(void* const* roots, std::int64_t count);
+// Whether every operator's call is observed for it.
+int isobit_operators_observed();
 // 32 hexadecimal digits and a zero (trace/tensor_fingerprint.h). CPU tensors of float32, int64, uint8, bool.
 const char* isobit_fingerprint(void* tensor, char* hex);
 const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex);

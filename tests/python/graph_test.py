@@ -1,10 +1,13 @@
 """Backward from Python: a graph runs under the setting of the switch under which it was recorded."""
 
+import random
+import textwrap
 import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from cases import Case, small_model
+from cases import Case, run_python, small_model
 
 import isobit
 
@@ -21,6 +24,11 @@ class Double(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         return gradient * 2
+
+
+class First(torch.nn.Module):
+    def forward(self, x):
+        return Double.apply(x)
 
 
 class Graph(Case):
@@ -103,6 +111,79 @@ class Graph(Case):
             y = torch.ones(3, requires_grad=True) * 2
             edge = torch.autograd.graph.get_gradient_edge(y)
             self.assert_refuses("GradientEdge", lambda: torch.autograd.backward([edge], [torch.ones(3)]))
+
+
+class Schedules(Case):
+    """Threads that record, are born and flip the switch in any order. Whether a graph may run follows from who recorded when."""
+
+    def record(self, how):
+        x = torch.ones(3, requires_grad=True)
+        if how == "function first":
+            return Double.apply(x).sum()
+        if how == "in a module":
+            return First()(x).sum()
+        if how == "function":
+            return Double.apply(x * 3).sum()
+        return (x * x).sum()
+
+    def check(self, graphs, on):
+        for graph, recorded_on in graphs:
+            if recorded_on == on:
+                graph.backward(retain_graph=True)
+            else:
+                self.assert_refuses("recorded with isobit", lambda graph=graph: graph.backward(retain_graph=True))
+
+    def run_schedule(self, seed):
+        draw = random.Random(seed)
+        threads, graphs, on = [], [], False
+        for _ in range(40):
+            action = draw.choice(("record", "record", "record", "birth", "flip", "check"))
+            where = draw.choice([None, *threads])
+            call = (lambda function, *arguments: function(*arguments)) if where is None else \
+                (lambda function, *arguments, where=where: where.submit(function, *arguments).result())
+            if action == "record":
+                graphs.append((call(self.record, draw.choice(("operators", "function", "in a module"))), on))
+            elif action == "birth" and len(threads) < 5:
+                threads.append(ThreadPoolExecutor(1))
+                if draw.random() < 0.5:  # else it gets its number later
+                    how = draw.choice(("function first", "operators"))
+                    graphs.append((threads[-1].submit(self.record, how).result(), on))
+            elif action == "flip":
+                call(isobit.disable if on else isobit.enable)
+                on = not on
+            elif graphs:
+                self.check(draw.sample(graphs, min(3, len(graphs))), on)
+        self.check(graphs, on)
+        if on:
+            isobit.disable()
+        self.check(graphs, False)
+        for thread in threads:
+            thread.shutdown()
+
+    def test_any_order(self):
+        for seed in range(60):
+            with self.subTest(seed=seed):
+                self.run_schedule(seed)
+
+    def test_a_program_of_one_thread_is_not_observed(self):
+        printed = run_python(textwrap.dedent("""
+            import torch, isobit
+            from isobit import _library
+            isobit.enable()
+            torch.set_num_threads(2)
+            (torch.ones(1 << 20, requires_grad=True) * 2).sum().backward()  # on threads of isobit's, too
+            isobit.disable()
+            isobit.enable()
+            print(_library.operators_observed())
+            from concurrent.futures import ThreadPoolExecutor
+            with ThreadPoolExecutor(1) as other:
+                other.submit(lambda: torch.ones(2, requires_grad=True) * 2).result()
+                print(_library.operators_observed())
+                isobit.disable()
+                isobit.enable()
+                print(_library.operators_observed())
+        """))
+        self.assertEqual(printed.split(), ["False", "False", "True"])
 
 
 if __name__ == "__main__":

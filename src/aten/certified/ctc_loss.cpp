@@ -1,6 +1,6 @@
-// Connectionist temporal classification (contract, section 8), a few certified operators a time step for all samples
-// and states together. Graves, Fernandez, Gomez, Schmidhuber ("Connectionist temporal classification", 2006), equations
-// 6 to 16, in logarithms.
+// Connectionist temporal classification (contract, section 8) for all samples and states together: on the host by loops
+// (support/ctc_recurrence.h), on a device a few certified operators a time step. Graves, Fernandez, Gomez, Schmidhuber
+// ("Connectionist temporal classification", 2006), equations 6 to 16, in logarithms.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -15,6 +15,7 @@
 #include <limits>
 #include <tuple>
 
+#include "aten/certified/support/ctc_recurrence.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
 
@@ -73,7 +74,7 @@ States states_of(const char* op, const Tensor& log_probs, const Tensor& targets,
   }
   const c10::Device device = s.x.device();
   s.label = at::tensor(label, at::TensorOptions(at::kLong)).view({s.n, s.size}).to(device);
-  s.emit = s.x.gather(2, s.label.unsqueeze(0).expand({s.time, s.n, s.size}));
+  s.emit = s.x.gather(2, s.label.unsqueeze(0).expand({s.time, s.n, s.size})).contiguous();
   Tensor skips = at::zeros({s.n, s.size}, s.label.options().dtype(at::kBool));
   if (s.size > 2) {
     const Tensor here = s.label.narrow(1, 2, s.size - 2), before = s.label.narrow(1, 0, s.size - 2);
@@ -105,20 +106,75 @@ Tensor moved(const States& s, const Tensor& t, std::int64_t by) {
   return at::cat({t.narrow(1, distance, rest), nothing(s, distance)}, 1);
 }
 
+// [n, time, L]
+Tensor host_alphas(const States& s) {
+  const Tensor alpha = new_tensor({s.n, s.time, s.size}, at::kFloat);
+  const auto* emit = s.emit.const_data_ptr<float>();
+  const auto* last = s.last.const_data_ptr<std::int64_t>();
+  auto* to = alpha.mutable_data_ptr<float>();
+  const std::int64_t stride = s.time * s.size;
+  for (std::int64_t i = 0; i < s.n; ++i)
+    for (std::int64_t k = 0; k < s.size; ++k)
+      to[i * stride + k] = k <= 1 && k <= last[i] ? emit[i * s.size + k] : static_cast<float>(kMinusInfinity);
+  CtcRecurrence recurrence(s.n, s.size, s.skips.const_data_ptr<bool>(), 1);
+  for (std::int64_t t = 1; t < s.time; ++t, to += s.size)
+    recurrence.step(to, stride, emit + t * s.n * s.size, to + s.size, stride);
+  return alpha;
+}
+Tensor alphas_of(const States& s) {
+  if (s.time == 0) return at::zeros({s.n, 0, s.size}, s.x.options());
+  if (s.x.is_cpu()) return host_alphas(s);
+  std::vector<Tensor> alphas = {or_nothing(s.place.le(1).logical_and(s.place.le(s.last.unsqueeze(1))), s.emit[0])};
+  for (std::int64_t t = 1; t < s.time; ++t) {
+    const Tensor before = alphas.back();
+    alphas.push_back(log_sum(before, moved(s, before, 1), or_nothing(s.skips, moved(s, before, 2))).add(s.emit[t]));
+  }
+  return at::stack(alphas, 1);
+}
+
+// [time, n, L]; ends: the states that a sample may end in; may_skip: those that the state two further on may follow.
+Tensor host_betas(const States& s, const Tensor& ends, const Tensor& may_skip) {
+  const Tensor beta = new_tensor({s.time, s.n, s.size}, at::kFloat);
+  const std::int64_t width = s.n * s.size;
+  const auto* steps = s.steps.const_data_ptr<std::int64_t>();
+  const auto* is_end = ends.const_data_ptr<bool>();
+  std::vector<float> none(static_cast<std::size_t>(width), static_cast<float>(kMinusInfinity));
+  const float* after = none.data();
+  CtcRecurrence recurrence(s.n, s.size, may_skip.const_data_ptr<bool>(), -1);
+  for (std::int64_t t = s.time - 1; t >= 0; --t) {
+    const float* const emit = s.emit.const_data_ptr<float>() + t * width;
+    float* const to = beta.mutable_data_ptr<float>() + t * width;
+    recurrence.step(after, s.size, emit, to, s.size);
+    for (std::int64_t i = 0, at = 0; i < s.n; ++i)
+      for (std::int64_t k = 0; k < s.size; ++k, ++at) {
+        if (steps[i] > t + 1) continue;
+        to[at] = steps[i] == t + 1 && is_end[at] ? emit[at] : static_cast<float>(kMinusInfinity);
+      }
+    after = to;
+  }
+  return beta;
+}
+Tensor betas_of(const States& s) {
+  const Tensor last = s.last.unsqueeze(1), steps = s.steps.unsqueeze(1);
+  const Tensor ends = s.place.eq(last).logical_or(s.place.eq(last.sub(1)));
+  const Tensor may_skip =
+      at::cat({s.skips.to(at::kLong), at::zeros({s.n, 2}, s.label.options())}, 1).narrow(1, 2, s.size).gt(0);
+  if (s.x.is_cpu()) return host_betas(s, ends.contiguous(), may_skip.contiguous());
+  std::vector<Tensor> betas(static_cast<std::size_t>(s.time));
+  Tensor after = nothing(s, s.size);
+  for (std::int64_t t = s.time - 1; t >= 0; --t) {
+    const Tensor emit = s.emit[t];
+    const Tensor step = log_sum(after, moved(s, after, -1), or_nothing(may_skip, moved(s, after, -2))).add(emit);
+    after = at::where(steps.eq(t + 1), or_nothing(ends, emit), or_nothing(steps.gt(t + 1), step));
+    betas[static_cast<std::size_t>(t)] = after;
+  }
+  return at::stack(betas, 0);
+}
+
 std::tuple<Tensor, Tensor> forward(const Tensor& log_probs, const Tensor& targets, IntArrayRef input_lengths,
                                    IntArrayRef target_lengths, std::int64_t blank, bool /*zero_infinity*/) {
   const States s = states_of(kForward, log_probs, targets, input_lengths, target_lengths, blank);
-  std::vector<Tensor> alphas;
-  for (std::int64_t t = 0; t < s.time; ++t) {
-    const Tensor emit = s.emit[t];
-    if (t == 0) {
-      alphas.push_back(or_nothing(s.place.le(1).logical_and(s.place.le(s.last.unsqueeze(1))), emit));
-      continue;
-    }
-    const Tensor& before = alphas.back();
-    alphas.push_back(log_sum(before, moved(s, before, 1), or_nothing(s.skips, moved(s, before, 2))).add(emit));
-  }
-  const Tensor alpha = s.time > 0 ? at::stack(alphas, 1) : at::zeros({s.n, 0, s.size}, s.x.options());
+  const Tensor alpha = alphas_of(s);
   if (s.time == 0) {
     const Tensor zero = at::zeros({s.n}, s.x.options());
     return {at::where(s.last.eq(0), zero, at::full({s.n}, -kMinusInfinity, s.x.options())), alpha};
@@ -139,20 +195,7 @@ Tensor backward(const Tensor& dy, const Tensor& log_probs, const Tensor& targets
   require_float(kBackward, {&dy, &loss, &log_alpha});
   const States s = states_of(kBackward, log_probs, targets, input_lengths, target_lengths, blank);
   if (s.time == 0) return at::zeros_like(log_probs);
-  const Tensor last = s.last.unsqueeze(1), steps = s.steps.unsqueeze(1);
-  const Tensor ends = s.place.eq(last).logical_or(s.place.eq(last.sub(1)));
-  const Tensor may_skip = at::cat({s.skips.to(at::kLong), at::zeros({s.n, 2}, s.label.options())}, 1)
-                              .narrow(1, 2, s.size)
-                              .gt(0);  // of the state two further on
-  std::vector<Tensor> betas(static_cast<std::size_t>(s.time));
-  Tensor after = nothing(s, s.size);
-  for (std::int64_t t = s.time - 1; t >= 0; --t) {
-    const Tensor emit = s.emit[t];
-    const Tensor step = log_sum(after, moved(s, after, -1), or_nothing(may_skip, moved(s, after, -2))).add(emit);
-    after = at::where(steps.eq(t + 1), or_nothing(ends, emit), or_nothing(steps.gt(t + 1), step));
-    betas[static_cast<std::size_t>(t)] = after;
-  }
-  const Tensor both = log_alpha.transpose(0, 1).add(at::stack(betas, 0)), column = loss.reshape({1, s.n, 1});
+  const Tensor both = log_alpha.transpose(0, 1).add(betas_of(s)), column = loss.reshape({1, s.n, 1});
   const Tensor share = both.sub(s.emit).add(column).exp().masked_fill(both.eq(kMinusInfinity), 0.0);
   const Tensor met =
       at::zeros(s.x.sizes(), s.x.options()).scatter_add(2, s.label.unsqueeze(0).expand({s.time, s.n, s.size}), share);

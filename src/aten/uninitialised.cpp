@@ -8,6 +8,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_to_copy.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -130,7 +131,13 @@ void allocate(const OperatorHandle& op, DispatchKeySet keys, c10::Stack* stack) 
 
 // ---- operators that allocate for themselves
 
-// The two that are called most, without boxes.
+// Those that are called most, without boxes.
+Tensor to_copy(DispatchKeySet keys, const Tensor& tensor, std::optional<at::ScalarType> dtype,
+               std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pinned,
+               bool non_blocking, std::optional<at::MemoryFormat> format) {
+  const WithinOperator within;
+  return at::_ops::_to_copy::redispatch(keys & kAfter, tensor, dtype, layout, device, pinned, non_blocking, format);
+}
 Tensor clone(DispatchKeySet keys, const Tensor& tensor, std::optional<at::MemoryFormat> format) {
   const WithinOperator within;
   return at::_ops::clone::redispatch(keys & kAfter, tensor, format);
@@ -152,7 +159,10 @@ void make_within(const OperatorHandle& op, DispatchKeySet, c10::Stack* stack) {
 }
 
 // Those of torch 2.13 that call empty and its like, by what a profiler showed of PyTorch's own samples.
-constexpr std::string_view kOfTensors[] = {"aten::constant_pad_nd",
+constexpr std::string_view kOfTensors[] = {"aten::bernoulli",
+                                           "aten::bernoulli.p",
+                                           "aten::constant_pad_nd",
+                                           "aten::fill.Scalar",
                                            "aten::flip",
                                            "aten::full_like",
                                            "aten::im2col",
@@ -167,14 +177,31 @@ constexpr std::string_view kOfTensors[] = {"aten::constant_pad_nd",
                                            "aten::ones_like",
                                            "aten::pixel_shuffle",
                                            "aten::pixel_unshuffle",
+                                           "aten::rand_like",
+                                           "aten::randint_like",
+                                           "aten::randint_like.low_dtype",
+                                           "aten::randn_like",
                                            "aten::repeat",
+                                           "aten::replication_pad2d",
                                            "aten::take",
-                                           "aten::zeros_like",
-                                           "aten::fill.Scalar",
-                                           "aten::replication_pad2d"};
-constexpr std::string_view kOfSizes[] = {"aten::arange", "aten::arange.start", "aten::arange.start_step",
-                                         "aten::eye",    "aten::eye.m",        "aten::full",
-                                         "aten::ones",   "aten::scalar_tensor"};
+                                           "aten::zeros_like"};
+constexpr std::string_view kOfSizes[] = {"aten::arange",
+                                         "aten::arange.start",
+                                         "aten::arange.start_step",
+                                         "aten::eye",
+                                         "aten::eye.m",
+                                         "aten::full",
+                                         "aten::normal.float_float",
+                                         "aten::ones",
+                                         "aten::rand",
+                                         "aten::rand.generator",
+                                         "aten::randint",
+                                         "aten::randint.generator",
+                                         "aten::randint.low",
+                                         "aten::randint.low_generator",
+                                         "aten::randn",
+                                         "aten::randn.generator",
+                                         "aten::scalar_tensor"};
 
 }  // namespace
 
@@ -186,6 +213,7 @@ std::int64_t fillings() { return filled; }
 c10::KernelFunction allocating_kernel(std::string_view full_name) {
   using c10::KernelFunction;
   if (full_name == "aten::clone") return KernelFunction::makeFromUnboxedRuntimeFunction(&clone);
+  if (full_name == "aten::_to_copy") return KernelFunction::makeFromUnboxedRuntimeFunction(&to_copy);
   if (full_name == "aten::zeros") return KernelFunction::makeFromUnboxedRuntimeFunction(&zeros);
   if (std::ranges::find(kOfTensors, full_name) != std::end(kOfTensors))
     return KernelFunction::makeFromBoxedFunction<&call_within>();

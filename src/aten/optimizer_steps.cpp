@@ -1,35 +1,22 @@
 #include "aten/optimizer_steps.h"
 
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
 
-#include "aten/check_mode.h"
-#include "aten/graph_check.h"
-#include "aten/operator_switch.h"
+#include "aten/plain_calls.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
-using c10::DispatchKey;
 
-// Nobody asked for another way of calling operators, or to see them.
-bool unobserved() {
-  const c10::DispatchKeySet called = c10::impl::tls_local_dispatch_key_set().included_;
-  constexpr c10::DispatchKeySet usual({DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView});
-  return OperatorSwitch::on() && !check_mode::on() && usual.has_all(called) && !graph_check::others_watch();
-}
-
-bool is_plain_float(const Tensor& t) {
-  constexpr c10::DispatchKeySet plain(
-      {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
-  return t.defined() && t.layout() == at::kStrided && plain.has_all(t.key_set()) && t.scalar_type() == at::kFloat &&
-         !t.is_inference() && !(c10::GradMode::is_enabled() && t.requires_grad()) && !t._fw_grad(0).defined();
+// What an in-place operator takes without a graph.
+bool is_plain_in_place(const Tensor& t) {
+  return is_plain_float(t) && !(c10::GradMode::is_enabled() && t.requires_grad());
 }
 
 // The same elements at the same places, in memory that no other of them has.
@@ -57,7 +44,7 @@ bool is_rate_of_decay(double beta) { return beta >= 0 && beta < 1; }
 
 // Of its value after this step: a whole number, as the powers want.
 bool counts(const Tensor& step) {
-  if (!is_plain_float(step) || step.numel() != 1) return false;
+  if (!is_plain_in_place(step) || step.numel() != 1) return false;
   const float next = *step.const_data_ptr<float>() + 1.0f;
   return next >= 1 && next < 0x1p31f && next == std::floor(next);
 }
@@ -81,8 +68,8 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
       !is_rate_of_decay(o.beta2))
     return false;
   for (const AdamTensors& t : all) {
-    if (!is_plain_float(t.parameter) || !is_plain_float(t.gradient) || !is_plain_float(t.average) ||
-        !is_plain_float(t.square))
+    if (!is_plain_in_place(t.parameter) || !is_plain_in_place(t.gradient) || !is_plain_in_place(t.average) ||
+        !is_plain_in_place(t.square))
       return false;
     if (!are_alike({&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
     for (const Tensor* other : {&t.parameter, &t.gradient, &t.average, &t.square})
@@ -102,9 +89,9 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
 bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o) {
   if (!unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
   for (const SgdTensors& t : all) {
-    if (!is_plain_float(t.parameter) || !is_plain_float(t.gradient)) return false;
+    if (!is_plain_in_place(t.parameter) || !is_plain_in_place(t.gradient)) return false;
     if (o.momentum == 0 ? !are_alike({&t.parameter, &t.gradient})
-                        : !is_plain_float(t.buffer) || !are_alike({&t.parameter, &t.gradient, &t.buffer}))
+                        : !is_plain_in_place(t.buffer) || !are_alike({&t.parameter, &t.gradient, &t.buffer}))
       return false;
   }
   for (const SgdTensors& t : all) {

@@ -1,4 +1,6 @@
 // scaled_dot_product_attention, einsum and their gradients; stock's fused kernels stay out of reach.
+#include <torch/csrc/autograd/autograd.h>
+
 #include "operator_cases.h"
 
 namespace isobit::test {
@@ -82,6 +84,115 @@ TEST(Attention, BlocksOfRowsAreTheComposition) {
       }
     }
   }
+}
+
+// While one lives somebody watches the thread's operators, and the composition runs.
+class Watching {
+ public:
+  Watching()
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(
+            [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+              seen += std::string_view(call.name()) == "aten::bmm";
+              return nullptr;
+            },
+            [](const at::RecordFunction&, at::ObserverContext*) {}))) {
+    seen = 0;
+  }
+  ~Watching() { at::removeCallback(handle_); }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+  static int products() { return seen; }
+
+ private:
+  static inline thread_local int seen = 0;
+  at::CallbackHandle handle_;
+};
+
+std::vector<Tensor> trained(const Tensors& t, const std::array<bool, 3>& asked, bool causal,
+                            std::optional<double> scale, const Tensor& dy, bool twice) {
+  std::vector<Tensor> leaves, given;
+  for (std::size_t i = 0; i < 3; ++i) {
+    Tensor leaf = t[i].detach();
+    if (asked[i]) leaf.requires_grad_(true);
+    if (asked[i]) leaves.push_back(leaf);
+    given.push_back(leaf);
+  }
+  const Tensor y = at::scaled_dot_product_attention(given[0], given[1], given[2], {}, 0.0, causal, scale);
+  const Tensor weight = dy.detach().requires_grad_(twice);
+  std::vector<Tensor> found = torch::autograd::grad({y}, leaves, {weight}, true, twice);
+  if (twice) {
+    leaves.push_back(weight);
+    Tensor sum = at::zeros({});
+    for (const Tensor& d : found) sum = sum.add(d.square().sum());
+    for (const Tensor& d : torch::autograd::grad({sum}, leaves, {}, {}, false, true)) found.push_back(d);
+  }
+  found.push_back(y.detach());
+  return found;
+}
+
+TEST(Attention, OneStepOfTheGraphIsTheComposition) {
+  at::manual_seed(114);
+  Tensor hostile = at::randn({2, 3, 30, 8}), masked = at::randn({1, 2, 5, 4});
+  hostile.view({-1})[5] = std::numeric_limits<float>::infinity();
+  hostile.view({-1})[700] = std::numeric_limits<float>::quiet_NaN();
+  masked.select(2, 0).fill_(-std::numeric_limits<float>::infinity());
+  const Tensor alike = at::randn({2, 4, 9, 8});
+  const Tensors cases[] = {
+      {at::randn({2, 2, 60, 8}), at::randn({2, 2, 250, 8}), at::randn({2, 2, 250, 5})},
+      {at::randn({2, 30, 3, 8}).transpose(1, 2), hostile, at::randn({2, 3, 8, 30}).transpose(2, 3)},
+      {hostile, at::randn({2, 3, 30, 8}), hostile},
+      {masked, at::ones({1, 2, 5, 4}), at::randn({1, 2, 5, 4})},
+      {at::randn({1, 1, 1, 1}), at::randn({1, 1, 3, 1}), at::randn({1, 1, 3, 1})},
+      {at::randn({3, 1, 20, 16}).expand({3, 5, 20, 16}), at::randn({3, 5, 1, 16}).expand({3, 5, 20, 16}),
+       at::randn({3, 5, 20, 1}).expand({3, 5, 20, 16})},
+      {alike, alike, alike}};
+  const aten::OperatorSwitch on;
+  for (const Tensors& t : cases) {
+    const std::int64_t n = t[0].size(0), heads = t[0].size(1), rows = t[0].size(2), width = t[2].size(3);
+    Tensor hostile_dy = at::randn({n, heads, rows, width});
+    hostile_dy.view({-1})[0] = -std::numeric_limits<float>::infinity();
+    const Tensor gradients[] = {at::ones({}).expand({n, heads, rows, width}),
+                                at::randn({n, rows, heads, width}).transpose(1, 2), hostile_dy};
+    for (const bool causal : {false, true}) {
+      for (const std::optional<double> scale : {std::optional<double>{}, std::optional<double>{0.37}}) {
+        for (const std::array<bool, 3>& asked : {std::array<bool, 3>{true, true, true},
+                                                 {true, false, false},
+                                                 {false, true, false},
+                                                 {false, false, true}}) {
+          for (const Tensor& dy : gradients) {
+            const bool twice = dy.is_same(gradients[1]);
+            std::vector<Tensor> composed;
+            {
+              const Watching watching;
+              composed = trained(t, asked, causal, scale, dy, twice);
+              EXPECT_GT(Watching::products(), 0);
+            }
+            for (const int threads : {1, 3}) {
+              const kernels::ThreadCountScope count(threads);
+              const std::vector<Tensor> found = trained(t, asked, causal, scale, dy, twice);
+              ASSERT_EQ(found.size(), composed.size());
+              for (std::size_t i = 0; i < found.size(); ++i) {
+                ASSERT_EQ(found[i].defined(), composed[i].defined());
+                if (!found[i].defined()) continue;
+                EXPECT_TRUE(same_bits(found[i], composed[i])) << t[0].sizes() << causal << i << " of " << found.size();
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, OneStepOfTheGraph) {
+  const Tensor q = at::ones({1, 1, 4, 8}).requires_grad_(true);
+  const aten::OperatorSwitch on;
+  EXPECT_EQ(at::scaled_dot_product_attention(q, q, q).grad_fn()->name().find("UnsafeView"), std::string::npos);
+  Tensor y = at::scaled_dot_product_attention(q, q, q);
+  EXPECT_EQ(y.grad_fn()->num_inputs(), 1);
+  EXPECT_EQ(y.grad_fn()->next_edges().size(), 3);
+  const Watching watching;
+  EXPECT_NE(at::scaled_dot_product_attention(q, q, q).grad_fn()->next_edges().size(), 3);
 }
 
 TEST(Attention, DropoutDrawsFromTheDefaultGenerator) {

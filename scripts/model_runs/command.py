@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from model_runs import environment, judge, page, trainers
+from model_runs import environment, judge, page, steps, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120  # of one execution
@@ -93,6 +93,7 @@ def parse(arguments):
         epilog="examples:\n  scripts/models --setup                             the libraries, into build/models-env\n"
         "  scripts/models                                     all models; resumes where it was killed\n"
         "  scripts/models --library timm --model 'resnet*' --fresh\n"
+        "  scripts/models --time --library timm               steps of stock and isobit in turns\n"
         "  scripts/models --trainers\n"
         "  scripts/models --page                              docs/models.json and docs/models.md from the results",
     )
@@ -105,6 +106,9 @@ def parse(arguments):
     parser.add_argument("--fresh", action="store_true", help="run models again that have a result of this build")
     parser.add_argument(
         "--trainers", action="store_true", help="the libraries' trainers instead: recorded, verified, killed and resumed"
+    )
+    parser.add_argument(
+        "--time", action="store_true", help="time training steps instead: stock and isobit in turns, one thread; nothing is kept"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help=f"for one execution ({SECONDS})")
     parser.add_argument(
@@ -177,6 +181,23 @@ def run(options, results):
     return [results.rows[entry.key] for entry in wanted]
 
 
+def time_steps(options, results):
+    """Rows with the times of what was chosen, printed as they come."""
+    wanted, rows, begin = chosen(options, results), [], time.monotonic()
+    worker, library = None, None
+    for place, entry in enumerate(wanted):
+        if entry.library != library:
+            if worker:
+                worker.close()
+            library, worker = entry.library, Worker(entry.library)
+        row = {"library": library, "name": entry.name, **worker.ask(entry.name, options.seconds, "time", "auto", 1, True)}
+        rows.append(row)
+        steps.progress(place + 1, len(wanted), row, (time.monotonic() - begin) / len(rows) * (len(wanted) - len(rows)))
+    if worker:
+        worker.close()
+    return rows
+
+
 def _detail(row):
     if row["outcome"] == "equal":
         gradients = row["gradients"]
@@ -209,12 +230,16 @@ def main(arguments=None):
 
         return page.write(ROOT, results, trainers.rows(ROOT), int(SECONDS), isobit.contract_version, options.partial)
     try:
-        rows = run(options, results)
+        rows = time_steps(options, results) if options.time else run(options, results)
     except LookupError as error:
         print(f"models: {error}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps(rows, indent=1))
+    if options.time:
+        if not options.json:
+            steps.show(rows)
+        return 0
     bad = [row for row in rows if judge.is_bad(row)]
     for row in bad:
         print(

@@ -48,28 +48,32 @@ def watch_modules() -> None:
 
     Every call of a module passes here: torch's hooks for all modules would take several times as long as what is noted.
     """
-    global _module_watchers
+    global _in_place, _inner_call, _module_watchers
     _module_watchers += 1
-    if _module_watchers == 1:
+    if _module_watchers == 1 and (not _in_place or torch.nn.Module._call_impl is _inner_call):
+        _inner_call = torch.nn.Module._call_impl  # torch's, or another's around it
         torch.nn.Module._call_impl = _call  # type: ignore[method-assign]
+        _in_place = True
 
 
 def unwatch_modules() -> None:
-    global _module_watchers
+    global _in_place, _module_watchers
     _module_watchers -= 1
-    if _module_watchers == 0:
-        torch.nn.Module._call_impl = _stock_call  # type: ignore[method-assign]
+    if _module_watchers == 0 and torch.nn.Module._call_impl is _call:  # else another's is around ours, which does nothing then
+        torch.nn.Module._call_impl = _inner_call  # type: ignore[method-assign]
+        _in_place = False
 
 
-_stock_call = torch.nn.Module._call_impl
+_inner_call = torch.nn.Module._call_impl
+_in_place = False  # whether calls of modules come to _call
 
 
 def _call(self: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
-    if torch.compiler.is_compiling():
-        return _stock_call(self, *arguments, **keywords)
+    if torch.compiler.is_compiling() or not _module_watchers:
+        return _inner_call(self, *arguments, **keywords)
     depth = _library.enter_module(id(self)) or _enter_new(self)
     try:
-        return _stock_call(self, *arguments, **keywords)
+        return _inner_call(self, *arguments, **keywords)
     finally:
         _library.leave_module(depth)
 
@@ -105,9 +109,13 @@ def _forget(module: int) -> None:
 
 def _name_within(parent: torch.nn.Module, module: torch.nn.Module) -> str:
     """"" for a module that is none of its parts."""
-    names = _names.get(id(parent))
-    if names is None or id(module) not in names:
-        names = _names[id(parent)] = {id(part): name for name, part in parent.named_modules()}
+    name = _names.get(id(parent), {}).get(id(module), "")
+    try:
+        if name and parent.get_submodule(name) is module:  # and no dead one's, whose number it has
+            return name
+    except AttributeError:
+        pass
+    names = _names[id(parent)] = {id(part): name for name, part in parent.named_modules()}
     return names.get(id(module), "")
 
 

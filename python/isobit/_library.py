@@ -52,9 +52,9 @@ _contract_in_force = _declare(_library, "contract_in_force")
 _is_on = _declare(_brief, "is_on", result=ctypes.c_int)
 _check_graph = _declare(_library, "check_graph", ctypes.POINTER(_POINTER), _COUNT)
 _adam_in_one_pass = _declare(_library, "adam_in_one_pass", ctypes.POINTER(_POINTER), _COUNT, ctypes.POINTER(ctypes.c_double),
-                             ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+                             ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int))
 _sgd_in_one_pass = _declare(_library, "sgd_in_one_pass", ctypes.POINTER(_POINTER), _COUNT, ctypes.POINTER(ctypes.c_double),
-                            ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+                            ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int))
 _operators_observed = _declare(_brief, "operators_observed", result=ctypes.c_int)
 _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
 _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
@@ -145,19 +145,22 @@ def check_graph(tensors: Sequence[torch.Tensor]) -> None:
     _raise(_check_graph(_pointers(tensors), len(tensors)))
 
 
-def adam_in_one_pass(tensors: Sequence[torch.Tensor], scalars: Sequence[float], decoupled: bool) -> bool:
-    """Five tensors a parameter (src/extension/extension.h). False: nothing has changed, and torch's sequence has to run."""
+def adam_in_one_pass(tensors: Sequence[torch.Tensor], scalars: Sequence[float], decoupled: bool, together: bool) -> bool:
+    """Five tensors a parameter (src/extension/extension.h); together: in place of the foreach form. False: nothing has changed,
+    and torch's sequence has to run."""
     taken = ctypes.c_int(0)
     _raise(_adam_in_one_pass(_pointers(tensors), len(tensors) // 5, (ctypes.c_double * 5)(*scalars), decoupled,
-                             ctypes.byref(taken)))
+                             together, ctypes.byref(taken)))
     return bool(taken.value)
 
 
-def sgd_in_one_pass(tensors: Sequence[torch.Tensor | None], scalars: Sequence[float], nesterov: bool) -> bool:
+def sgd_in_one_pass(tensors: Sequence[torch.Tensor | None], scalars: Sequence[float], nesterov: bool,
+                    together: bool) -> bool:
     """Three a parameter. As adam_in_one_pass."""
     taken = ctypes.c_int(0)
     pointers = (_POINTER * len(tensors))(*[None if tensor is None else tensor._cdata for tensor in tensors])
-    _raise(_sgd_in_one_pass(pointers, len(tensors) // 3, (ctypes.c_double * 4)(*scalars), nesterov, ctypes.byref(taken)))
+    _raise(_sgd_in_one_pass(pointers, len(tensors) // 3, (ctypes.c_double * 4)(*scalars), nesterov, together,
+                            ctypes.byref(taken)))
     return bool(taken.value)
 
 

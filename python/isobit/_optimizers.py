@@ -45,9 +45,10 @@ def _are_plain(*lists: Sequence[torch.Tensor]) -> bool:
 
 
 def _numbers(options: dict[str, Any], *names: str) -> list[float] | None:
-    """None where one is no number of Python's."""
-    values = [options.get(name) for name in names]
-    return values if all(type(value) is float or type(value) is int for value in values) else None  # type: ignore[return-value]
+    """None where one is no number of Python's, or too large an integer for a float."""
+    values: list[Any] = [options.get(name) for name in names]
+    good = all(type(value) is float or (type(value) is int and abs(value) < 2**53) for value in values)
+    return values if good else None
 
 
 def _none_of(options: dict[str, Any], *names: str) -> bool:
@@ -60,30 +61,30 @@ def _rows(*lists: Sequence[Any]) -> list[Any] | None:
     return [value for row in zip(*lists, strict=True) for value in row] if alike else None
 
 
-def _adam(sequence: _Step) -> _Step:
+def _adam(sequence: _Step, together: bool) -> _Step:
     def step(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any, state_steps: Any,
-             **options: Any) -> None:
+             *more: Any, **options: Any) -> None:
         lists = (params, grads, exp_avgs, exp_avg_sqs, state_steps)
         rows, numbers = _rows(*lists), _numbers(options, "lr", "beta1", "beta2", "eps", "weight_decay")
-        if not (rows is not None and numbers
+        if not (rows is not None and numbers and not any(value is not None for value in more)
                 and _none_of(options, "amsgrad", "maximize", "capturable", "differentiable", "has_complex")
                 and _are_plain(*lists)
-                and _library.adam_in_one_pass(rows, numbers, bool(options.get("decoupled_weight_decay")))):
-            sequence(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, **options)
+                and _library.adam_in_one_pass(rows, numbers, bool(options.get("decoupled_weight_decay")), together)):
+            sequence(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *more, **options)
 
     return step
 
 
-def _sgd(sequence: _Step) -> _Step:
-    def step(params: Any, grads: Any, momentum_buffer_list: Any, **options: Any) -> None:
+def _sgd(sequence: _Step, together: bool) -> _Step:
+    def step(params: Any, grads: Any, momentum_buffer_list: Any, *more: Any, **options: Any) -> None:
         numbers = _numbers(options, "lr", "momentum", "dampening", "weight_decay")
         buffers: list[torch.Tensor] = momentum_buffer_list if options.get("momentum") else []
         rows = _rows(params, grads, buffers or [None] * len(params))
         # Before a first step buffers are None, which is no tensor.
-        if not (rows is not None and numbers and _none_of(options, "maximize", "has_sparse_grad")
-                and _are_plain(params, grads, buffers)
-                and _library.sgd_in_one_pass(rows, numbers, bool(options.get("nesterov")))):
-            sequence(params, grads, momentum_buffer_list, **options)
+        if not (rows is not None and numbers and not any(value is not None for value in more)
+                and _none_of(options, "maximize", "has_sparse_grad") and _are_plain(params, grads, buffers)
+                and _library.sgd_in_one_pass(rows, numbers, bool(options.get("nesterov")), together)):
+            sequence(params, grads, momentum_buffer_list, *more, **options)
 
     return step
 
@@ -104,7 +105,7 @@ def install() -> None:
         _replace(name, f"_multi_tensor_{name}", _single_if_capturable(multi, single) if name in IF_CAPTURABLE else single)
     for name, in_one_pass in _IN_ONE_PASS.items():
         for form in (f"_single_tensor_{name}", f"_multi_tensor_{name}"):
-            _replace(name, form, in_one_pass(getattr(_module(name), form)))
+            _replace(name, form, in_one_pass(getattr(_module(name), form), form.startswith("_multi")))
 
 
 def remove() -> None:

@@ -45,10 +45,11 @@ struct Thread {
   std::atomic<std::uint64_t> next = 0;  // the number of its next node then
 };
 
-std::mutex mutex;
+// Never destroyed: threads may outlive main.
+std::mutex& mutex = *new std::mutex;
 // Kept when a thread ends, as its graph may live on.
-std::unordered_map<std::uint64_t, Thread> threads;
-std::vector<Regime> regimes = {{false, 0, false}};
+std::unordered_map<std::uint64_t, Thread>& threads = *new std::unordered_map<std::uint64_t, Thread>;
+std::vector<Regime>& regimes = *new std::vector<Regime>{{false, 0, false}};
 std::uint64_t without_nodes = 0;  // threads with numbers that record nothing
 std::atomic<std::size_t> current = 0;
 at::CallbackHandle observer = at::INVALID_CALLBACK_HANDLE;
@@ -113,9 +114,10 @@ bool recorded_on(const Node& node) {
 // Gradient accumulators are made once per parameter and belong to no regime.
 bool is_accumulator(const Node& node) { return node.sequence_nr() == UINT64_MAX; }
 
-void check_edges(const torch::autograd::edge_list& roots) {
+// A node that was recorded under the other setting, kept alive by the roots; nullptr where there is none.
+const Node* other_node(const torch::autograd::edge_list& roots, bool& on) {
   const std::lock_guard lock(mutex);
-  const bool on = regimes.back().on;
+  on = regimes.back().on;
   std::vector<const Node*> open;
   std::unordered_set<const Node*> met;
   const auto meet = [&](const torch::autograd::edge_list& edges) {
@@ -127,14 +129,21 @@ void check_edges(const torch::autograd::edge_list& roots) {
   while (!open.empty()) {
     const Node& node = *open.back();
     open.pop_back();
-    if (!is_accumulator(node) && recorded_on(node) != on) {
-      refuse("backward of " + node.name(),
-             on ? "was recorded with isobit off and cannot run with it on"
-                : "was recorded with isobit on and cannot run with it off",
-             "run forward and backward both with isobit on, or both with it off");
-    }
+    if (!is_accumulator(node) && recorded_on(node) != on) return &node;
     meet(node.next_edges());
   }
+  return nullptr;
+}
+
+// Without the lock: the name of a node of Python's waits for the interpreter, which may wait in observe().
+void check_edges(const torch::autograd::edge_list& roots) {
+  bool on = false;
+  const Node* const node = other_node(roots, on);
+  if (node == nullptr) return;
+  refuse("backward of " + node->name(),
+         on ? "was recorded with isobit off and cannot run with it on"
+            : "was recorded with isobit on and cannot run with it off",
+         "run forward and backward both with isobit on, or both with it off");
 }
 
 // Checks, then leaves the work to torch's engine, or Python's: the threads of devices are started once per process and

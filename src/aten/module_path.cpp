@@ -124,13 +124,18 @@ ModulePosition enter_new_module(std::uint64_t module, std::string_view name) {
 
 void forget_module(std::uint64_t module) {
   const std::lock_guard lock(known.mutex);
-  known.ways_to.erase(module);
-  const auto left = known.entered_from.extract(module);
-  if (left.empty()) return;
-  for (const std::uint64_t within : left.mapped()) {
-    const auto found = known.ways_to.find(within);
-    if (found != known.ways_to.end())
-      std::erase_if(found->second, [&](const Known::Way& way) { return way.from.object == module; });
+  if (const auto ways = known.ways_to.extract(module)) {
+    for (const Known::Way& way : ways.mapped()) {
+      const auto others = known.entered_from.find(way.from.object);
+      if (others != known.entered_from.end()) std::erase(others->second, module);
+    }
+  }
+  if (const auto left = known.entered_from.extract(module)) {
+    for (const std::uint64_t within : left.mapped()) {
+      const auto found = known.ways_to.find(within);
+      if (found != known.ways_to.end())
+        std::erase_if(found->second, [&](const Known::Way& way) { return way.from.object == module; });
+    }
   }
 }
 

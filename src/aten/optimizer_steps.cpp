@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "aten/plain_calls.h"
 
@@ -55,6 +57,19 @@ bool overlaps(const Tensor& step, const Tensor& t) {
   return one < begin + t.nbytes() && begin < one + sizeof(float);
 }
 
+// Whether no two share memory.
+bool are_apart(const std::vector<const Tensor*>& tensors) {
+  std::vector<std::pair<const char*, const char*>> ranges;
+  for (const Tensor* t : tensors) {
+    const char* begin = static_cast<const char*>(t->const_data_ptr());
+    if (t->nbytes() > 0) ranges.emplace_back(begin, begin + t->nbytes());
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second) return false;
+  return true;
+}
+
 // What an in-place operator does beside its work.
 float* written(const Tensor& t) {
   t.unsafeGetTensorImpl()->bump_version();
@@ -63,7 +78,7 @@ float* written(const Tensor& t) {
 
 }  // namespace
 
-bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& o) {
+bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& o, Order order) {
   if (!unobserved() || !are_moderate({o.lr, o.eps, o.weight_decay}) || !is_rate_of_decay(o.beta1) ||
       !is_rate_of_decay(o.beta2))
     return false;
@@ -74,6 +89,12 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
     if (!are_alike({&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
     for (const Tensor* other : {&t.parameter, &t.gradient, &t.average, &t.square})
       if (overlaps(t.step, *other)) return false;
+  }
+  if (order == Order::all_at_once) {
+    std::vector<const Tensor*> tensors;
+    for (const AdamTensors& t : all)
+      tensors.insert(tensors.end(), {&t.parameter, &t.gradient, &t.average, &t.square, &t.step});
+    if (!are_apart(tensors)) return false;
   }
   for (const AdamTensors& t : all) {
     float* const steps = written(t.step);
@@ -86,13 +107,21 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
   return true;
 }
 
-bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o) {
+bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o, Order order) {
   if (!unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
   for (const SgdTensors& t : all) {
     if (!is_plain_in_place(t.parameter) || !is_plain_in_place(t.gradient)) return false;
     if (o.momentum == 0 ? !are_alike({&t.parameter, &t.gradient})
                         : !is_plain_in_place(t.buffer) || !are_alike({&t.parameter, &t.gradient, &t.buffer}))
       return false;
+  }
+  if (order == Order::all_at_once) {
+    std::vector<const Tensor*> tensors;
+    for (const SgdTensors& t : all) {
+      tensors.insert(tensors.end(), {&t.parameter, &t.gradient});
+      if (o.momentum != 0) tensors.push_back(&t.buffer);
+    }
+    if (!are_apart(tensors)) return false;
   }
   for (const SgdTensors& t : all) {
     float* const buffer = o.momentum == 0 ? nullptr : written(t.buffer);

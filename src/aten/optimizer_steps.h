@@ -18,15 +18,19 @@
 
 namespace isobit::aten {
 
+// Whose memory no other parameter's may be: each parameter's own, as the single-tensor form comes to it; or all at
+// once, as the foreach form does each operator over all parameters.
+enum class Order { one_by_one, all_at_once };
+
 struct AdamTensors {
   at::Tensor parameter, gradient, average, square, step;  // step: of the steps done; one element, counted up here
 };
-[[nodiscard]] bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& options);
+[[nodiscard]] bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& options, Order order);
 
 struct SgdTensors {
   at::Tensor parameter, gradient, buffer;  // buffer: undefined where momentum is 0
 };
 // Not a first step: buffers are there.
-[[nodiscard]] bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& options);
+[[nodiscard]] bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& options, Order order);
 
 }  // namespace isobit::aten

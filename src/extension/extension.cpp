@@ -57,6 +57,10 @@ Held& held_by(const void* object, std::int64_t header) {
 // Undefined for a null pointer.
 at::Tensor given(void* tensor) { return tensor == nullptr ? at::Tensor() : tensor_of(tensor); }
 
+isobit::aten::Order order_of(int together) {
+  return together != 0 ? isobit::aten::Order::all_at_once : isobit::aten::Order::one_by_one;
+}
+
 void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
   const std::string text = isobit::kernels::to_hex(fingerprint);
   std::memcpy(hex, text.c_str(), text.size() + 1);
@@ -154,25 +158,26 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
 int isobit_operators_observed() { return isobit::aten::graph_check::observes() ? 1 : 0; }
 
 const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
-                                    int* taken) {
+                                    int together, int* taken) {
   return reported([=] {
     std::vector<isobit::aten::AdamTensors> all;
     all.reserve(static_cast<std::size_t>(count));
     for (void* const* t = tensors; t != tensors + 5 * count; t += 5)
       all.push_back({given(t[0]), given(t[1]), given(t[2]), given(t[3]), given(t[4])});
     *taken = isobit::aten::adam_in_one_pass(
-        all, {scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], decoupled != 0});
+        all, {scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], decoupled != 0}, order_of(together));
   });
 }
 
 const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
-                                   int* taken) {
+                                   int together, int* taken) {
   return reported([=] {
     std::vector<isobit::aten::SgdTensors> all;
     all.reserve(static_cast<std::size_t>(count));
     for (void* const* t = tensors; t != tensors + 3 * count; t += 3)
       all.push_back({given(t[0]), given(t[1]), given(t[2])});
-    *taken = isobit::aten::sgd_in_one_pass(all, {scalars[0], scalars[1], scalars[2], scalars[3], nesterov != 0});
+    *taken = isobit::aten::sgd_in_one_pass(all, {scalars[0], scalars[1], scalars[2], scalars[3], nesterov != 0},
+                                           order_of(together));
   });
 }
 

@@ -43,10 +43,11 @@ const char* isobit_fingerprint_list(void* const* tensors, const char* const* nam
 // nothing has changed. tensors: for each parameter, Adam: it, its gradient, both averages and the step; SGD: it, its
 // gradient and the buffer (a null pointer where momentum is 0). scalars: Adam: lr, beta1, beta2, eps, weight_decay;
 // SGD: lr, momentum, dampening, weight_decay.
+// together: not 0 in place of a foreach form.
 const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
-                                    int* taken);
+                                    int together, int* taken);
 const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
-                                   int* taken);
+                                   int together, int* taken);
 
 // Where the calling thread is, for refusals (aten/module_path.h). A module is Python's id() of it. Entering gives how
 // many the thread is within then; 0: isobit_enter_new_module has to say its name, and gives 0 where it fails (no

@@ -1,5 +1,6 @@
 """One thing computed in several of PyTorch's forms gives one answer: fused, foreach and composed."""
 
+import functools
 import unittest
 
 import torch
@@ -46,6 +47,37 @@ class Forms(Case):
         self.assert_same(self.with_gradients(lambda x: F.cross_entropy(x, y), x),
                          self.with_gradients(lambda x: F.nll_loss(F.log_softmax(x, 1), y), x))
         self.assert_same(F.mse_loss(x, x * 2), (x - x * 2).square().mean(), F.mse_loss(x, x * 2, reduction="none").mean())
+
+    def test_ctc(self):
+        """Loops on the host against the recurrence by operators (contract, section 8)."""
+        none = float("-inf")
+
+        def log_sum(*terms):
+            largest = functools.reduce(torch.maximum, terms)
+            largest = largest.masked_fill(largest == none, 0.0)
+            total = functools.reduce(torch.add, ((term - largest).exp() for term in terms))
+            return total.log() + largest
+
+        def alphas(x, labels):
+            states = torch.zeros(2 * len(labels) + 1, dtype=torch.long)
+            states[1::2] = torch.tensor(labels)
+            skips = torch.tensor([k > 1 and states[k] != 0 and states[k] != states[k - 2] for k in range(len(states))])
+            found = [torch.where(torch.arange(len(states)) <= 1, x[0, states], torch.tensor(none))]
+            for row in x[1:]:
+                last = torch.cat([torch.full((2,), none), found[-1]])
+                found.append(log_sum(last[2:], last[1:-1], torch.where(skips, last[:-2], torch.tensor(none))) + row[states])
+            return torch.stack(found)
+
+        for steps, labels in ((1, [2]), (7, [1, 1, 3]), (30, [4, 2, 2, 0, 1]), (9, [1, 2, 3, 4])):
+            for special in (None, float("nan"), float("inf"), none, 1e-42):
+                x = torch.randn(steps, 5).log_softmax(1)
+                if special is not None:
+                    x[steps // 2, 1] = special
+                loss, found = torch._ctc_loss(x.unsqueeze(1), torch.tensor([labels]), [steps], [len(labels)])
+                expected = alphas(x, labels)
+                end = log_sum(expected[-1, -1], expected[-1, -2], torch.tensor(none))
+                self.assert_same(found[0], expected)
+                self.assert_same(loss[0], -end)
 
     def test_attention(self):
         q, k, v = (torch.randn(2, 3, 17, 8) for _ in range(3))

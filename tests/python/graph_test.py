@@ -113,6 +113,44 @@ class Graph(Case):
             self.assert_refuses("GradientEdge", lambda: torch.autograd.backward([edge], [torch.ones(3)]))
 
 
+class Waiting(Case):
+    def test_a_refusal_beside_calls_of_modules(self):
+        """The name of a Python function's node needs the interpreter, which others have while they wait for the check."""
+        run_python(textwrap.dedent("""
+            import faulthandler, threading, torch, isobit
+            faulthandler.dump_traceback_later(60, exit=True)
+            class Double(torch.autograd.Function):
+                @staticmethod
+                def forward(context, x):
+                    return x * 2
+                @staticmethod
+                def backward(context, gradient):
+                    return gradient * 2
+            y = Double.apply(torch.ones(2, requires_grad=True))
+            isobit.enable()
+            for _ in range(3000):
+                y = y + 1
+            y = y.sum()
+            done = threading.Event()
+            def call():
+                while not done.is_set():
+                    thread = threading.Thread(target=lambda: torch.nn.Identity()(torch.ones(1)))  # its first call since the flip
+                    thread.start()
+                    thread.join()
+            others = [threading.Thread(target=call) for _ in range(2)]
+            for other in others:
+                other.start()
+            for _ in range(40):
+                try:
+                    y.backward()
+                except isobit.RefusedError as refused:
+                    assert "DoubleBackward" in str(refused)
+                else:
+                    raise AssertionError("not refused")
+            done.set()
+        """))
+
+
 class Schedules(Case):
     """Threads that record, are born and flip the switch in any order. Whether a graph may run follows from who recorded when."""
 

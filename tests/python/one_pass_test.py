@@ -170,6 +170,49 @@ class OnePass(Case):
             found.append(isobit.fingerprint(memory))
         self.assertEqual(*found)
 
+    def test_memory_that_the_foreach_form_shares(self):
+        """It does each operator over all parameters: what one writes another may read."""
+        def shared_step(optimizer, parameters, step):
+            if step > 0:
+                optimizer.state[parameters[1]]["step"] = optimizer.state[parameters[0]]["step"]
+
+        def gradient_of_another(optimizer, parameters, step):
+            parameters[1].grad = parameters[0].data
+
+        parameters, gradients = [values(40), values(40)], [values(40), values(40)]
+        foreach = {"foreach": True}
+        self.assert_same_as_the_sequence("adam", foreach, parameters, gradients, 1, before=shared_step)
+        for kind, settings in (("sgd", {"lr": 0.1, **foreach}), ("adamw", foreach)):
+            self.assert_same_as_the_sequence(kind, settings, parameters, gradients, 0, before=gradient_of_another)
+        found = []
+        for watched in (False, True):
+            memory = torch.arange(60.0)
+            parts = [nn.Parameter(torch.empty(0)) for _ in range(2)]
+            parts[0].data, parts[1].data = memory[:40], memory[20:]
+            optimizer = torch.optim.AdamW(parts, lr=0.1, foreach=True)
+            for part in parts:
+                part.grad = torch.full((40,), 0.5)
+            with Watching() if watched else mock.MagicMock():
+                optimizer.step()
+            found.append(isobit.fingerprint(memory))
+        self.assertEqual(*found)
+
+    def test_arguments_as_torch_takes_them(self):
+        from torch.optim.adam import _single_tensor_adam
+
+        options = {"amsgrad": False, "has_complex": False, "beta1": 0.9, "beta2": 0.99, "lr": 0.1, "weight_decay": 0.0, "eps": 1e-8,
+                   "maximize": False, "capturable": False, "differentiable": False, "decoupled_weight_decay": False}
+        lists = [[torch.ones(3)] for _ in range(4)]
+        step = torch.tensor(0.0)
+        _single_tensor_adam(*lists, [], [step], None, None, **options)
+        self.assertEqual(step, 1.0)
+        with self.assertRaisesRegex(AssertionError, "grad_scale"):
+            _single_tensor_adam(*lists, [], [step], torch.ones(1), None, **options)
+        parameter = nn.Parameter(torch.ones(3))
+        parameter.grad = torch.ones(3)
+        with self.assertRaises((RuntimeError, OverflowError)):  # torch's own error
+            torch.optim.SGD([parameter], lr=10**400).step()
+
     def test_strides_that_differ_take_the_sequence(self):
         self.assert_same_as_the_sequence("sgd", {"lr": 0.1}, [values(9, 30)], [dense(values(9, 30))], 0)
 
@@ -241,7 +284,7 @@ class Shown(Case):
         ours = [adam._single_tensor_adam, adam._multi_tensor_adam, sgd._single_tensor_sgd, sgd._multi_tensor_sgd]
         isobit.disable()
         theirs = [adam._single_tensor_adam, adam._multi_tensor_adam, sgd._single_tensor_sgd, sgd._multi_tensor_sgd]
-        self.assertFalse(_library.sgd_in_one_pass([torch.ones(3), torch.ones(3), None], (0.1, 0, 0, 0), False))
+        self.assertFalse(_library.sgd_in_one_pass([torch.ones(3), torch.ones(3), None], (0.1, 0, 0, 0), False, False))
         isobit.enable()
         self.assertEqual([function.__module__ for function in ours], ["isobit._optimizers"] * 4)
         self.assertEqual([function.__module__ for function in theirs], ["torch.optim.adam"] * 2 + ["torch.optim.sgd"] * 2)

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kernels/float_environment.h"
 #include "kernels/pointwise.h"
 
 namespace isobit::aten {
@@ -23,6 +24,7 @@ CtcRecurrence::CtcRecurrence(std::int64_t samples, std::int64_t states, const bo
       terms_(3 * largest_.size()) {}
 
 void CtcRecurrence::step(const float* from, std::int64_t stride, const float* emit, float* to, std::int64_t to_stride) {
+  const kernels::FloatEnvironment environment;
   const auto count = static_cast<std::int64_t>(largest_.size());
   float *const a = terms_.data(), *const b = a + count, *const c = b + count;
   for (std::int64_t i = 0, at = 0; i < samples_; ++i) {

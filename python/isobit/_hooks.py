@@ -50,7 +50,8 @@ def watch_modules() -> None:
     """
     global _in_place, _inner_call, _module_watchers
     _module_watchers += 1
-    if _module_watchers == 1 and (not _in_place or torch.nn.Module._call_impl is _inner_call):
+    dropped = torch.nn.Module._call_impl in (_inner_call, _torchs_call)  # by one who put back what was before ours
+    if _module_watchers == 1 and (not _in_place or dropped):
         _inner_call = torch.nn.Module._call_impl  # torch's, or another's around it
         torch.nn.Module._call_impl = _call  # type: ignore[method-assign]
         _in_place = True
@@ -64,7 +65,7 @@ def unwatch_modules() -> None:
         _in_place = False
 
 
-_inner_call = torch.nn.Module._call_impl
+_torchs_call = _inner_call = torch.nn.Module._call_impl
 _in_place = False  # whether calls of modules come to _call
 
 

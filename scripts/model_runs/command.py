@@ -153,22 +153,32 @@ def isas():
     return found
 
 
+def with_workers(entries):
+    """Each entry with the worker of its library, one library after the other."""
+    worker, library = None, None
+    try:
+        for entry in entries:
+            if entry.library != library:
+                if worker:
+                    worker.close()
+                library, worker = entry.library, Worker(entry.library)
+            yield entry, worker
+    finally:
+        if worker:
+            worker.close()
+
+
 def run(options, results):
     """Runs what has no row of this build yet. The rows of all that was chosen."""
     digest, here = build_digest(), isas()
     wanted = chosen(options, results)
     waiting = [entry for entry in wanted if options.fresh or results.rows.get(entry.key, {}).get("build") != digest]
     begin = time.monotonic()
-    worker, library = None, None
-    for place, entry in enumerate(waiting):
-        if entry.library != library:
-            if worker:
-                worker.close()
-            library, worker = entry.library, Worker(entry.library)
+    for place, (entry, worker) in enumerate(with_workers(waiting)):
         row = judge.examine(
             entry.key, lambda *what, entry=entry, worker=worker: worker.ask(entry.name, options.seconds, *what), here
         )
-        results.add({"library": library, "name": entry.name, "build": digest, "versions": worker.versions, **row})
+        results.add({"library": entry.library, "name": entry.name, "build": digest, "versions": worker.versions, **row})
         spent = time.monotonic() - begin
         left = spent / (place + 1) * (len(waiting) - place - 1)
         print(
@@ -176,25 +186,16 @@ def run(options, results):
             file=sys.stderr,
             flush=True,
         )
-    if worker:
-        worker.close()
     return [results.rows[entry.key] for entry in wanted]
 
 
 def time_steps(options, results):
     """Rows with the times of what was chosen, printed as they come."""
     wanted, rows, begin = chosen(options, results), [], time.monotonic()
-    worker, library = None, None
-    for place, entry in enumerate(wanted):
-        if entry.library != library:
-            if worker:
-                worker.close()
-            library, worker = entry.library, Worker(entry.library)
-        row = {"library": library, "name": entry.name, **worker.ask(entry.name, options.seconds, "time", "auto", 1, True)}
+    for place, (entry, worker) in enumerate(with_workers(wanted)):
+        row = {"library": entry.library, "name": entry.name, **worker.ask(entry.name, options.seconds, "time", "auto", 1, True)}
         rows.append(row)
         steps.progress(place + 1, len(wanted), row, (time.monotonic() - begin) / len(rows) * (len(wanted) - len(rows)))
-    if worker:
-        worker.close()
     return rows
 
 

@@ -41,7 +41,7 @@ struct Known {
   // Where an object was entered from, and the place that it has there.
   struct Way {
     ModulePosition from;
-    const ModulePlace* place;
+    ModulePlace* place;
   };
   std::unordered_map<std::uint64_t, std::vector<Way>> ways_to;
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> entered_from;  // an object: those that were
@@ -63,14 +63,13 @@ void be_in(const ModulePosition& position) {
   log.push_back({first, position.place});
 }
 
-// The lock is held. Places are changed under it alone, and are const to all others.
-const ModulePlace* place_within(const ModulePlace* around, std::string_view name) {
-  auto& within = const_cast<ModulePlace*>(around)->within;
-  const auto found = within.find(name);
-  if (found != within.end()) return found->second.get();
+// The lock is held.
+ModulePlace* place_within(ModulePlace* around, std::string_view name) {
+  const auto found = around->within.find(name);
+  if (found != around->within.end()) return found->second.get();
   auto place = std::make_unique<ModulePlace>();
   place->path = around->path.empty() ? std::string(name) : around->path + "." + std::string(name);
-  return within.emplace(name, std::move(place)).first->second.get();
+  return around->within.emplace(name, std::move(place)).first->second.get();
 }
 
 std::string path_of(const torch::autograd::Node& node) {
@@ -115,7 +114,7 @@ bool enter_known_module(std::uint64_t module, ModulePosition& around) {
 ModulePosition enter_new_module(std::uint64_t module, std::string_view name) {
   const ModulePosition around = current;
   const std::lock_guard lock(known.mutex);
-  const ModulePlace* const place = place_within(around.place, name);
+  ModulePlace* const place = place_within(around.place, name);
   known.ways_to[module].push_back({around, place});
   if (around.object != 0) known.entered_from[around.object].push_back(module);
   be_in({place, module});

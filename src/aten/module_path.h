@@ -16,7 +16,7 @@ namespace isobit::aten {
 struct ModulePlace;
 // Where a thread is: the place, and which object it is within there; 0 where modules are names alone.
 struct ModulePosition {
-  const ModulePlace* place;
+  ModulePlace* place;
   std::uint64_t object;
 };
 

@@ -1,6 +1,7 @@
 #include "aten/optimizer_steps.h"
 
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
@@ -9,31 +10,67 @@
 #include <utility>
 #include <vector>
 
-#include "aten/plain_calls.h"
+#include "aten/check_mode.h"
+#include "aten/graph_check.h"
+#include "aten/operator_switch.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
+using c10::DispatchKey;
 
-// What an in-place operator takes without a graph.
-bool is_plain_in_place(const Tensor& t) {
-  return is_plain_float(t) && !(c10::GradMode::is_enabled() && t.requires_grad());
+// No mode stands before the calling thread's operators, and nobody observes them.
+bool unobserved() {
+  const c10::DispatchKeySet called = c10::impl::tls_local_dispatch_key_set().included_;
+  constexpr c10::DispatchKeySet usual({DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView});
+  return OperatorSwitch::on() && !check_mode::on() && usual.has_all(called) && !graph_check::others_watch();
 }
 
-// The same elements at the same places, in memory that no other of them has.
+// Dense, of binary32, on the CPU, and nothing that a dispatch key stands for (a subclass, a transform, a lazy
+// conjugate), no inference tensor, no derivative forwards; no graph is recorded of what is written to it.
+bool is_plain_float(const Tensor& t) {
+  constexpr c10::DispatchKeySet plain(
+      {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
+  return t.defined() && t.layout() == at::kStrided && plain.has_all(t.key_set()) && t.scalar_type() == at::kFloat &&
+         !t.is_inference() && !t._fw_grad(0).defined() && !(c10::GradMode::is_enabled() && t.requires_grad());
+}
+
+// The same elements at the same places.
 bool are_alike(std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
-  if (!first.is_non_overlapping_and_dense()) return false;
-  std::array<std::pair<const char*, const char*>, 4> ranges;
-  std::size_t known = 0;
-  for (const Tensor* t : tensors) {
-    if (t->sizes() != first.sizes() || t->strides() != first.strides()) return false;
-    const char* begin = static_cast<const char*>(t->const_data_ptr());
-    const char* end = begin + t->nbytes();
-    for (std::size_t i = 0; i < known; ++i)
-      if (begin < ranges[i].second && ranges[i].first < end) return false;
-    ranges[known++] = {begin, end};
+  return first.is_non_overlapping_and_dense() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor* t) {
+           return is_plain_float(*t) && t->sizes() == first.sizes() && t->strides() == first.strides();
+         });
+}
+
+std::array<const Tensor*, 5> all_of(const AdamTensors& t) {
+  return {&t.parameter, &t.gradient, &t.average, &t.square, &t.step};
+}
+std::array<const Tensor*, 3> all_of(const SgdTensors& t) { return {&t.parameter, &t.gradient, &t.buffer}; }
+
+using Range = std::pair<const char*, const char*>;
+bool overlap(std::vector<Range>& ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second) return true;
+  return false;
+}
+
+// Whether no two tensors of a parameter share memory; of any parameters, where the form takes all at once.
+template <class Tensors>
+bool have_memory_of_their_own(std::span<const Tensors> all, Order order) {
+  const std::size_t together = order == Order::one_by_one ? 1 : all.size();
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const Tensor* t : all_of(all[i])) {
+      if (!t->defined() || t->nbytes() == 0) continue;
+      const char* const begin = static_cast<const char*>(t->const_data_ptr());
+      ranges.emplace_back(begin, begin + t->nbytes());
+    }
+    if ((i + 1) % together != 0) continue;
+    if (overlap(ranges)) return false;
+    ranges.clear();
   }
   return true;
 }
@@ -46,28 +83,9 @@ bool is_rate_of_decay(double beta) { return beta >= 0 && beta < 1; }
 
 // Of its value after this step: a whole number, as the powers want.
 bool counts(const Tensor& step) {
-  if (!is_plain_in_place(step) || step.numel() != 1) return false;
+  if (!is_plain_float(step) || step.numel() != 1) return false;
   const float next = *step.const_data_ptr<float>() + 1.0f;
   return next >= 1 && next < 0x1p31f && next == std::floor(next);
-}
-
-bool overlaps(const Tensor& step, const Tensor& t) {
-  const char *one = static_cast<const char*>(step.const_data_ptr()),
-             *begin = static_cast<const char*>(t.const_data_ptr());
-  return one < begin + t.nbytes() && begin < one + sizeof(float);
-}
-
-// Whether no two share memory.
-bool are_apart(const std::vector<const Tensor*>& tensors) {
-  std::vector<std::pair<const char*, const char*>> ranges;
-  for (const Tensor* t : tensors) {
-    const char* begin = static_cast<const char*>(t->const_data_ptr());
-    if (t->nbytes() > 0) ranges.emplace_back(begin, begin + t->nbytes());
-  }
-  std::sort(ranges.begin(), ranges.end());
-  for (std::size_t i = 1; i < ranges.size(); ++i)
-    if (ranges[i].first < ranges[i - 1].second) return false;
-  return true;
 }
 
 // What an in-place operator does beside its work.
@@ -82,20 +100,9 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
   if (!unobserved() || !are_moderate({o.lr, o.eps, o.weight_decay}) || !is_rate_of_decay(o.beta1) ||
       !is_rate_of_decay(o.beta2))
     return false;
-  for (const AdamTensors& t : all) {
-    if (!is_plain_in_place(t.parameter) || !is_plain_in_place(t.gradient) || !is_plain_in_place(t.average) ||
-        !is_plain_in_place(t.square))
-      return false;
+  for (const AdamTensors& t : all)
     if (!are_alike({&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
-    for (const Tensor* other : {&t.parameter, &t.gradient, &t.average, &t.square})
-      if (overlaps(t.step, *other)) return false;
-  }
-  if (order == Order::all_at_once) {
-    std::vector<const Tensor*> tensors;
-    for (const AdamTensors& t : all)
-      tensors.insert(tensors.end(), {&t.parameter, &t.gradient, &t.average, &t.square, &t.step});
-    if (!are_apart(tensors)) return false;
-  }
+  if (!have_memory_of_their_own(all, order)) return false;
   for (const AdamTensors& t : all) {
     float* const steps = written(t.step);
     *steps += 1.0f;
@@ -109,20 +116,9 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
 
 bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o, Order order) {
   if (!unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
-  for (const SgdTensors& t : all) {
-    if (!is_plain_in_place(t.parameter) || !is_plain_in_place(t.gradient)) return false;
-    if (o.momentum == 0 ? !are_alike({&t.parameter, &t.gradient})
-                        : !is_plain_in_place(t.buffer) || !are_alike({&t.parameter, &t.gradient, &t.buffer}))
-      return false;
-  }
-  if (order == Order::all_at_once) {
-    std::vector<const Tensor*> tensors;
-    for (const SgdTensors& t : all) {
-      tensors.insert(tensors.end(), {&t.parameter, &t.gradient});
-      if (o.momentum != 0) tensors.push_back(&t.buffer);
-    }
-    if (!are_apart(tensors)) return false;
-  }
+  for (const SgdTensors& t : all)
+    if (!are_alike({&t.parameter, &t.gradient, o.momentum == 0 ? &t.parameter : &t.buffer})) return false;
+  if (!have_memory_of_their_own(all, order)) return false;
   for (const SgdTensors& t : all) {
     float* const buffer = o.momentum == 0 ? nullptr : written(t.buffer);
     kernels::sgd_step(o, false, written(t.parameter), t.gradient.const_data_ptr<float>(), buffer, t.parameter.numel());

@@ -85,6 +85,14 @@ class Results:
         self.whole = True
 
 
+def shard(text):
+    """--shard I/N: (I, N)."""
+    first, _, count = text.partition("/")
+    if not (first.isdigit() and count.isdigit() and 1 <= int(first) <= int(count)):
+        raise argparse.ArgumentTypeError(f"I/N with 1 <= I <= N expected, as 2/5; got '{text}'")
+    return int(first), int(count)
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/models",
@@ -102,7 +110,7 @@ def parse(arguments):
     parser.add_argument("--library", action="append", metavar="NAME", help="only this library's models (may be repeated)")
     parser.add_argument("--model", action="append", metavar="NAME", help="only models of this name, a pattern (may be repeated)")
     parser.add_argument("--outcome", choices=judge.OUTCOMES, help="only models whose last outcome was this")
-    parser.add_argument("--shard", default="1/1", metavar="I/N", help="every N-th of them, from the I-th on")
+    parser.add_argument("--shard", type=shard, default="1/1", metavar="I/N", help="every N-th of them, from the I-th on")
     parser.add_argument("--fresh", action="store_true", help="run models again that have a result of this build")
     parser.add_argument(
         "--trainers", action="store_true", help="the libraries' trainers instead: recorded, verified, killed and resumed"
@@ -125,18 +133,19 @@ def parse(arguments):
 
 
 def chosen(options, results):
+    """LookupError where no model has such a name."""
     from model_runs import entries
 
-    found = []
-    for key, entry in entries.all_entries().items():
-        if options.library and entry.library not in options.library:
-            continue
-        if options.model and not any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in options.model):
-            continue
-        if options.outcome and results.rows.get(key, {}).get("outcome") != options.outcome:
-            continue
-        found.append(entry)
-    first, step = (int(part) for part in options.shard.split("/"))
+    named = [
+        entry
+        for entry in entries.all_entries().values()
+        if (not options.library or entry.library in options.library)
+        and (not options.model or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in options.model))
+    ]
+    if not named:
+        raise LookupError("no model is chosen by --library and --model: scripts/models --list shows all")
+    first, step = options.shard
+    found = [entry for entry in named if options.outcome in (None, results.rows.get(entry.key, {}).get("outcome"))]
     return found[first - 1 :: step]
 
 
@@ -221,9 +230,6 @@ def main(arguments=None):
     if options.check:
         return page.check(ROOT)
     results = Results(options.results)
-    if options.list:
-        print("\n".join(entry.key for entry in chosen(options, results)))
-        return 0
     if options.trainers:
         return trainers.main(ROOT, options)
     if options.page:
@@ -231,6 +237,9 @@ def main(arguments=None):
 
         return page.write(ROOT, results, trainers.rows(ROOT), int(SECONDS), isobit.contract_version, options.partial)
     try:
+        if options.list:
+            print("\n".join(entry.key for entry in chosen(options, results)))
+            return 0
         rows = time_steps(options, results) if options.time else run(options, results)
     except LookupError as error:
         print(f"models: {error}", file=sys.stderr)

@@ -9,12 +9,15 @@
 
 namespace isobit::kernels {
 
-// Which source rows go to which destination row: those of row r are order[begin[r]] .. order[begin[r + 1] - 1],
-// ascending. On a device both arrays lie there.
+// Which source rows go to which destination row: those of list r are order[begin[r]] .. order[begin[r + 1] - 1],
+// ascending. On a device the arrays lie there.
 struct Occurrences {
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;                // lists
   const std::int64_t* begin = nullptr;  // [rows + 1]
   const std::int64_t* order = nullptr;  // [begin[rows]]
+  // The destination's row of each list, all different; nullptr: list r is row r's. Few rows of a large destination.
+  const std::int64_t* row = nullptr;   // [rows]
+  std::int64_t destination_rows = -1;  // with `row`: how many there are
 };
 
 // destination [outer, rows, inner], source [outer, source_rows, inner]: where destination row r occurs,
@@ -26,12 +29,13 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
                  double alpha, const double* source, double* destination);
 
 using contract::IndexReduction;
-// Single elements: destination[r] with its occurrences source[order[k]] by contract/chains.h's reduced_by_index, the
-// destination before them where include_self. What does not occur is not touched.
-void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
-                    float* destination);
-void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const double* source,
-                    double* destination);
+// destination [rows, inner], source [source_rows, inner]: each element of a destination row with those at its place in
+// the row's occurrences, by contract/chains.h's reduced_by_index, the destination before them where include_self. Rows
+// that do not occur are not touched.
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool include_self,
+                    const float* source, float* destination);
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool include_self,
+                    const double* source, double* destination);
 
 enum class Cumulative {
   sum,      // t = +0; y[k] = t = t + x[k]

@@ -177,7 +177,7 @@ Fingerprint rows(std::int64_t n, std::int64_t classes) {
   add(digest, to);
   for (const auto op :
        {kernels::IndexReduction::sum, kernels::IndexReduction::mean, kernels::IndexReduction::product}) {
-    kernels::indexed_reduce(op, occurrences, true, x.data(), to.data());
+    kernels::indexed_reduce(op, occurrences, 1, true, x.data(), to.data());
     add(digest, to);
   }
   return digest.result();

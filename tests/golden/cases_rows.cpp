@@ -81,7 +81,7 @@ Fingerprint indexed(IndexReduction op) {
     }
     const Floats source = op == IndexReduction::product ? uniform(136, kSources, 0.95f, 1.05f) : hostile(137, kSources);
     Floats y = uniform(138, kRows);
-    kernels::indexed_reduce(op, {kRows, begin.data(), order.data()}, include_self, source.data(), y.data());
+    kernels::indexed_reduce(op, {kRows, begin.data(), order.data()}, 1, include_self, source.data(), y.data());
     digest.add(y);
   }
   return digest.result();

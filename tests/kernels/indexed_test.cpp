@@ -102,6 +102,45 @@ TEST(IndexedAdd, EveryImplementationGivesTheReferencesBits) {
   }
 }
 
+// Pieces of 64, 16 and fewer elements of a row, and what is left of them.
+TEST(IndexedAdd, RowsOfEveryWidth) {
+  for (const std::int64_t inner : {2, 15, 16, 17, 63, 64, 65, 80, 129, 256, 345}) {
+    const Problem p = problem(2, 4, 1100, inner, 1.0f, inner % 2 == 0);
+    expect_reference_bits([&] { return run(p); }, "width " + std::to_string(inner));
+    EXPECT_TRUE(same_bits(run(p), plainly(p))) << inner;
+  }
+}
+
+// The rows of p in a destination with three times as many: row r's list is row 3 r + 1's.
+struct Spread {
+  Integers row;
+  Floats destination;
+};
+Spread spread(const Problem& p, const Floats& values) {
+  Spread s{{}, Floats(values.size() * 3, -0.0f)};
+  for (std::int64_t r = 0; r < p.rows; ++r) s.row.push_back(3 * r + 1);
+  for (std::int64_t line = 0; line < p.outer * p.rows; ++line) {
+    const std::int64_t to = (line / p.rows * 3 * p.rows + 3 * (line % p.rows) + 1) * p.inner;
+    std::copy_n(values.begin() + line * p.inner, p.inner, s.destination.begin() + to);
+  }
+  return s;
+}
+
+TEST(IndexedAdd, ListsOfSomeRowsOfALargerDestination) {
+  for (const std::int64_t inner : {1, 5, 64, 90}) {
+    const Problem p = problem(2, 7, 1300, inner, -0.3f, true);
+    const Spread expected = spread(p, plainly(p)), given = spread(p, p.destination);
+    const auto compute = [&] {
+      Floats y = given.destination;
+      indexed_add({p.rows, p.begin.data(), p.order.data(), given.row.data(), 3 * p.rows}, p.outer, p.source_rows,
+                  p.inner, p.alpha, p.source.data(), y.data());
+      return y;
+    };
+    EXPECT_TRUE(same_bits(compute(), expected.destination)) << inner;
+    expect_reference_bits(compute, "rows of " + std::to_string(inner));
+  }
+}
+
 TEST(IndexedAdd, AWrongOrderIsSeen) {
   const Problem p = problem(1, 3, 3000, 17, 1.0f, false);
   EXPECT_FALSE(same_bits(run(p), plainly(p, 256)));
@@ -116,16 +155,17 @@ TEST(IndexedAdd, RowsThatDoNotOccurAreLeftAlone) {
   EXPECT_TRUE(std::isnan(y[3]));
 }
 
-// Reductions by index of single elements, as the contract has them.
+// Reductions by index of each element of a row, as the contract has them.
 Floats plainly_reduced(IndexReduction op, const Problem& p, bool include_self, std::size_t leaf = contract::kLeaf) {
   Floats y = p.destination;
-  for (std::int64_t r = 0; r < p.rows; ++r) {
+  for (std::int64_t at = 0; at < p.rows * p.inner; ++at) {
     Floats met;
     for (std::int64_t k = 0; k < p.source_rows; ++k) {
-      if (p.index[static_cast<std::size_t>(k)] == r) met.push_back(p.source[static_cast<std::size_t>(k)]);
+      if (p.index[static_cast<std::size_t>(k)] == at / p.inner)
+        met.push_back(p.source[static_cast<std::size_t>(k * p.inner + at % p.inner)]);
     }
     if (met.empty()) continue;
-    float& to = y[static_cast<std::size_t>(r)];
+    float& to = y[static_cast<std::size_t>(at)];
     if (op == IndexReduction::sum || op == IndexReduction::mean) {
       Floats leaves;
       for (std::size_t i = 0; i < met.size(); ++i) {
@@ -154,20 +194,23 @@ Floats plainly_reduced(IndexReduction op, const Problem& p, bool include_self, s
 }
 Floats reduced(IndexReduction op, const Problem& p, bool include_self) {
   Floats y = p.destination;
-  indexed_reduce(op, {p.rows, p.begin.data(), p.order.data()}, include_self, p.source.data(), y.data());
+  indexed_reduce(op, {p.rows, p.begin.data(), p.order.data()}, p.inner, include_self, p.source.data(), y.data());
   return y;
 }
 
 TEST(IndexedReduce, EveryImplementationGivesTheReferencesBits) {
-  for (const auto& [rows, sources] :
-       {std::pair<std::int64_t, std::int64_t>{1, 0}, {5, 1}, {7, 40}, {3, 3000}, {600, 900}}) {
+  struct Shape {
+    std::int64_t rows, sources, inner;
+  };
+  for (const Shape& s : {Shape{1, 0, 1}, Shape{5, 1, 1}, Shape{7, 40, 1}, Shape{3, 3000, 1}, Shape{600, 900, 1},
+                         Shape{7, 40, 3}, Shape{2, 1200, 81}, Shape{30, 90, 64}, Shape{3, 4, 0}}) {
     for (const bool hostile : {false, true}) {
-      const Problem p = problem(1, rows, sources, 1, 1.0f, hostile);
+      const Problem p = problem(1, s.rows, s.sources, s.inner, 1.0f, hostile);
       for (int op = 0; op < 5; ++op) {
         for (const bool include_self : {false, true}) {
           const auto compute = [&] { return reduced(static_cast<IndexReduction>(op), p, include_self); };
-          const std::string what =
-              "reduction " + std::to_string(op) + ", " + std::to_string(sources) + " to " + std::to_string(rows);
+          const std::string what = "reduction " + std::to_string(op) + ", " + std::to_string(s.sources) + " to " +
+                                   std::to_string(s.rows) + " of " + std::to_string(s.inner);
           EXPECT_TRUE(
               same_bits(by_reference(compute), plainly_reduced(static_cast<IndexReduction>(op), p, include_self)))
               << what;

@@ -61,6 +61,19 @@ struct Places {
   at::DimVector shape;
 };
 
+// The rows that x[index] names along the first dimension, where that is all and none is out of bounds.
+std::optional<Tensor> rows_of_one(const Tensor& self, const std::vector<Tensor>& indices) {
+  if (indices.size() != 1 || !indices[0].defined() || self.dim() == 0) return {};
+  const Tensor given = contiguous(indices[0]), rows = host_integers(given.numel());
+  const std::int64_t count = self.size(0), *const from = given.const_data_ptr<std::int64_t>();
+  std::int64_t* const to = rows.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t k = 0; k < given.numel(); ++k) {
+    if (from[k] < -count || from[k] >= count) return {};
+    to[k] = from[k] < 0 ? from[k] + count : from[k];
+  }
+  return rows.view(given.sizes());
+}
+
 Places places_of(const Tensor& self, const Indices& given) {
   std::vector<Tensor> indices = index_per_dimension(self, given);
   while (!indices.empty() && !indices.back().defined()) indices.pop_back();
@@ -73,7 +86,9 @@ Places places_of(const Tensor& self, const Indices& given) {
   const std::size_t last = adjacent ? indices.size() : static_cast<std::size_t>(self.dim());
   const at::IntArrayRef sizes = self.sizes(), indexed = sizes.slice(first, last - first);
   Places places;
-  places.rows = contiguous(numbers(indexed, {indices.begin() + static_cast<std::ptrdiff_t>(first), indices.end()}));
+  const std::optional<Tensor> one = rows_of_one(self, indices);
+  places.rows =
+      one ? *one : contiguous(numbers(indexed, {indices.begin() + static_cast<std::ptrdiff_t>(first), indices.end()}));
   places.shape = at::DimVector(sizes.slice(0, first));
   places.shape.append(places.rows.sizes().begin(), places.rows.sizes().end());
   places.shape.append(sizes.begin() + last, sizes.end());
@@ -86,13 +101,14 @@ Places places_of(const Tensor& self, const Indices& given) {
 void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
   require_computed(kPut, {&self, &values});
   const Places places = places_of(self, given);
-  const Tensor source = contiguous(values.to(self.device()).expand(places.shape)), result = fresh_copy(self);
+  const Tensor source = contiguous(values.to(self.device()).expand(places.shape)),
+               result = to_write(kPut, self, {&source, &places.rows});
   const IndexedPlan plan = plan_of(places.rows, places.count);
   with_data(result, [&](auto* to) {
     kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, like(to, 1.0),
                          data_like(to, source), to);
   });
-  self.copy_(result);
+  written_back(self, result);
 }
 
 // self, contiguous, with the rows written: each place takes its last occurrence.
@@ -131,7 +147,7 @@ void put_on_device(Tensor& self, const Indices& indices, const Tensor& values, b
   const Places places = places_of(self, indices);
   const Tensor result = self.is_contiguous() ? self : fresh_copy(self);
   write_on_device(result, places, values.to(self.device()).expand(places.shape));
-  if (!result.is_same(self)) self.copy_(result);
+  written_back(self, result);
 }
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {
@@ -197,8 +213,13 @@ Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accum
   TORCH_CHECK(index.numel() == source.numel() && source.scalar_type() == self.scalar_type(),
               "aten::put_: ", source.numel(), " values for ", index.numel(),
               " indices; as many of the tensor's type expected");
-  const Tensor flat = self.reshape({-1}), from = source.reshape({-1}), given = index.reshape({-1});
+  Tensor flat = self.reshape({-1});  // self's own memory where it is contiguous
+  const Tensor from = source.reshape({-1}), given = index.reshape({-1});
   const Tensor place = at::where(given.lt(0), given.add(flat.numel()), given);
+  if (accumulate && !is_integral(self)) {
+    flat.scatter_add_(0, place, from);
+    return flat.is_alias_of(self) ? self : self.copy_(flat.view(self.sizes()));
+  }
   const Tensor result = accumulate                    ? flat.scatter_add(0, place, from)
                         : working_device() != nullptr ? last_written(flat, place, from)
                                                       : flat.scatter(0, place, from);

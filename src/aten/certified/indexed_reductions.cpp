@@ -79,6 +79,7 @@ void reduce_chains(IndexReduction kind, const Chains& c, const T* source, T* des
 bool reduced_as_chains(const char* op, IndexReduction kind, const Tensor& result, std::int64_t dim,
                        const Tensor& given_index, const Tensor& source, bool include_self) {
   if (kind == IndexReduction::sum || kind == IndexReduction::mean || working_device() != nullptr) return false;
+  if (given_index.dim() > 1 && given_index.stride(-1) == 0 && dim != given_index.dim() - 1) return false;  // rows
   const Tensor index = contiguous(on_host(given_index));
   dim = at::maybe_wrap_dim(dim, result.dim());
   if (result.dim() == 0 || index.dim() != result.dim() || source.sizes() != index.sizes()) return false;
@@ -95,17 +96,30 @@ bool reduced_as_chains(const char* op, IndexReduction kind, const Tensor& result
   return true;
 }
 
-Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& given_index,
-                       const Tensor& source, IndexReduction kind, bool include_self) {
-  require_computed(op, {&self, &source});
-  Tensor result = fresh_copy(self);
-  if (given_index.numel() == 0) return result;
-  if (reduced_as_chains(op, kind, result, dim, given_index, source, include_self)) return result;
-  const Scatter scatter = scatter_into(op, result, dim, given_index, source);
+void reduce_into(const char* op, const Tensor& result, std::int64_t dim, const Tensor& index, const Tensor& source,
+                 IndexReduction kind, bool include_self) {
+  if (index.numel() == 0) return;
+  if (reduced_as_chains(op, kind, result, dim, index, source, include_self)) return;
+  const Scatter scatter = scatter_into(op, result, dim, index, source);
+  if (kind == IndexReduction::sum && include_self) return add_scattered(result, scatter);
+  const IndexedPlan plan = plan_of(scatter.to, scatter.rows);
   with_data(result, [&](auto* to) {
-    kernels::indexed_reduce(kind, scatter.plan.occurrences(), include_self, data_like(to, scatter.source), to);
+    kernels::indexed_reduce(kind, plan.occurrences(), scatter.inner, include_self, data_like(to, scatter.source), to);
   });
+}
+Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                       IndexReduction kind, bool include_self) {
+  require_computed(op, {&self, &source});
+  const Tensor result = fresh_copy(self);
+  reduce_into(op, result, dim, index, source, kind, include_self);
   return result;
+}
+Tensor& scatter_reduced_(const char* op, Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                         IndexReduction kind, bool include_self) {
+  require_computed(op, {&self, &source});
+  const Tensor result = to_write(op, self, {&index, &source});
+  reduce_into(op, result, dim, index, source, kind, include_self);
+  return written_back(self, result);
 }
 
 constexpr const char* kScatter = "aten::scatter_reduce";
@@ -121,24 +135,29 @@ Tensor& scatter_reduce_out(const Tensor& self, std::int64_t dim, const Tensor& i
 }
 Tensor& scatter_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                         c10::string_view name, bool include_self) {
-  return self.copy_(scatter_reduce(self, dim, index, source, name, include_self));
+  if (is_integral(self)) return at::cpu::scatter_reduce_(self, dim, index, source, name, include_self);
+  return scatter_reduced_("aten::scatter_reduce_", self, dim, index, source, reduction_of(kScatter, name),
+                          include_self);
 }
 
 // The index names whole slices of the source.
 constexpr const char* kIndex = "aten::index_reduce";
-Tensor index_reduce(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
-                    c10::string_view name, bool include_self) {
-  if (is_integral(self)) return at::cpu::index_reduce(self, dim, index, source, name, include_self);
-  TORCH_CHECK(name != "sum" && index.dim() <= 1, kIndex,
-              ": prod, mean, amax or amin and a one-dimensional index expected");
-  const IndexReduction kind = reduction_of(kIndex, name);
+// The index of each element of the source.
+Tensor index_of_each(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                     c10::string_view name) {
+  TORCH_CHECK(name != "sum" && index.dim() <= 1, op, ": prod, mean, amax or amin and a one-dimensional index expected");
   dim = at::maybe_wrap_dim(dim, self.dim());
-  TORCH_CHECK(source.dim() == self.dim() && (self.dim() == 0 || source.size(dim) == index.numel()), kIndex, ": source ",
+  TORCH_CHECK(source.dim() == self.dim() && (self.dim() == 0 || source.size(dim) == index.numel()), op, ": source ",
               source.sizes(), " does not fit ", index.numel(), " indices");
   at::DimVector sizes(static_cast<std::size_t>(std::max<std::int64_t>(source.dim(), 1)), 1);
   sizes[static_cast<std::size_t>(dim)] = index.numel();
-  const Tensor wide = source.dim() == 0 ? index.reshape({1}) : index.view(sizes).expand(source.sizes());
-  return scatter_reduced(kIndex, self, dim, wide.contiguous(), source, kind, include_self);
+  return source.dim() == 0 ? index.reshape({1}) : index.view(sizes).expand(source.sizes());
+}
+Tensor index_reduce(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                    c10::string_view name, bool include_self) {
+  if (is_integral(self)) return at::cpu::index_reduce(self, dim, index, source, name, include_self);
+  const Tensor each = index_of_each(kIndex, self, dim, index, source, name);
+  return scatter_reduced(kIndex, self, dim, each, source, reduction_of(kIndex, name), include_self);
 }
 Tensor& index_reduce_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                          c10::string_view name, bool include_self, Tensor& out) {
@@ -147,7 +166,10 @@ Tensor& index_reduce_out(const Tensor& self, std::int64_t dim, const Tensor& ind
 }
 Tensor& index_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, c10::string_view name,
                       bool include_self) {
-  return self.copy_(index_reduce(self, dim, index, source, name, include_self));
+  if (is_integral(self)) return at::cpu::index_reduce_(self, dim, index, source, name, include_self);
+  constexpr const char* op = "aten::index_reduce_";
+  const Tensor each = index_of_each(op, self, dim, index, source, name);
+  return scatter_reduced_(op, self, dim, each, source, reduction_of(op, name), include_self);
 }
 
 // ---- unfold: an element's gradients are a chain from +0 over the windows that hold it

@@ -30,22 +30,26 @@ Tensor& index_add_out(const Tensor& self, std::int64_t dim, const Tensor& index,
 }
 Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   if (is_integral(self)) return at::cpu::index_add_(self, dim, index, source, alpha);
-  return self.copy_(index_add(self, dim, index, source, alpha));
+  constexpr const char* op = "aten::index_add_";
+  require_computed(op, self.scalar_type());
+  const Tensor result = to_write(op, self, {&index, &source});
+  add_rows(op, result, dim, index, source, alpha);
+  return written_back(self, result);
 }
 
 // ---- scatter_add: every element of the index names its own destination
 
-Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& given_index, const Tensor& source) {
-  if (is_integral(self)) return at::cpu::scatter_add(self, dim, given_index, source);
+void scatter_into_result(const char* op, const Tensor& result, std::int64_t dim, const Tensor& index,
+                         const Tensor& source) {
+  if (index.numel() == 0) return;
+  add_scattered(result, scatter_into(op, result, dim, index, source));
+}
+Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  if (is_integral(self)) return at::cpu::scatter_add(self, dim, index, source);
   constexpr const char* op = "aten::scatter_add";
   require_computed(op, {&self, &source});
   const Tensor result = fresh_copy(self);
-  if (given_index.numel() == 0) return result;
-  const Scatter scatter = scatter_into(op, result, dim, given_index, source);
-  with_data(result, [&](auto* to) {
-    kernels::indexed_add(scatter.plan.occurrences(), 1, scatter.source.numel(), 1, like(to, 1.0),
-                         data_like(to, scatter.source), to);
-  });
+  scatter_into_result(op, result, dim, index, source);
   return result;
 }
 Tensor& scatter_add_out(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, Tensor& out) {
@@ -54,7 +58,11 @@ Tensor& scatter_add_out(const Tensor& self, std::int64_t dim, const Tensor& inde
 }
 Tensor& scatter_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   if (is_integral(self)) return at::cpu::scatter_add_(self, dim, index, source);
-  return self.copy_(scatter_add(self, dim, index, source));
+  constexpr const char* op = "aten::scatter_add_";
+  require_computed(op, {&self, &source});
+  const Tensor result = to_write(op, self, {&index, &source});
+  scatter_into_result(op, result, dim, index, source);
+  return written_back(self, result);
 }
 
 }  // namespace

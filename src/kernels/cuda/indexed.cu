@@ -31,8 +31,10 @@ ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void indexed_add_kernel(Occurren
     for (std::int64_t k = leaf; k < leaf_end; ++k) t = t + from[occurrences.order[k] * inner];
     tree.add(t);
   }
-  const float sum = tree.result(), before = destination[at];
-  destination[at] = alpha == 1.0f ? before + sum : ::fmaf(alpha, sum, before);
+  const std::int64_t to =
+      occurrences.row == nullptr ? at : (o * occurrences.destination_rows + occurrences.row[r]) * inner + i;
+  const float sum = tree.result(), before = destination[to];
+  destination[to] = alpha == 1.0f ? before + sum : ::fmaf(alpha, sum, before);
 }
 
 void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
@@ -43,21 +45,23 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
 }
 
 ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(kThreads, 2) void indexed_reduce_kernel(IndexReduction op, Occurrences occurrences,
-                                                                           bool include_self, const float* source,
-                                                                           float* destination) {
-  const std::int64_t r = block_index() * kThreads + thread_index();
-  if (r >= occurrences.rows) return;
+                                                                           std::int64_t inner, bool include_self,
+                                                                           const float* source, float* destination) {
+  const std::int64_t at = block_index() * kThreads + thread_index();
+  if (at >= occurrences.rows * inner) return;
+  const std::int64_t r = at / inner, i = at - r * inner;
   const std::int64_t count = occurrences.begin[r + 1] - occurrences.begin[r];
   const std::int64_t* const order = occurrences.order + occurrences.begin[r];
   if (count == 0) return;
-  destination[r] = contract::reduced_by_index(op, count, destination[r], include_self,
-                                              [=](std::int64_t k) { return source[order[k]]; });
+  float* const to = destination + (occurrences.row == nullptr ? r : occurrences.row[r]) * inner + i;
+  *to = contract::reduced_by_index(op, count, *to, include_self,
+                                   [=](std::int64_t k) { return source[order[k] * inner + i]; });
 }
 
-void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const float* source,
-                    float* destination) {
-  launch(indexed_reduce_kernel, {ceil_div(occurrences.rows, kThreads), kThreads}, op, occurrences, include_self, source,
-         destination);
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool include_self,
+                    const float* source, float* destination) {
+  launch(indexed_reduce_kernel, {ceil_div(occurrences.rows * inner, kThreads), kThreads}, op, occurrences, inner,
+         include_self, source, destination);
 }
 
 struct RunningSum {

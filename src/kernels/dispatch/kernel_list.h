@@ -140,8 +140,9 @@
   kernel(void, indexed_add, (const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, \
       std::int64_t inner, float alpha, const float* source, float* destination), (occurrences, outer, source_rows, \
       inner, alpha, source, destination)) \
-  kernel(void, indexed_reduce, (IndexReduction op, const Occurrences& occurrences, bool include_self, \
-      const float* source, float* destination), (op, occurrences, include_self, source, destination)) \
+  kernel(void, indexed_reduce, (IndexReduction op, const Occurrences& occurrences, std::int64_t inner, \
+      bool include_self, const float* source, float* destination), (op, occurrences, inner, include_self, source, \
+      destination)) \
   kernel(void, cumulative, (Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, \
       const float* x, float* y), (op, outer, size, inner, x, y)) \
   unrounded(void, place_rows, (const RowPlacing& placing, const void* source, void* destination), (placing, source, \
@@ -266,8 +267,9 @@
   kernel(void, indexed_add, (const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, \
       std::int64_t inner, double alpha, const double* source, double* destination), (occurrences, outer, source_rows, \
       inner, alpha, source, destination)) \
-  kernel(void, indexed_reduce, (IndexReduction op, const Occurrences& occurrences, bool include_self, const \
-      double* source, double* destination), (op, occurrences, include_self, source, destination)) \
+  kernel(void, indexed_reduce, (IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool \
+      include_self, const double* source, double* destination), (op, occurrences, inner, include_self, source, \
+      destination)) \
   kernel(void, cumulative, (Cumulative op, std::int64_t outer, std::int64_t size, std::int64_t inner, const \
       double* x, double* y), (op, outer, size, inner, x, y)) \
   kernel(void, product, (std::int64_t outer, std::int64_t size, std::int64_t inner, const double* x, double* y), \

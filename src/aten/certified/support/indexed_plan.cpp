@@ -3,8 +3,12 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/WrapDimUtils.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "aten/certified/support/element_sums.h"
 #include "aten/device_work.h"
 #include "kernels/place_rows.h"
 
@@ -14,13 +18,54 @@ using at::Scalar;
 using at::Tensor;
 
 Tensor host_integers(std::int64_t n) { return Tensor(at::detail::empty_cpu({n}, at::kLong)); }
-Tensor on_host(const Tensor& index) { return contiguous(index.to(at::kCPU).to(at::kLong)); }
+Tensor on_host(const Tensor& index) {
+  if (index.is_cpu() && index.scalar_type() == at::kLong) return contiguous(index);
+  return contiguous(index.to(at::kCPU).to(at::kLong));
+}
 
-// destination[k] for source row k; negative ones meet nothing.
-IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows) {
+namespace {
+
+IndexedPlan on_device(IndexedPlan plan) {
+  const c10::Device* const device = working_device();
+  if (device == nullptr) return plan;
+  plan.begin = plan.begin.to(*device), plan.order = plan.order.to(*device);
+  if (plan.row.defined()) plan.row = plan.row.to(*device);
+  return plan;
+}
+
+// Lists of the rows that are met alone, by sorting what meets them.
+IndexedPlan sorted_plan(const std::int64_t* to, std::int64_t n, std::int64_t rows) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> met;  // destination, source row
+  met.reserve(static_cast<std::size_t>(n));
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (to[k] >= 0) met.emplace_back(to[k], k);
+  }
+  std::sort(met.begin(), met.end());
+  const auto all = static_cast<std::int64_t>(met.size());
+  IndexedPlan plan{{}, host_integers(all), {}, rows};
+  std::int64_t* const order = plan.order.mutable_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> begin, row;
+  for (std::int64_t i = 0; i < all; ++i) {
+    const auto& [destination, source] = met[static_cast<std::size_t>(i)];
+    if (row.empty() || row.back() != destination) row.push_back(destination), begin.push_back(i);
+    order[i] = source;
+  }
+  begin.push_back(all);
+  const auto kept = [](const std::vector<std::int64_t>& values) {
+    const Tensor t = host_integers(static_cast<std::int64_t>(values.size()));
+    std::copy(values.begin(), values.end(), t.mutable_data_ptr<std::int64_t>());
+    return t;
+  };
+  plan.begin = kept(begin), plan.row = kept(row);
+  return on_device(plan);
+}
+
+}  // namespace
+
+IndexedPlan plan_of_all_rows(const Tensor& destinations, std::int64_t rows) {
   const std::int64_t* to = destinations.const_data_ptr<std::int64_t>();
   const std::int64_t n = destinations.numel();
-  IndexedPlan plan{host_integers(rows + 1), {}};
+  IndexedPlan plan{host_integers(rows + 1), {}, {}, rows};
   std::int64_t* const begin = plan.begin.mutable_data_ptr<std::int64_t>();
   for (std::int64_t r = 0; r <= rows; ++r) begin[r] = 0;
   for (std::int64_t k = 0; k < n; ++k) {
@@ -34,13 +79,22 @@ IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows) {
   }
   for (std::int64_t r = rows; r > 0; --r) begin[r] = begin[r - 1];
   begin[0] = 0;
-  return plan_of_lists(plan.begin, plan.order);
+  return on_device(plan);
+}
+
+bool meets_few(std::int64_t n, std::int64_t rows) {
+  std::int64_t steps = n;  // of sorting, about: n log2(n)
+  for (std::int64_t left = n; left > 1; left >>= 1) steps += n;
+  return steps < rows;
+}
+IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows) {
+  const std::int64_t n = destinations.numel();
+  if (meets_few(n, rows)) return sorted_plan(destinations.const_data_ptr<std::int64_t>(), n, rows);
+  return plan_of_all_rows(destinations, rows);
 }
 
 IndexedPlan plan_of_lists(const Tensor& begin, const Tensor& order) {
-  const c10::Device* const device = working_device();
-  if (device == nullptr) return {begin, order};
-  return {begin.to(*device), order.to(*device)};
+  return on_device({begin, order, {}, begin.numel() - 1});
 }
 
 void check_index(const char* op, const Tensor& index, std::int64_t rows) {
@@ -54,18 +108,47 @@ void check_index(const char* op, const Tensor& index, std::int64_t rows) {
 Scatter scatter_into(const char* op, const Tensor& destination, std::int64_t dim, const Tensor& given_index,
                      const Tensor& source) {
   const auto lifted = [](const Tensor& t) { return t.dim() == 0 ? t.unsqueeze(0) : t; };
-  const Tensor to = lifted(destination), index = contiguous(lifted(on_host(given_index)));
-  Tensor from = lifted(source);
+  const Tensor to = lifted(destination);
+  Tensor index = lifted(given_index), from = lifted(source);
   dim = at::maybe_wrap_dim(dim, to.dim());
   TORCH_CHECK(index.dim() == to.dim() && from.dim() == to.dim(), op, ": index ", index.sizes(), ", source ",
               from.sizes(), " and self ", to.sizes(), " differ in dimensions");
   for (std::int64_t d = 0; d < to.dim(); ++d) {
     TORCH_CHECK(index.size(d) <= from.size(d) && (d == dim || index.size(d) <= to.size(d)), op, ": index ",
                 index.sizes(), " is larger than source ", from.sizes(), " or self ", to.sizes());
-    from = from.narrow(d, 0, index.size(d));
+    if (index.size(d) < from.size(d)) from = from.narrow(d, 0, index.size(d));
   }
+  std::int64_t inner = 1;
+  for (std::int64_t d = to.dim() - 1; d > dim && index.numel() > 0; --d) {
+    if (index.size(d) != to.size(d) || (index.stride(d) != 0 && index.size(d) != 1)) break;
+    inner *= index.size(d), index = index.select(d, 0);
+  }
+  index = on_host(index);
   check_index(op, index, to.size(dim));
-  return {contiguous(from), plan_of(linear_destinations(index, to.sizes(), dim), to.numel())};
+  const at::IntArrayRef rows = to.sizes().slice(0, static_cast<std::size_t>(index.dim()));
+  return {contiguous(from), linear_destinations(index, rows, dim), c10::multiply_integers(rows), inner};
+}
+
+void add_scattered(const Tensor& destination, const Scatter& s) {
+  const std::int64_t n = s.to.numel();
+  if (s.inner == 1 && working_device() == nullptr && !meets_few(n, s.rows)) {
+    with_data(destination, [&](auto* to) {
+      add_elements(n, s.to.const_data_ptr<std::int64_t>(), s.rows, data_like(to, s.source), to);
+    });
+    return;
+  }
+  const IndexedPlan plan = plan_of(s.to, s.rows);
+  with_data(destination, [&](auto* to) {
+    kernels::indexed_add(plan.occurrences(), 1, n, s.inner, like(to, 1.0), data_like(to, s.source), to);
+  });
+}
+
+Tensor to_write(const char* op, const Tensor& self, std::initializer_list<const Tensor*> inputs) {
+  return prepare_out(op, self, self.sizes(), self.scalar_type(), inputs) ? self : fresh_copy(self);
+}
+Tensor& written_back(Tensor& self, const Tensor& written) {
+  if (!written.is_same(self)) self.copy_(written);
+  return self;
 }
 
 void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
@@ -121,7 +204,7 @@ Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std:
   const Tensor dweight = new_tensor({rows, width}, dy.scalar_type());
   dweight.zero_();
   const Tensor met = padding < 0 ? index : index.masked_fill(index.eq(padding), -1);
-  const IndexedPlan plan = plan_of(met, rows);
+  const IndexedPlan plan = scale_by_frequency ? plan_of_all_rows(met, rows) : plan_of(met, rows);
   with_data(dweight, [&](auto* to) {
     kernels::indexed_add(plan.occurrences(), 1, index.numel(), width, like(to, 1.0), data_like(to, dy), to);
   });
@@ -131,6 +214,7 @@ Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std:
 }
 
 at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {
+  if (index.dim() == 1) return index;
   const at::Tensor destinations = host_integers(index.numel());
   const std::int64_t* const values = index.const_data_ptr<std::int64_t>();
   std::int64_t* const to = destinations.mutable_data_ptr<std::int64_t>();
@@ -138,10 +222,13 @@ at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_siz
   at::DimVector stride(self_sizes.size()), place(self_sizes.size(), 0);
   std::int64_t step = 1;
   for (std::int64_t d = rank - 1; d >= 0; --d) stride[d] = step, step *= self_sizes[d];
-  for (std::int64_t k = 0; k < index.numel(); ++k) {
-    to[k] = values[k] * stride[dim];
-    for (std::int64_t d = 0; d < rank; ++d) to[k] += d == dim ? 0 : place[d] * stride[d];
-    for (std::int64_t d = rank - 1; d >= 0 && ++place[d] == index.size(d); --d) place[d] = 0;
+  // Along the last dimension the places follow each other, unless it is the one that the index replaces.
+  const std::int64_t last = index.size(rank - 1), by = rank - 1 == dim ? 0 : 1;
+  for (std::int64_t k = 0; k < index.numel(); k += last) {
+    std::int64_t first = 0;
+    for (std::int64_t d = 0; d < rank - 1; ++d) first += d == dim ? 0 : place[d] * stride[d];
+    for (std::int64_t j = 0; j < last; ++j) to[k + j] = first + values[k + j] * stride[dim] + j * by;
+    for (std::int64_t d = rank - 2; d >= 0 && ++place[d] == index.size(d); --d) place[d] = 0;
   }
   return destinations;
 }

@@ -2,6 +2,8 @@
 // Thread-safe.
 #pragma once
 
+#include <initializer_list>
+
 #include "aten/certified/support/tensors.h"
 #include "kernels/indexed.h"
 
@@ -9,8 +11,11 @@ namespace isobit::aten {
 
 struct IndexedPlan {
   at::Tensor begin, order;  // on the working device
+  at::Tensor row;           // of each list, where there is none for rows that nothing meets
+  std::int64_t rows = 0;    // of the destination
   [[nodiscard]] kernels::Occurrences occurrences() const {
-    return {begin.numel() - 1, begin.const_data_ptr<std::int64_t>(), order.const_data_ptr<std::int64_t>()};
+    return {begin.numel() - 1, begin.const_data_ptr<std::int64_t>(), order.const_data_ptr<std::int64_t>(),
+            row.defined() ? row.const_data_ptr<std::int64_t>() : nullptr, rows};
   }
 };
 
@@ -18,8 +23,12 @@ struct IndexedPlan {
 [[nodiscard]] at::Tensor host_integers(std::int64_t n);
 [[nodiscard]] at::Tensor on_host(const at::Tensor& index);
 
-// destinations[k] is source row k's, on the host; negative ones meet nothing.
+// destinations[k] is source row k's, on the host; negative ones meet nothing. By counting, in the time of the rows, or
+// by sorting, where few of many rows are met.
 [[nodiscard]] IndexedPlan plan_of(const at::Tensor& destinations, std::int64_t rows);
+[[nodiscard]] bool meets_few(std::int64_t n, std::int64_t rows);
+// Always a list for every row.
+[[nodiscard]] IndexedPlan plan_of_all_rows(const at::Tensor& destinations, std::int64_t rows);
 // Given as lists one after another, on the host: row r's are order[begin[r]] .. order[begin[r + 1] - 1].
 [[nodiscard]] IndexedPlan plan_of_lists(const at::Tensor& begin, const at::Tensor& order);
 
@@ -28,13 +37,25 @@ struct IndexedPlan {
 [[nodiscard]] at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim);
 
 // What scatters share: each element of the index names the destination, along `dim`, of the source's element at its own
-// position. Checked; the source is cut to the index's sizes, contiguous, and row k of the plan is its element k.
+// position. Checked; the source is cut to the index's sizes, contiguous. Its row k is its elements
+// [k * inner, (k + 1) * inner), and goes to row to[k] of a destination of so many. An index that is the same all over
+// the last dimensions (one for each row, expanded) names whole rows; else inner is 1.
 struct Scatter {
-  at::Tensor source;
-  IndexedPlan plan;
+  at::Tensor source, to;
+  std::int64_t rows, inner;
 };
 [[nodiscard]] Scatter scatter_into(const char* op, const at::Tensor& destination, std::int64_t dim,
                                    const at::Tensor& index, const at::Tensor& source);
+
+// The contract's sums: each row of the destination that is named, plus those that name it.
+void add_scattered(const at::Tensor& destination, const Scatter& scatter);
+
+// self itself, where an operator in place may write into it while it reads the inputs; else a copy. Throws where
+// elements of self share memory.
+[[nodiscard]] at::Tensor to_write(const char* op, const at::Tensor& self,
+                                  std::initializer_list<const at::Tensor*> inputs);
+// What was written becomes self, if it is not.
+at::Tensor& written_back(at::Tensor& self, const at::Tensor& written);
 
 // Throws, naming the first index outside [0, rows).
 void check_index(const char* op, const at::Tensor& host_index, std::int64_t rows);

@@ -2,7 +2,9 @@
 #include "kernels/indexed.h"
 
 #include <cmath>
+#include <type_traits>
 
+#include "contract/chains.h"
 #include "contract/pairwise_tree.h"
 #include "contract/platform.h"
 #include "kernels/dispatch/kernel_table.h"
@@ -12,72 +14,161 @@ namespace isobit::kernels::reference {
 namespace {
 
 // Neighbouring elements of a row, which share their occurrences.
-constexpr std::int64_t kWide = 16;
-template <class T>
+template <class T, std::int64_t kWidth>
 struct Piece {
-  T v[kWide] = {};
+  T v[kWidth] = {};
 };
-template <class T>
-Piece<T> operator+(const Piece<T>& a, const Piece<T>& b) {
-  Piece<T> sum;
-  for (std::int64_t j = 0; j < kWide; ++j) sum.v[j] = a.v[j] + b.v[j];
+template <class T, std::int64_t kWidth>
+Piece<T, kWidth> operator+(const Piece<T, kWidth>& a, const Piece<T, kWidth>& b) {
+  Piece<T, kWidth> sum;
+  for (std::int64_t j = 0; j < kWidth; ++j) sum.v[j] = a.v[j] + b.v[j];
   return sum;
 }
 
-// The sum of `count` occurrences of elements [0, width) of rows at `source`.
-template <class T>
-Piece<T> sum_of(const std::int64_t* order, std::int64_t count, std::int64_t inner, std::int64_t width,
-                const T* source) {
-  contract::PairwiseTreeOf<Piece<T>> tree;
-  for (std::int64_t begin = 0; begin < count; begin += contract::kLeaf) {
-    const std::int64_t end = begin + contract::kLeaf < count ? begin + contract::kLeaf : count;
-    Piece<T> t;
-    for (std::int64_t k = begin; k < end; ++k) {
-      const T* const from = source + order[k] * inner;
-      if (width == kWide) {
-        for (std::int64_t j = 0; j < kWide; ++j) t.v[j] = t.v[j] + from[j];
-      } else {
-        for (std::int64_t j = 0; j < width; ++j) t.v[j] = t.v[j] + from[j];
-      }
+// One destination row's occurrences among rows of `inner` elements.
+struct List {
+  const std::int64_t *order, *end, *all_end;  // all_end: of all lists, for what is fetched ahead
+  std::int64_t inner;
+
+  [[nodiscard]] std::int64_t count() const { return end - order; }
+};
+
+// Rows lie anywhere, so those that come soon are fetched ahead.
+template <std::int64_t kWidth, class T>
+void fetch_ahead(const List& list, const std::int64_t* at, const T* source) {
+  constexpr std::int64_t kAhead = kWidth >= 256 ? 2 : 6, kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  if (list.all_end - at <= kAhead) return;
+  const T* const soon = source + at[kAhead] * list.inner;
+  for (std::int64_t line = 0; line < kWidth; line += kLine) __builtin_prefetch(soon + line);
+}
+
+// A leaf's sums of elements [0, width) of the rows order[0 .. n) at `source`.
+template <std::int64_t kWidth, class T>
+Piece<T, kWidth> leaf_of(const List& list, const std::int64_t* order, std::int64_t n, std::int64_t width,
+                         const T* source) {
+  Piece<T, kWidth> t;
+  for (const std::int64_t* at = order; at < order + n; ++at) {
+    fetch_ahead<kWidth>(list, at, source);
+    const T* const from = source + *at * list.inner;
+    if (width == kWidth) {
+      for (std::int64_t j = 0; j < kWidth; ++j) t.v[j] = t.v[j] + from[j];
+    } else {
+      for (std::int64_t j = 0; j < width; ++j) t.v[j] = t.v[j] + from[j];
     }
-    tree.add(t);
+  }
+  return t;
+}
+
+template <std::int64_t kWidth, class T>
+Piece<T, kWidth> sum_of(const List& list, std::int64_t width, const T* source) {
+  if (list.count() <= contract::kLeaf) return leaf_of<kWidth>(list, list.order, list.count(), width, source);
+  contract::PairwiseTreeOf<Piece<T, kWidth>> tree;
+  for (const std::int64_t* at = list.order; at < list.end; at += contract::kLeaf) {
+    const std::int64_t left = list.end - at;
+    tree.add(leaf_of<kWidth>(list, at, left < contract::kLeaf ? left : contract::kLeaf, width, source));
   }
   return tree.result();
 }
 
-template <class T>
-void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
-                 T alpha, const T* source, T* destination) {
-  const std::int64_t rows = occurrences.rows;
-  parallel_for(0, outer * rows, 4096 / (inner + 1) + 1, [&](std::int64_t first, std::int64_t last) {
+// piece(width as a constant, first element, width) for the pieces that a row is cut into.
+template <class Use>
+void for_pieces(std::int64_t inner, Use use) {
+  std::int64_t i = 0;
+  for (; i + 256 <= inner; i += 256) use(std::integral_constant<std::int64_t, 256>(), i, std::int64_t{256});
+  for (; i + 64 <= inner; i += 64) use(std::integral_constant<std::int64_t, 64>(), i, std::int64_t{64});
+  for (; i < inner; i += 16) {
+    use(std::integral_constant<std::int64_t, 16>(), i, inner - i < 16 ? inner - i : std::int64_t{16});
+  }
+}
+
+// use(list, its destination row, o) for each list that is not empty, once for each o in [0, outer).
+template <class Use>
+void for_lists(const Occurrences& occurrences, std::int64_t outer, std::int64_t inner, Use use) {
+  const std::int64_t lists = occurrences.rows, met = lists > 0 ? occurrences.begin[lists] : 0;
+  if (met == 0 || inner == 0) return;
+  const std::int64_t work = (met / lists + 1) * inner;
+  parallel_for(0, outer * lists, 16384 / work + 1, [&](std::int64_t first, std::int64_t last) {
+    std::int64_t o = first / lists, r = first % lists;
     for (std::int64_t line = first; line < last; ++line) {
-      const std::int64_t o = line / rows, r = line % rows;
-      const std::int64_t begin = occurrences.begin[r], count = occurrences.begin[r + 1] - begin;
-      if (count == 0) continue;
-      for (std::int64_t i = 0; i < inner; i += kWide) {
-        const std::int64_t width = inner - i < kWide ? inner - i : kWide;
-        const Piece<T> sum =
-            sum_of(occurrences.order + begin, count, inner, width, source + o * source_rows * inner + i);
-        T* const to = destination + line * inner + i;
-        for (std::int64_t j = 0; j < width; ++j) {
-          to[j] = alpha == T(1) ? to[j] + sum.v[j] : std::fma(alpha, sum.v[j], to[j]);
-        }
+      const std::int64_t begin = occurrences.begin[r], end = occurrences.begin[r + 1];
+      if (begin < end) {
+        const std::int64_t* const order = occurrences.order;
+        use(List{order + begin, order + end, order + met, inner}, occurrences.row == nullptr ? r : occurrences.row[r],
+            o);
       }
+      if (++r == lists) r = 0, ++o;
     }
   });
 }
 
 template <class T>
-void indexed_reduce(IndexReduction op, const Occurrences& occurrences, bool include_self, const T* source,
-                    T* destination) {
-  parallel_for(0, occurrences.rows, 1024, [=](std::int64_t first, std::int64_t last) {
-    for (std::int64_t r = first; r < last; ++r) {
-      const std::int64_t count = occurrences.begin[r + 1] - occurrences.begin[r];
-      const std::int64_t* const order = occurrences.order + occurrences.begin[r];
-      if (count == 0) continue;
-      destination[r] = contract::reduced_by_index(op, count, destination[r], include_self,
-                                                  [=](std::int64_t k) { return source[order[k]]; });
+void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_t source_rows, std::int64_t inner,
+                 T alpha, const T* source, T* destination) {
+  const std::int64_t rows = occurrences.row == nullptr ? occurrences.rows : occurrences.destination_rows;
+  const auto add = [alpha](T before, T sum) {
+    return alpha == T(1) ? before + sum : static_cast<T>(std::fma(alpha, sum, before));
+  };
+  if (inner == 1) {
+    return for_lists(occurrences, outer, inner, [&](const List& list, std::int64_t row, std::int64_t o) {
+      const T* const from = source + o * source_rows;
+      const T sum = contract::sum_in_leaves<T>(list.count(), [&](std::int64_t k) { return from[list.order[k]]; });
+      destination[o * rows + row] = add(destination[o * rows + row], sum);
+    });
+  }
+  for_lists(occurrences, outer, inner, [&](const List& list, std::int64_t row, std::int64_t o) {
+    for_pieces(inner, [&](auto whole, std::int64_t i, std::int64_t width) {
+      const auto sum = sum_of<whole>(list, width, source + o * source_rows * inner + i);
+      T* const to = destination + (o * rows + row) * inner + i;
+      for (std::int64_t j = 0; j < width; ++j) to[j] = add(to[j], sum.v[j]);
+    });
+  });
+}
+
+// Elements [0, width) of a destination row at `to`, reduced_by_index side by side.
+template <std::int64_t kWidth, class T>
+void reduce_piece(IndexReduction op, const List& list, bool include_self, std::int64_t width, const T* source, T* to) {
+  if (op == IndexReduction::sum || op == IndexReduction::mean) {
+    const auto sum = sum_of<kWidth>(list, width, source);
+    const T count = static_cast<T>(list.count() + (include_self ? 1 : 0));
+    for (std::int64_t j = 0; j < width; ++j) {
+      const T total = include_self ? to[j] + sum.v[j] : sum.v[j];
+      to[j] = op == IndexReduction::sum ? total : total / count;
     }
+    return;
+  }
+  T t[kWidth] = {};
+  const T* const first = source + list.order[0] * list.inner;
+  for (std::int64_t j = 0; j < width; ++j)
+    t[j] = include_self ? to[j] : op == IndexReduction::product ? T(1) : first[j];
+  const auto chain = [&](auto step) {
+    for (const std::int64_t* at = list.order; at < list.end; ++at) {
+      fetch_ahead<kWidth>(list, at, source);
+      const T* const from = source + *at * list.inner;
+      if (width == kWidth) {
+        for (std::int64_t j = 0; j < kWidth; ++j) t[j] = step(t[j], from[j]);
+      } else {
+        for (std::int64_t j = 0; j < width; ++j) t[j] = step(t[j], from[j]);
+      }
+    }
+  };
+  if (op == IndexReduction::product) chain([](T u, T v) { return u * v; });
+  if (op == IndexReduction::maximum) chain([](T u, T v) { return contract::maximum(u, v); });
+  if (op == IndexReduction::minimum) chain([](T u, T v) { return contract::minimum(u, v); });
+  for (std::int64_t j = 0; j < width; ++j) to[j] = t[j];
+}
+
+template <class T>
+void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool include_self,
+                    const T* source, T* destination) {
+  for_lists(occurrences, 1, inner, [&](const List& list, std::int64_t row, std::int64_t) {
+    if (inner == 1) {
+      destination[row] = contract::reduced_by_index(op, list.count(), destination[row], include_self,
+                                                    [&](std::int64_t k) { return source[list.order[k]]; });
+      return;
+    }
+    for_pieces(inner, [&](auto whole, std::int64_t i, std::int64_t width) {
+      reduce_piece<whole>(op, list, include_self, width, source + i, destination + row * inner + i);
+    });
   });
 }
 
@@ -108,6 +199,7 @@ void run_rows(std::int64_t rows, std::int64_t size, T start, const T* x, T* y, S
 template <class T, class Step>
 void run(std::int64_t outer, std::int64_t size, std::int64_t inner, T start, const T* x, T* y, Step step) {
   if (inner == 1) return run_rows(outer, size, start, x, y, step);
+  constexpr std::int64_t kWide = 16;  // lines side by side
   const std::int64_t pieces = (inner + kWide - 1) / kWide;
   parallel_for(0, outer * pieces, 4096 / (size + 1) + 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {

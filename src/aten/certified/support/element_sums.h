@@ -1,0 +1,14 @@
+// Sums by index of single elements, read in the order in which they lie. On the host; uses the pool. Private to this
+// folder. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace isobit::aten {
+
+// destination[r] + the sum of its occurrences source[k], to[k] = r in [0, rows), in ascending order of k: the bits of
+// kernels/indexed.h's indexed_add. What does not occur is not touched. Takes the time of n and of the rows.
+void add_elements(std::int64_t n, const std::int64_t* to, std::int64_t rows, const float* source, float* destination);
+void add_elements(std::int64_t n, const std::int64_t* to, std::int64_t rows, const double* source, double* destination);
+
+}  // namespace isobit::aten

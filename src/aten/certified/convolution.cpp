@@ -146,7 +146,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
   }
   if (mask[1]) {
     const Tensor x = contiguous(input);
-    dweight = transposed ? weight_gradient(plan, dy, x) : weight_gradient(plan, x, dy);
+    // As stock gives it, so that autograd keeps it as the parameter's gradient instead of a copy.
+    dweight = in_format_of(kernel, transposed ? weight_gradient(plan, dy, x) : weight_gradient(plan, x, dy));
   }
   if (mask[2]) dbias = bias_gradient(dy);
   return {dx, dweight, dbias};

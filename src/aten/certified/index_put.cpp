@@ -103,11 +103,15 @@ void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
   const Places places = places_of(self, given);
   const Tensor source = contiguous(values.to(self.device()).expand(places.shape)),
                result = to_write(kPut, self, {&source, &places.rows});
-  const IndexedPlan plan = plan_of(places.rows, places.count);
-  with_data(result, [&](auto* to) {
-    kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, like(to, 1.0),
-                         data_like(to, source), to);
-  });
+  if (places.outer == 1) {
+    add_scattered(result, {source, places.rows, places.count, places.inner});
+  } else {
+    const IndexedPlan plan = plan_of(places.rows, places.count, places.outer);
+    with_data(result, [&](auto* to) {
+      kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, like(to, 1.0),
+                           data_like(to, source), to);
+    });
+  }
   written_back(self, result);
 }
 

@@ -5,11 +5,14 @@
 
 #include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
+#include "contract/lane_sum.h"
 #include "kernels/activation.h"
+#include "kernels/float_environment.h"
 #include "kernels/loss.h"
 
 namespace isobit::aten {
@@ -114,11 +117,84 @@ void check_image(const char* op, const Tensor& x, const Tensor& target) {
                   x.size(3) == target.size(2),
               op, ": [n, classes, h, w] and [n, h, w] expected, got ", x.sizes(), " and ", target.sizes());
 }
+// The loss of an image's points where its scores lie, a class after the other; kernels/loss.h has the formulas, and the
+// order: points in row-major order.
+struct ImageLoss {
+  std::int64_t n, classes, points, ignore_index;
+  Reduction reduction;
+  Tensor target, weight;
+
+  template <class T>
+  [[nodiscard]] const T* weights() const {
+    return weight.defined() ? weight.const_data_ptr<T>() : nullptr;
+  }
+  // use(place of the score, target, the point's number) for each point that counts, ignored(number) for others.
+  template <class Use, class Ignored>
+  void for_points(const char* op, Use use, Ignored ignored) const {
+    const std::int64_t* const to = target.const_data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < n * points; ++i) {
+      TORCH_CHECK_INDEX(to[i] == ignore_index || (to[i] >= 0 && to[i] < classes), op, ": target ", to[i], " of row ", i,
+                        " is out of bounds for ", classes, " classes");
+    }
+    for (std::int64_t image = 0, i = 0; image < n; ++image) {
+      for (std::int64_t p = 0; p < points; ++p, ++i) {
+        if (to[i] == ignore_index) {
+          ignored(i);
+        } else {
+          use((image * classes + to[i]) * points + p, to[i], i);
+        }
+      }
+    }
+  }
+};
+// Where it is: on the host, for targets and weights as nll_loss takes them.
+std::optional<ImageLoss> image_loss(const Tensor& x, const Tensor& target, const Optional& weight,
+                                    std::int64_t reduction, std::int64_t ignore_index) {
+  if (working_device() != nullptr || target.scalar_type() != at::kLong) return {};
+  if (given(weight) && (weight->scalar_type() != x.scalar_type() || weight->dim() != 1 || weight->size(0) != x.size(1)))
+    return {};
+  return ImageLoss{x.size(0),
+                   x.size(1),
+                   x.size(2) * x.size(3),
+                   ignore_index,
+                   static_cast<Reduction>(reduction),
+                   contiguous(target),
+                   given(weight) ? contiguous(*weight) : Tensor()};
+}
+
 std::tuple<Tensor, Tensor> nll2d(const Tensor& x, const Tensor& target, const Optional& weight, std::int64_t reduction,
                                  std::int64_t ignore_index) {
-  check_image("aten::nll_loss2d_forward", x, target);
-  const auto [loss, total] = at::nll_loss_forward(rows_of(x), target.flatten(), weight, reduction, ignore_index);
-  return {static_cast<Reduction>(reduction) == Reduction::none ? loss.view(target.sizes()) : loss, total};
+  constexpr const char* op = "aten::nll_loss2d_forward";
+  check_image(op, x, target);
+  const bool each = static_cast<Reduction>(reduction) == Reduction::none;
+  const std::optional<ImageLoss> image = image_loss(x, target, weight, reduction, ignore_index);
+  if (!image) {
+    const auto [loss, total] = at::nll_loss_forward(rows_of(x), target.flatten(), weight, reduction, ignore_index);
+    return {each ? loss.view(target.sizes()) : loss, total};
+  }
+  const Tensor scores = contiguous(x), total = new_tensor({}, x.scalar_type());
+  const Tensor loss = new_tensor(each ? target.sizes() : at::IntArrayRef(), x.scalar_type());
+  with_data(loss, [&](auto* y) {
+    using T = std::remove_pointer_t<decltype(y)>;
+    const kernels::FloatEnvironment environment;
+    const T *const from = data_like(y, scores), *const w = image->weights<T>();
+    contract::LaneSumOf<T> terms, weights;
+    const auto add = [&](std::int64_t i, T term, T by) {
+      if (each) y[i] = term;
+      terms.add(term), weights.add(by);
+    };
+    image->for_points(
+        op,
+        [&](std::int64_t at, std::int64_t t, std::int64_t i) {
+          add(i, w ? -(w[t] * from[at]) : -from[at], w ? w[t] : T(1));
+        },
+        [&](std::int64_t i) { add(i, T(0), T(0)); });
+    T& all = *total.mutable_data_ptr<T>();
+    all = weights.result();
+    if (image->reduction == Reduction::sum) *y = terms.result();
+    if (image->reduction == Reduction::mean) *y = terms.result() / all;
+  });
+  return {loss, total};
 }
 std::tuple<Tensor&, Tensor&> nll2d_out(const Tensor& x, const Tensor& target, const Optional& weight,
                                        std::int64_t reduction, std::int64_t ignore_index, Tensor& loss, Tensor& total) {
@@ -130,10 +206,29 @@ std::tuple<Tensor&, Tensor&> nll2d_out(const Tensor& x, const Tensor& target, co
 Tensor nll2d_backward(const Tensor& dy, const Tensor& x, const Tensor& target, const Optional& weight,
                       std::int64_t reduction, std::int64_t ignore_index, const Tensor& total) {
   check_image("aten::nll_loss2d_backward", x, target);
-  const Tensor gradient = static_cast<Reduction>(reduction) == Reduction::none ? dy.flatten() : dy;
-  const Tensor rows =
-      at::nll_loss_backward(gradient, rows_of(x), target.flatten(), weight, reduction, ignore_index, total);
-  return contiguous(rows.view({x.size(0), x.size(2), x.size(3), x.size(1)}).permute({0, 3, 1, 2}));
+  const bool each = static_cast<Reduction>(reduction) == Reduction::none;
+  const std::optional<ImageLoss> image = image_loss(x, target, weight, reduction, ignore_index);
+  if (!image || (each ? dy.sizes() != target.sizes() : dy.numel() != 1) || total.numel() != 1) {
+    const Tensor rows = at::nll_loss_backward(each ? dy.flatten() : dy, rows_of(x), target.flatten(), weight, reduction,
+                                              ignore_index, total);
+    return contiguous(rows.view({x.size(0), x.size(2), x.size(3), x.size(1)}).permute({0, 3, 1, 2}));
+  }
+  require_computed("aten::nll_loss2d_backward", {&x, &dy, &total});
+  const Tensor dx = new_tensor(x.sizes(), x.scalar_type()).zero_(), from = contiguous(dy);
+  with_data(dx, [&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    const kernels::FloatEnvironment environment;
+    const T *const g = data_like(to, from), *const w = image->weights<T>();
+    const T share = image->reduction == Reduction::mean ? *g / *total.const_data_ptr<T>() : each ? T(0) : *g;
+    image->for_points(
+        "aten::nll_loss2d_backward",
+        [&](std::int64_t at, std::int64_t t, std::int64_t i) {
+          const T of_point = each ? g[i] : share;
+          to[at] = w ? -(w[t] * of_point) : -of_point;
+        },
+        [](std::int64_t) {});
+  });
+  return dx;
 }
 Tensor& nll2d_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, const Optional& weight,
                            std::int64_t reduction, std::int64_t ignore_index, const Tensor& total, Tensor& dx) {

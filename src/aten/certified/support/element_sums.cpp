@@ -11,37 +11,50 @@
 namespace isobit::aten {
 namespace {
 
-// A destination's chain, until it is a leaf: one after another they take up the source as it lies in memory, where a
-// list for each destination would jump about in it.
+// A destination's chain: one after another they take up the source as it lies in memory, where a list for each
+// destination would jump about in it.
 template <class T>
 struct Chain {
-  T sum = T(0);
-  std::uint32_t leaves = 0, met = 0;  // met: in this leaf
+  T sum = T(0);           // of the leaf that is not full
+  std::uint32_t met = 0;  // in all
 };
+
+// Chains that nothing has met yet, and will be so again: few of many destinations then cost what they take, no more.
+template <class T>
+std::vector<Chain<T>>& clean_chains(std::int64_t count, std::vector<Chain<T>>& own) {
+  constexpr std::int64_t kKept = 1 << 19;  // 4 MiB of float32 a thread
+  thread_local std::vector<Chain<T>> kept;
+  std::vector<Chain<T>>& chains = count <= kKept ? kept : own;
+  if (static_cast<std::int64_t>(chains.size()) < count) chains.resize(static_cast<std::size_t>(count));
+  return chains;
+}
 
 // The destinations [first, first + count).
 template <class T>
 void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, const T* source,
               T* destination) {
-  std::vector<Chain<T>> chains(static_cast<std::size_t>(count));
+  std::vector<Chain<T>> own;
+  Chain<T>* const chains = clean_chains(count, own).data();
   std::unordered_map<std::int64_t, contract::PairwiseTreeOf<T>> trees;  // of those with a leaf behind them
+  const auto is_ours = [&](std::int64_t r) {
+    return static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count);
+  };
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t r = to[k] - first;
-    if (static_cast<std::uint64_t>(r) >= static_cast<std::uint64_t>(count)) continue;  // another part's
-    Chain<T>& chain = chains[static_cast<std::size_t>(r)];
+    if (!is_ours(r)) continue;
+    Chain<T>& chain = chains[r];
     chain.sum = chain.sum + source[k];
-    if (++chain.met == contract::kLeaf) {
-      trees[r].add(chain.sum);
-      chain = {T(0), chain.leaves + 1, 0};
-    }
+    if (++chain.met % contract::kLeaf == 0) trees[r].add(chain.sum), chain.sum = T(0);
   }
-  for (std::int64_t r = 0; r < count; ++r) {
-    const Chain<T>& chain = chains[static_cast<std::size_t>(r)];
-    if (chain.met == 0 && chain.leaves == 0) continue;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const std::int64_t r = to[k] - first;
+    if (!is_ours(r) || chains[r].met == 0) continue;
+    const Chain<T> chain = chains[r];
+    chains[r] = {};
     T sum = chain.sum;
-    if (chain.leaves > 0) {
+    if (chain.met >= contract::kLeaf) {
       contract::PairwiseTreeOf<T>& tree = trees[r];
-      if (chain.met > 0) tree.add(chain.sum);
+      if (chain.met % contract::kLeaf != 0) tree.add(chain.sum);
       sum = tree.result();
     }
     destination[first + r] = destination[first + r] + sum;
@@ -52,9 +65,8 @@ template <class T>
 void add(std::int64_t n, const std::int64_t* to, std::int64_t rows, const T* source, T* destination) {
   // Each part reads all destinations: more than a few would only read.
   constexpr std::int64_t kMostParts = 8, kWork = 1 << 15;
-  const std::int64_t parts =
-      std::clamp(n / kWork, std::int64_t{1}, std::min<std::int64_t>(kMostParts, kernels::thread_count()));
-  const std::int64_t size = (rows + parts - 1) / parts;
+  const std::int64_t most = std::min<std::int64_t>(kMostParts, kernels::thread_count());
+  const std::int64_t parts = std::clamp(n / kWork, std::int64_t{1}, most), size = (rows + parts - 1) / parts;
   kernels::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
     const kernels::FloatEnvironment environment;
     for (std::int64_t part = begin; part < end; ++part) {
@@ -66,6 +78,10 @@ void add(std::int64_t n, const std::int64_t* to, std::int64_t rows, const T* sou
 
 }  // namespace
 
+bool takes_elements(std::int64_t n, std::int64_t rows) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // chains count in 32 bits
+  return n < kMost && (rows <= 1 << 19 || n > rows / 16);
+}
 void add_elements(std::int64_t n, const std::int64_t* to, std::int64_t rows, const float* source, float* destination) {
   add(n, to, rows, source, destination);
 }

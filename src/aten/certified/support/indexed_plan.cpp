@@ -82,14 +82,11 @@ IndexedPlan plan_of_all_rows(const Tensor& destinations, std::int64_t rows) {
   return on_device(plan);
 }
 
-bool meets_few(std::int64_t n, std::int64_t rows) {
-  std::int64_t steps = n;  // of sorting, about: n log2(n)
-  for (std::int64_t left = n; left > 1; left >>= 1) steps += n;
-  return steps < rows;
-}
-IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows) {
+IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows, std::int64_t outer) {
   const std::int64_t n = destinations.numel();
-  if (meets_few(n, rows)) return sorted_plan(destinations.const_data_ptr<std::int64_t>(), n, rows);
+  std::int64_t steps = 4 * n;  // of sorting, about, where a row that nothing meets takes one
+  for (std::int64_t left = n; left > 1; left >>= 1) steps += 4 * n;
+  if (steps < rows * outer) return sorted_plan(destinations.const_data_ptr<std::int64_t>(), n, rows);
   return plan_of_all_rows(destinations, rows);
 }
 
@@ -131,7 +128,7 @@ Scatter scatter_into(const char* op, const Tensor& destination, std::int64_t dim
 
 void add_scattered(const Tensor& destination, const Scatter& s) {
   const std::int64_t n = s.to.numel();
-  if (s.inner == 1 && working_device() == nullptr && !meets_few(n, s.rows)) {
+  if (s.inner == 1 && working_device() == nullptr && takes_elements(n, s.rows)) {
     with_data(destination, [&](auto* to) {
       add_elements(n, s.to.const_data_ptr<std::int64_t>(), s.rows, data_like(to, s.source), to);
     });
@@ -166,7 +163,7 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
   for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
   const Tensor from = contiguous(source);
-  const IndexedPlan plan = plan_of(host, rows);
+  const IndexedPlan plan = plan_of(host, rows, outer);
   with_data(self, [&](auto* to) {
     kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, like(to, alpha.toDouble()),
                          data_like(to, from), to);

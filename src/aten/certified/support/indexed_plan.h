@@ -24,9 +24,8 @@ struct IndexedPlan {
 [[nodiscard]] at::Tensor on_host(const at::Tensor& index);
 
 // destinations[k] is source row k's, on the host; negative ones meet nothing. By counting, in the time of the rows, or
-// by sorting, where few of many rows are met.
-[[nodiscard]] IndexedPlan plan_of(const at::Tensor& destinations, std::int64_t rows);
-[[nodiscard]] bool meets_few(std::int64_t n, std::int64_t rows);
+// by sorting, where few of many rows are met. The plan serves `outer` times.
+[[nodiscard]] IndexedPlan plan_of(const at::Tensor& destinations, std::int64_t rows, std::int64_t outer = 1);
 // Always a list for every row.
 [[nodiscard]] IndexedPlan plan_of_all_rows(const at::Tensor& destinations, std::int64_t rows);
 // Given as lists one after another, on the host: row r's are order[begin[r]] .. order[begin[r + 1] - 1].

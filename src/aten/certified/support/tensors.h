@@ -8,6 +8,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "aten/turned_copy.h"
+
 namespace isobit::aten {
 
 [[nodiscard]] inline bool is_float(const at::Tensor& tensor) { return tensor.scalar_type() == at::kFloat; }
@@ -55,7 +57,7 @@ decltype(auto) with_data(const at::Tensor& tensor, Function&& function) {
 [[nodiscard]] at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type = at::kFloat);
 // Row-major, itself if it is already.
 [[nodiscard]] inline at::Tensor contiguous(const at::Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : tensor.contiguous();
+  return tensor.is_contiguous() ? tensor : in_row_major(tensor);
 }
 
 // Says whether a kernel may write to `out` directly (and then gives it the result's size): contiguous, of the

@@ -111,7 +111,12 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
   if (inner == 1) {
     return for_lists(occurrences, outer, inner, [&](const List& list, std::int64_t row, std::int64_t o) {
       const T* const from = source + o * source_rows;
-      const T sum = contract::sum_in_leaves<T>(list.count(), [&](std::int64_t k) { return from[list.order[k]]; });
+      T sum = T(0);
+      if (list.count() <= contract::kLeaf) {
+        for (const std::int64_t* at = list.order; at < list.end; ++at) sum = sum + from[*at];
+      } else {
+        sum = contract::sum_in_leaves<T>(list.count(), [&](std::int64_t k) { return from[list.order[k]]; });
+      }
       destination[o * rows + row] = add(destination[o * rows + row], sum);
     });
   }

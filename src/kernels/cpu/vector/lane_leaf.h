@@ -132,12 +132,18 @@ ISOBIT_INLINE void rows_in_turn(std::int64_t row, std::int64_t begin, std::int64
 }
 
 // The leaf's value for kWide registers of columns at once: register w of row(r) is row r of columns w *
-// kLanes... step(t, r, w) as above; lanes are rows mod 32.
+// kLanes... step(t, r, w) as above; lanes are rows mod 32. Lanes that no row has hold `start`, which merge leaves as it
+// is but for the sign of a zero, and that goes at the root: fewer rows take fewer merges.
 template <int kWide, class Step, class Merge>
 ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge merge, FloatLanes (&out)[kWide]) {
   constexpr int kRows = static_cast<int>(contract::kSumLanes);
   FloatLanes lane[kRows][kWide];
-  for (int j = 0; j < kRows; ++j) {
+  int count = rows < kRows ? static_cast<int>(rows) : kRows;
+  if (count == 0) {
+    for (int w = 0; w < kWide; ++w) out[w] = FloatLanes(start);
+    return;
+  }
+  for (int j = 0; j < count; ++j) {
     FloatLanes t[kWide];
     for (int w = 0; w < kWide; ++w) t[w] = FloatLanes(start);
     for (std::int64_t r = j; r < rows; r += kRows) {
@@ -146,9 +152,10 @@ ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge 
     for (int w = 0; w < kWide; ++w) lane[j][w] = t[w];
   }
   for (int half = kRows / 2; half >= 1; half /= 2) {
-    for (int j = 0; j < half; ++j) {
+    for (int j = 0; j + half < count; ++j) {
       for (int w = 0; w < kWide; ++w) lane[j][w] = merge(lane[j][w], lane[j + half][w]);
     }
+    if (count > half) count = half;
   }
   for (int w = 0; w < kWide; ++w) out[w] = lane[0][w];
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "contract/extrema.h"
+#include "contract/formula.h"
 #include "contract/lane_sum.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
@@ -39,37 +40,44 @@ struct Add {
 struct AddSquares : Add {
   template <class T>
   static ISOBIT_INLINE T step(T t, T x) {
+    using contract::fma;
     return fma(x, x, t);
   }
 };
+// Of numbers any order gives the same extremum, so the steps only keep a NaN once it is met; the root makes it the
+// canonical one, and a zero +0 (contract/extrema.h).
 struct TakeMaximum {
   static constexpr float kStart = -INFINITY;
   template <class T>
   static ISOBIT_INLINE T step(T t, T x) {
-    return contract::maximum(t, x);
+    using contract::at_least;
+    using contract::select;
+    return select(t != t, t, at_least(x, t));
   }
   template <class T>
   ISOBIT_INLINE T operator()(T a, T b) const {
-    return contract::maximum(a, b);
+    return step(a, b);
   }
   template <class T>
   static ISOBIT_INLINE T root(T value) {
-    return value;
+    return contract::maximum(value, value);
   }
 };
 struct TakeMinimum {
   static constexpr float kStart = INFINITY;
   template <class T>
   static ISOBIT_INLINE T step(T t, T x) {
-    return contract::minimum(t, x);
+    using contract::at_most;
+    using contract::select;
+    return select(t != t, t, at_most(x, t));
   }
   template <class T>
   ISOBIT_INLINE T operator()(T a, T b) const {
-    return contract::minimum(a, b);
+    return step(a, b);
   }
   template <class T>
   static ISOBIT_INLINE T root(T value) {
-    return value;
+    return contract::minimum(value, value);
   }
 };
 
@@ -151,8 +159,23 @@ float contiguous_leaf(const float* p, std::int64_t n) {
       [p](FloatLanes t, std::int64_t i, auto part) { return Rule::step(t, fetch(p + i, part, Rule::kStart)); }, Rule{});
 }
 
+// A few elements, `stride` apart: the lanes that they fill, merged as the fold does.
+constexpr std::int64_t kShort = 8;
+template <class Rule>
+ISOBIT_INLINE float short_leaf(const float* x, std::int64_t n, std::int64_t stride) {
+  float t[kShort];
+  for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(Rule::kStart, x[j * stride]);
+  for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
+    for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
+    if (n > half) n = half;
+  }
+  return t[0];
+}
+
 template <class Rule>
 float reduce_row(const Axes& reduced, const float* x) {
+  if (reduced.rank <= 1 && reduced.count > 0 && reduced.count <= kShort)
+    return Rule::root(short_leaf<Rule>(x, reduced.count, reduced.rank == 0 ? 0 : reduced.stride[0]));
   LeafBuffer buffer;
   if (reduced.count <= kLeaf) {
     return Rule::root(reduced.count == 0
@@ -195,26 +218,28 @@ void reduce_leaves(const Axes& kept, const Axes& reduced, const float* x, float*
 }
 
 // kWide registers of columns, or the first columns of one, of one leaf whose rows lie at x + offset[r].
-template <class Rule, int kWide, class Extent>
+template <class Rule, int kWide, class Extent, class Last>
 ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, std::int64_t rows, Extent extent,
-                                   float* out) {
+                                   float* out, Last last) {
   FloatLanes value[kWide];
   column_leaf<kWide>(
       rows, Rule::kStart,
       [&](FloatLanes t, std::int64_t r, int w) { return Rule::step(t, fetch(x + offset[r] + w * kLanes, extent)); },
       Rule{}, value);
-  for (int w = 0; w < kWide; ++w) put(out + w * kLanes, value[w], extent);
+  for (int w = 0; w < kWide; ++w) put(out + w * kLanes, last(value[w]), extent);
 }
 
 // Blocks of 32 columns; a leaf's values of all columns go to one row of scratch, the tree runs over these
-// rows.
+// rows. Where there is one leaf, its values are the results.
 template <class Rule, class Finish>
 void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
   constexpr std::int64_t kBlock = contract::kSumLanes;
   const std::int64_t columns = kept.size[kept.rank - 1], groups = kept.count / columns;
   const std::int64_t leaves = (reduced.count + kLeaf - 1) / kLeaf, blocks = (columns + kBlock - 1) / kBlock;
+  const bool several = leaves > 1;
   Workspace workspace;
-  float* const values = workspace.floats(groups * leaves * columns);
+  float* const values = several ? workspace.floats(groups * leaves * columns) : out;
+  const auto last_step = [&](FloatLanes value) { return several ? value : finish(Rule::root(value)); };
 
   const std::int64_t smallest = kWorthAThread / (smaller(kLeaf, reduced.count) * kBlock) + 1;
   parallel_for(0, groups * leaves * blocks, smallest, [&](std::int64_t begin, std::int64_t end) {
@@ -234,14 +259,16 @@ void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float
       std::int64_t c = task % blocks * kBlock;
       const std::int64_t last = smaller(c + kBlock, columns);
       if (c + kBlock <= last) {
-        leaf_of_columns<Rule, kSlots>(from + c, offset, rows, Whole{}, to + c);
+        leaf_of_columns<Rule, kSlots>(from + c, offset, rows, Whole{}, to + c, last_step);
         continue;
       }
-      for (; c + kLanes <= last; c += kLanes) leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c);
-      if (c < last) leaf_of_columns<Rule, 1>(from + c, offset, rows, Part{last - c}, to + c);
+      for (; c + kLanes <= last; c += kLanes)
+        leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c, last_step);
+      if (c < last) leaf_of_columns<Rule, 1>(from + c, offset, rows, Part{last - c}, to + c, last_step);
     }
   });
 
+  if (!several) return;
   parallel_for(0, groups, kWorthAThread / (leaves * columns) + 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t group = begin; group < end; ++group) {
       const float* const from = values + group * leaves * columns;
@@ -306,14 +333,61 @@ std::int64_t first_at(const float* p, std::int64_t n, float best) {
   return i;
 }
 
+// A register of columns whose elements lie `stride` apart.
+template <class Extent>
+ISOBIT_INLINE void argmax_of_columns(const float* x, std::int64_t n, std::int64_t stride, Extent part,
+                                     std::int64_t count, std::int64_t* out) {
+  FloatLanes best = fetch(x, part);
+  IntLanes place(0);
+  for (std::int64_t r = 1; r < n; ++r) {
+    const FloatLanes v = fetch(x + r * stride, part);
+    const auto better = (best == best) & ((v != v) | (v > best));  // contract::is_better_maximum
+    best = select(better, v, best), place = select(better, IntLanes(static_cast<std::int32_t>(r)), place);
+  }
+  for (std::int64_t l = 0; l < count; ++l) out[l] = place.v[l];
+}
+void argmax_columns(const Axes& kept, const Axes& reduced, const float* x, std::int64_t* out) {
+  constexpr std::int64_t kBlock = 64;
+  const std::int64_t columns = kept.size[kept.rank - 1], groups = kept.count / columns, n = reduced.count,
+                     stride = reduced.rank > 0 ? reduced.stride[0] : 0, blocks = (columns + kBlock - 1) / kBlock;
+  parallel_for(0, groups * blocks, kWorthAThread / (n * kBlock) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t group = task / blocks, first = task % blocks * kBlock;
+      const float* const from = x + kept.offset_of(group * columns) + first;
+      std::int64_t* const to = out + group * columns + first;
+      const std::int64_t count = smaller(kBlock, columns - first);
+      for_each_register(count, [&](std::int64_t c, auto part) {
+        argmax_of_columns(from + c, n, stride, part, smaller(kLanes, count - c), to + c);
+      });
+    }
+  });
+}
+
+std::int64_t first_maximum(const float* x, std::int64_t n) {
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < n; ++i) {
+    if (contract::is_better_maximum(x[i], x[best])) best = i;
+  }
+  return best;
+}
+
 // The maximum by the rule of section 1 (+0 for a zero, which equals both zeros), then its first place.
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   const Axes kept(shape.kept_rank, shape.kept_size, shape.kept_stride);
   const Axes reduced(shape.reduced_rank, shape.reduced_size, shape.reduced_stride);
+  if (kept.count == 0) return;
+  const bool few = reduced.rank == 1 && reduced.stride[0] == 1 && reduced.count <= kShort;
+  if (kept.last_is_contiguous() && !reduced.last_is_contiguous() && reduced.rank <= 1 && reduced.count > 0 &&
+      reduced.count <= INT32_MAX)
+    return argmax_columns(kept, reduced, x, out);
   parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     LeafBuffer buffer;
     for (std::int64_t o = begin; o < end; ++o) {
       const float* const from = x + kept.offset_of(o);
+      if (few) {
+        out[o] = first_maximum(from, reduced.count);
+        continue;
+      }
       const float best = reduce_row<TakeMaximum>(reduced, from);
       out[o] = 0;
       for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {

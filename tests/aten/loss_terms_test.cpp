@@ -99,10 +99,28 @@ TEST(LossTerms, MultilabelTargets) {
 
 TEST(LossTerms, ImagesHaveTheBitsOfTheirRows) {
   at::manual_seed(92);
-  const Tensor x = at::randn({2, 4, 4, 5}), target = at::arange(40).mul(3).remainder(4).view({2, 4, 5});
-  const aten::OperatorSwitch on;
-  const Tensor rows = x.permute({0, 2, 3, 1}).reshape({40, 4});
-  EXPECT_TRUE(same_bits(at::nll_loss2d(x, target), at::nll_loss(rows, target.flatten())));
+  const Tensor target = at::arange(2 * 40 * 33).mul(3).remainder(4).view({2, 40, 33}), weight = at::rand({4}).sub(0.2);
+  const auto rows_of = [](const Tensor& t) { return t.permute({0, 2, 3, 1}).reshape({-1, 4}); };
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const Tensor image = at::randn({2, 4, 40, 33}).mul(at::randn({2, 4, 40, 33}).mul(8).exp2()).to(type);
+    for (const std::int64_t reduction : kReductions) {
+      for (const std::int64_t ignored : {-100, 2}) {
+        for (const bool weighted : {false, true}) {
+          for (const bool last : {false, true}) {
+            const aten::OperatorSwitch on;
+            const std::optional<Tensor> by = weighted ? std::optional(weight.to(type)) : std::nullopt;
+            const Tensor x = image.contiguous(last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+            const Tensor a = x.clone().requires_grad_(), b = rows_of(image).clone().requires_grad_();
+            const Tensor loss = at::nll_loss2d(a, target, by, reduction, ignored),
+                         expected = at::nll_loss(b, target.flatten(), by, reduction, ignored);
+            EXPECT_TRUE(same_bits(loss.flatten(), expected.flatten())) << reduction << ignored << weighted << last;
+            loss.sum().backward(), expected.sum().backward();
+            EXPECT_TRUE(same_bits(rows_of(a.grad()), b.grad())) << reduction << ignored << weighted << last;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(LossTerms, Refuses) {
@@ -111,6 +129,10 @@ TEST(LossTerms, Refuses) {
   expect_throws([&] { at::binary_cross_entropy(x, x); }, "between 0 and 1");
   expect_throws([&] { at::huber_loss(x, x, at::Reduction::Mean, 0.0); }, "delta");
   expect_throws([&] { at::smooth_l1_loss(x.to(at::kDouble), x); }, "Double");
+  const Tensor image = at::ones({1, 3, 2, 2}), bad = at::full({1, 2, 2}, 3, at::kLong);
+  expect_throws([&] { at::nll_loss2d(image, bad); }, "target 3 of row 0 is out of bounds for 3 classes");
+  expect_throws([&] { at::nll_loss2d(image, bad.sub(4)); }, "target -1");
+  expect_throws([&] { at::nll_loss2d(image, bad.sub(3), at::ones({2})); }, "one weight per class");
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ class Worker:
             raise LookupError(f"{library} does not load: .../python -m model_runs.worker '{library}' says why")
         self.versions = json.loads(started)["versions"]
 
-    def ask(self, name, seconds, work, isa, threads, timed):
-        request = {"name": name, "work": work, "isa": isa, "threads": threads, "timed": timed, "seconds": seconds}
+    def ask(self, name, seconds, work, isa, threads, timed, **more):
+        request = {"name": name, "work": work, "isa": isa, "threads": threads, "timed": timed, "seconds": seconds, **more}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -93,6 +93,13 @@ def shard(text):
     return int(first), int(count)
 
 
+def rounds(text):
+    """--rounds N: at least two, of which a spread can be told."""
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"a number of rounds, at least 2, expected; got '{text}'")
+    return int(text)
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/models",
@@ -116,11 +123,16 @@ def parse(arguments):
         "--trainers", action="store_true", help="the libraries' trainers instead: recorded, verified, killed and resumed"
     )
     parser.add_argument(
-        "--time", action="store_true", help="time training steps instead: stock and isobit in turns, one thread; nothing is kept"
+        "--time",
+        action="store_true",
+        help="time training steps instead: stock and isobit in turns, one thread; with --page: those into the page",
+    )
+    parser.add_argument(
+        "--rounds", type=rounds, default=steps.ROUNDS, metavar="N", help=f"with --time: turns of each side ({steps.ROUNDS})"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help=f"for one execution ({SECONDS})")
     parser.add_argument(
-        "--results", default=str(ROOT / "build" / "models" / "results.jsonl"), metavar="FILE", help="where rows are kept"
+        "--results", metavar="FILE", help="where rows are kept (build/models/results.jsonl; with --time times.jsonl there)"
     )
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
     parser.add_argument("--page", action="store_true", help="write docs/models.json and docs/models.md from the results")
@@ -129,7 +141,9 @@ def parse(arguments):
         "--check", action="store_true", help="whether docs/models.md is what docs/models.json gives; exit 1 if not"
     )
     parser.add_argument("--here", action="store_true", help="in this Python, not in build/models-env")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.results = options.results or str(ROOT / "build" / "models" / ("times.jsonl" if options.time else "results.jsonl"))
+    return options
 
 
 def chosen(options, results):
@@ -199,13 +213,16 @@ def run(options, results):
 
 
 def time_steps(options, results):
-    """Rows with the times of what was chosen, printed as they come."""
-    wanted, rows, begin = chosen(options, results), [], time.monotonic()
-    for place, (entry, worker) in enumerate(with_workers(wanted)):
-        row = {"library": entry.library, "name": entry.name, **worker.ask(entry.name, options.seconds, "time", "auto", 1, True)}
-        rows.append(row)
-        steps.progress(place + 1, len(wanted), row, (time.monotonic() - begin) / len(rows) * (len(wanted) - len(rows)))
-    return rows
+    """The rows with the times of what was chosen. What has no row of this build yet runs."""
+    digest, wanted = build_digest(), chosen(options, results)
+    waiting = [entry for entry in wanted if options.fresh or results.rows.get(entry.key, {}).get("build") != digest]
+    begin = time.monotonic()
+    for place, (entry, worker) in enumerate(with_workers(waiting), 1):
+        found = worker.ask(entry.name, options.seconds, "time", "auto", 1, True, rounds=options.rounds)
+        row = {"library": entry.library, "name": entry.name, "build": digest, "date": time.strftime("%Y-%m-%d"), **found}
+        results.add(row)
+        steps.progress(place, len(waiting), row, (time.monotonic() - begin) / place * (len(waiting) - place))
+    return [results.rows[entry.key] for entry in wanted]
 
 
 def _detail(row):
@@ -232,6 +249,8 @@ def main(arguments=None):
     results = Results(options.results)
     if options.trainers:
         return trainers.main(ROOT, options)
+    if options.page and options.time:
+        return page.write_times(ROOT, results, options.partial)
     if options.page:
         import isobit
 

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import math
 import os
 import pathlib
 import platform
@@ -37,7 +38,12 @@ ReLU's input that rounds to the other side of zero moves a gradient by more than
 
 The **time** is a training step's, divided by stock's: processor time of one thread. The models are so small that it shows what
 isobit adds to a call rather than its kernels' speed ([performance](performance.md)).
+"""
 
+TIMED = """\
+Measured by `scripts/models --time` on {processor}, {dates}: stock and isobit in turns in one process, {rounds} rounds, the
+median of their ratios; a quarter of the models has a spread (interquartile range) of {spread} and more. Geometric mean {mean};
+above 1: {above} of {count} models, above 1.1: {far}.
 """
 
 TRAINERS = """
@@ -61,8 +67,24 @@ def render(stored):
     text = HEAD.format(
         contract=stored["contract"], torch=stored["torch"], processor=stored["processor"], pair=pair, seconds=stored["seconds"]
     )
-    text += _partial(stored) + _counts(stored) + _refused(models) + _odd(models) + TRAINERS + _trainers(stored["trainers"])
+    text += _timed(stored) + "\n" + _partial(stored)
+    text += _counts(stored) + _refused(models) + _odd(models) + TRAINERS + _trainers(stored["trainers"])
     return text + _lists(models)
+
+
+def _timed(stored):
+    if "timed" not in stored:
+        return ""
+    rows = [row for row in stored["models"].values() if "time" in row]
+    ratios = [row["time"] for row in rows]
+    return TIMED.format(
+        **stored["timed"],
+        spread=f"{sorted(row['spread'] for row in rows)[3 * len(rows) // 4]:.2f}",
+        mean=f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}",
+        count=len(ratios),
+        above=sum(ratio > 1 for ratio in ratios),
+        far=sum(ratio > 1.1 for ratio in ratios),
+    )
 
 
 def _partial(stored):
@@ -91,7 +113,7 @@ def _numbers(rows, shown):
         len(rows),
         *(sum(row["outcome"] == outcome for row in rows) for outcome in shown),
         f"{sum(compared)} of {len(compared)}",
-        ratios[len(ratios) // 2] if ratios else "",
+        f"{ratios[len(ratios) // 2]:.2f}" if ratios else "",
     ]
 
 
@@ -156,7 +178,7 @@ def _lists(models):
                         row.get("parameters", ""),
                         _outcome(row),
                         _gradient(row),
-                        row.get("time", ""),
+                        f"{row['time']:.2f}" if "time" in row else "",
                     ]
                 )
     return text
@@ -252,6 +274,38 @@ def write(root, results, trainers, seconds, contract, partial=False):
             file=sys.stderr,
         )
         return 2
+    put(root / "docs" / "models.json", as_text(stored))
+    put(root / "docs" / "models.md", render(stored))
+    return 0
+
+
+def write_times(root, results, partial=False):
+    """The times of --time into the page that is there. The exit code: every model that trains must have one, all of one build."""
+    stored = json.loads((root / "docs" / "models.json").read_text(encoding="utf-8"))
+    rows = {key: row for key, row in results.rows.items() if "ratio" in row and key in stored["models"]}
+    missing = [key for key, row in stored["models"].items() if row["outcome"] == "equal" and key not in rows]
+    builds = {row["build"] for row in rows.values()}
+    if not rows or ((missing or len(builds) > 1) and not partial):
+        print(
+            f"models: {len(missing)} models have no time ({', '.join(missing[:3])}), and the times are of {len(builds)} builds: "
+            "run scripts/models --time, which runs what is not of this build (or --partial)",
+            file=sys.stderr,
+        )
+        return 2
+    for key, row in stored["models"].items():
+        for name in ("time", "spread"):
+            row.pop(name, None)
+        if key in rows:
+            row["time"], row["spread"] = round(rows[key]["ratio"], 3), round(rows[key]["spread"], 3)
+    dates = sorted({row["date"] for row in rows.values()})
+    counts = sorted({row["rounds"] for row in rows.values()})
+    stored["timed"] = {
+        "processor": _processor(),
+        "dates": " to ".join(dict.fromkeys((dates[0], dates[-1]))),
+        "rounds": " to ".join(dict.fromkeys((str(counts[0]), str(counts[-1])))),
+    }
+    models, run = stored.pop("models"), stored.pop("trainers")
+    stored |= {"trainers": run, "models": models}
     put(root / "docs" / "models.json", as_text(stored))
     put(root / "docs" / "models.md", render(stored))
     return 0

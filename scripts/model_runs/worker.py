@@ -1,8 +1,8 @@
 """Executes models of one library, each execution in a child of its own: python -m model_runs.worker LIBRARY
 
-Reads {"name", "work": "execute" | "gradients" | "probe" | "time", "isa", "threads", "timed", "seconds"} by line from standard
-input, and answers each with a line of JSON. The library is imported once; a fork is a fresh process that has it already.
-Before the fork one thread alone computes, so no pool of threads is lost by it.
+Reads {"name", "work": "execute" | "gradients" | "probe" | "time", "isa", "threads", "timed", "seconds", for "time" also
+"rounds"} by line from standard input, and answers each with a line of JSON. The library is imported once; a fork is a fresh
+process that has it already. Before the fork one thread alone computes, so no pool of threads is lost by it.
 """
 
 import json
@@ -21,7 +21,9 @@ def _work(request, entry):
 
     if request["work"] == "execute":
         return execute.execute(entry, request["isa"], request["threads"], request.get("timed", False))
-    return {"gradients": gradients.compare, "probe": probe.probe, "time": steps.times}[request["work"]](entry)
+    if request["work"] == "time":
+        return steps.times(entry, request["rounds"])
+    return {"gradients": gradients.compare, "probe": probe.probe}[request["work"]](entry)
 
 
 def _child(request, entry, pipe):

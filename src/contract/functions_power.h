@@ -10,13 +10,25 @@
 
 ISOBIT_CONTRACT_BEGIN
 
+// log(m) = 2 artanh(s): s + s^3 / 3 + ..; 1/3, 1/5 .. 1/21. A function, since device code has no arrays of the host.
+[[nodiscard]] ISOBIT_HOST_DEVICE constexpr double odd_inverse(int k) {
+  constexpr double kOdd[] = {0x1.5555555555555p-2, 0x1.999999999999ap-3, 0x1.2492492492492p-3, 0x1.c71c71c71c71cp-4,
+                             0x1.745d1745d1746p-4, 0x1.3b13b13b13b14p-4, 0x1.1111111111111p-4, 0x1.e1e1e1e1e1e1ep-5,
+                             0x1.af286bca1af28p-5, 0x1.8618618618618p-5};
+  return kOdd[k];
+}
+[[nodiscard]] ISOBIT_HOST_DEVICE constexpr double inverse_factorial(int k) {
+  constexpr double kInverseFactorial[] = {
+      0x1.0000000000000p+0,  0x1.0000000000000p+0,  0x1.0000000000000p-1,  0x1.5555555555555p-3,  0x1.5555555555555p-5,
+      0x1.1111111111111p-7,  0x1.6c16c16c16c17p-10, 0x1.a01a01a01a01ap-13, 0x1.a01a01a01a01ap-16, 0x1.71de3a556c734p-19,
+      0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26, 0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33};
+  return kInverseFactorial[k];
+}
+inline constexpr double kTwoOverLogTwo = 0x1.71547652b82fep+1, kLogOfTwo = 0x1.62e42fefa39efp-1;
+
 // log2(x) for 0 < x < inf, relative error below 2^-50. x = 2^e m, m in [sqrt(1/2), sqrt(2)); s = (m - 1) / (m + 1),
 // log(m) = 2 artanh(s), its series to s^21 (abs(s) < 0.1716). m - 1 and m + 1 are exact.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double log2_of(float x) {
-  constexpr double kOdd[] = {0x1.5555555555555p-2, 0x1.999999999999ap-3, 0x1.2492492492492p-3, 0x1.c71c71c71c71cp-4,
-                             0x1.745d1745d1746p-4, 0x1.3b13b13b13b14p-4, 0x1.1111111111111p-4, 0x1.e1e1e1e1e1e1ep-5,
-                             0x1.af286bca1af28p-5, 0x1.8618618618618p-5};  // 1/3, 1/5 .. 1/21
-  constexpr double kTwoOverLogTwo = 0x1.71547652b82fep+1;
   constexpr std::uint64_t kFraction = (1ull << 52) - 1;
   constexpr std::uint64_t kRootTwo = 0x6a09e667f3bcdull;  // sqrt(2)'s fraction
   const double wide = static_cast<double>(x);             // normal for every x
@@ -30,25 +42,20 @@ ISOBIT_CONTRACT_BEGIN
   std::memcpy(&m, &bits, sizeof m);
   const double s = (m - 1.0) / (m + 1.0);
   const double q = s * s;
-  double p = kOdd[9];
-  for (int k = 8; k >= 0; --k) p = p * q + kOdd[k];
+  double p = odd_inverse(9);
+  for (int k = 8; k >= 0; --k) p = p * q + odd_inverse(k);
   const double log_m = (s + s * (q * p)) * kTwoOverLogTwo;
   return static_cast<double>(e) + log_m;
 }
 
 // 2^t, rounded once to binary32; t finite. t = n + r, abs(r) <= 1/2; e^(r ln 2) by its series to degree 13.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline float exp2_of(double t) {
-  constexpr double kInverseFactorial[] = {
-      0x1.0000000000000p+0,  0x1.0000000000000p+0,  0x1.0000000000000p-1,  0x1.5555555555555p-3,  0x1.5555555555555p-5,
-      0x1.1111111111111p-7,  0x1.6c16c16c16c17p-10, 0x1.a01a01a01a01ap-13, 0x1.a01a01a01a01ap-16, 0x1.71de3a556c734p-19,
-      0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26, 0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33};
-  constexpr double kLogTwo = 0x1.62e42fefa39efp-1;
   if (t > 200.0) t = 200.0;  // beyond binary32 on both sides
   if (t < -200.0) t = -200.0;
   const std::int32_t n = static_cast<std::int32_t>(t < 0.0 ? t - 0.5 : t + 0.5);
-  const double z = (t - static_cast<double>(n)) * kLogTwo;
-  double p = kInverseFactorial[13];
-  for (int k = 12; k >= 0; --k) p = p * z + kInverseFactorial[k];
+  const double z = (t - static_cast<double>(n)) * kLogOfTwo;
+  double p = inverse_factorial(13);
+  for (int k = 12; k >= 0; --k) p = p * z + inverse_factorial(k);
   return static_cast<float>(p * power_of_two(n));
 }
 

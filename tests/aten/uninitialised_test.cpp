@@ -52,7 +52,11 @@ TEST(Uninitialised, OperatorsDoNotFillWhatTheyWrite) {
        [&] {
          x.masked_select(mask), x.index({index}), at::constant_pad_nd(x, {1, 1}), x.nonzero();
        }},
-      {"random", [&] { at::rand({5}), at::randn({5}), at::bernoulli(x, 0.5), at::randint(3, {4}); }},
+      {"padded, without NaN",
+       [&] {
+         at::reflection_pad1d(x, {1, 1}), at::reflection_pad2d(x.unsqueeze(0), {1, 1, 1, 1}), x.nan_to_num();
+       }},
+      {"random", [&] { at::rand({5}), at::randn({5}), at::bernoulli(x, 0.5), at::randint(3, {4}), at::randperm(9); }},
       {"into a result",
        [&] {
          at::Tensor out = at::zeros({0});

@@ -8,6 +8,8 @@ import sys
 import unittest
 import unittest.mock
 
+import torch
+
 import isobit
 
 SCRIPT = os.path.join(os.environ["ISOBIT_SOURCE_DIR"], "scripts", "bench-operators")
@@ -40,6 +42,30 @@ class BenchOperators(unittest.TestCase):
             small = [tensor[:64] for tensor in tensors]
             with self.subTest(name), isobit.enabled():
                 self.assertTrue(function(*small).isfinite().all())
+
+    def test_what_is_called_every_day(self):
+        """Every row computes under the switch what stock computes, so far as sums in another order may differ."""
+        with unittest.mock.patch.object(sys, "path", [os.path.dirname(SCRIPT), *sys.path]):
+            script = runpy.run_path(SCRIPT)
+        torch.manual_seed(0)
+        names = []
+        for family in script["EVERYDAY"]:
+            for name, function, *tensors in family():
+                names.append(name)
+                if any(tensor.numel() > 300_000 for tensor in tensors) or "dropout" in name or "rows of 50000" in name:
+                    continue
+                with self.subTest(name):
+                    expected = function(*tensors)
+                    with isobit.enabled():
+                        torch.testing.assert_close(function(*tensors), expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertGreater(len(names), 180)
+
+    def test_only_rows_above(self):
+        done = run("nan_to_num", "--rounds", "1", "--above", "0.000001")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 rows, geometric mean", done.stderr)
+        self.assertEqual(run("nan_to_num", "--rounds", "1", "--above", "1000000").stdout, "")
 
     def test_a_name_of_no_row(self):
         done = run("maxpool")

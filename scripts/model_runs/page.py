@@ -38,7 +38,7 @@ ReLU's input that rounds to the other side of zero moves a gradient by more than
 
 The **time** is a training step's, divided by stock's: processor time of one thread. The models are so small that it shows what
 isobit adds to a call rather than its kernels' speed ([performance](performance.md)).
-"""
+"""  # _timed goes on here
 
 TIMED = """\
 Measured by `scripts/models --time` on {processor}, {dates}: stock and isobit in turns in one process, {rounds} rounds, the
@@ -90,7 +90,8 @@ def _timed(stored):
 def _partial(stored):
     text = ""
     if stored["builds"] > 1:
-        text += f"The results are of {stored['builds']} builds of isobit, as its operators grew. "
+        but = ", the times of one" if "timed" in stored else ""
+        text += f"The results are of {stored['builds']} builds of isobit, as its operators grew{but}. "
     if stored["missing"]:
         text += f"{len(stored['missing'])} models of the lists have not run yet."
     return text.strip() + "\n\n" if text else ""

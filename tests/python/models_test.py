@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 from cases import Case
@@ -36,6 +37,50 @@ class Page(Case):
         before = page.render(stored)
         next(iter(stored["models"].values()))["outcome"] = "other bits"
         self.assertNotEqual(page.render(stored), before)
+
+
+class Times(Case):
+    """scripts/models --time --page: into the page that is there, all of one build."""
+
+    def write(self, change=None, partial=False):
+        stored = json.loads((ROOT / "docs" / "models.json").read_text(encoding="utf-8"))
+        rows = {key: {"ratio": 0.5, "spread": 0.1, "build": "a", "date": "2026-11-01", "rounds": 7}
+                for key, row in stored["models"].items() if row["outcome"] == "equal"}
+        if change:
+            change(rows)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            root = pathlib.Path(folder)
+            (root / "docs").mkdir()
+            (root / "docs" / "models.json").write_text(json.dumps(stored), encoding="utf-8")
+            code = page.write_times(root, unittest.mock.Mock(rows=rows), partial)
+            written = {path.name: path.read_text(encoding="utf-8") for path in (root / "docs").iterdir()}
+        return code, written, said.getvalue()
+
+    def test_all_of_one_build(self):
+        code, written, _ = self.write()
+        self.assertEqual(code, 0)
+        stored = json.loads(written["models.json"])
+        self.assertEqual({row.get("time") for row in stored["models"].values() if row["outcome"] == "equal"}, {0.5})
+        self.assertEqual(stored["timed"]["dates"], "2026-11-01")
+        self.assertEqual(written["models.md"], page.render(stored))
+        self.assertIn("above 1: 0 of", written["models.md"])
+
+    def test_missing_or_of_two_builds(self):
+        for change in (lambda rows: rows.pop("torch.nn/LeNet-5"), lambda rows: rows["torch.nn/LeNet-5"].update(build="b"),
+                       lambda rows: rows.clear()):
+            code, written, said = self.write(change)
+            self.assertEqual((code, list(written)), (2, ["models.json"]))
+            self.assertIn("scripts/models --time", said)
+        code, written, _ = self.write(lambda rows: rows.pop("torch.nn/LeNet-5"), partial=True)
+        self.assertEqual(code, 0)
+        self.assertNotIn("time", json.loads(written["models.json"])["models"]["torch.nn/LeNet-5"])
+
+    def test_rounds(self):
+        for words in ("1", "many", "-3"):
+            with self.assertRaises(SystemExit) as stopped, contextlib.redirect_stderr(io.StringIO()) as said:
+                command.parse(["--time", f"--rounds={words}"])
+            self.assertEqual(stopped.exception.code, 2)
+            self.assertIn("at least 2", said.getvalue())
 
 
 class Models(Case):

@@ -226,6 +226,12 @@ TEST(IndexedForms, BadIndicesLeaveTheDestinationAlone) {
   expect_throws([&] { y.index_reduce_(0, bad, source, "mean"); }, "index 3");
   expect_throws([&] { y.index_put_({bad}, source, true); }, "out of bounds");
   expect_throws([&] { y.index_put_({bad.sub(4)}, source, true); }, "out of bounds");
+  // A source of another shape would be read where it is not.
+  expect_throws([&] { y.index_add_(0, bad.clamp_max(2), at::ones({})); }, "source has sizes [] where [2, 4]");
+  expect_throws([&] { y.index_add(0, bad.clamp_max(2), at::ones({4, 2})); }, "source has sizes [4, 2] where [2, 4]");
+  expect_throws([&] { y.index_add(0, bad.clamp_max(2), at::ones({1, 4})); }, "source has sizes [1, 4] where [2, 4]");
+  EXPECT_EQ(at::zeros({3}).index_add(0, at::ones({1}, at::kLong), at::ones({}))[1].item<float>(), 1.0f);
+  EXPECT_EQ(at::zeros({}).index_add(0, at::zeros({1}, at::kLong), at::ones({1})).item<float>(), 1.0f);
   EXPECT_TRUE(same_bits(x, before));
   Tensor large = few;
   expect_throws([&] { large.scatter_add_(0, each.mul(200), source); }, "index 600 is out of bounds for 400 rows");

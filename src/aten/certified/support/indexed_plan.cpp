@@ -157,8 +157,9 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
   const std::int64_t rows = sizes[dim];
   check_index(op, host, rows);
   sizes[dim] = host.numel();
-  TORCH_CHECK(source.dim() == self.dim() ? source.numel() == c10::multiply_integers(sizes) : source.numel() == 1, op,
-              ": source has sizes ", source.sizes(), " where ", at::IntArrayRef(sizes), " are indexed");
+  const bool one = c10::multiply_integers(sizes) == 1 && source.numel() == 1;  // a number for one place, say
+  TORCH_CHECK(one || source.sizes() == sizes, op, ": source has sizes ", source.sizes(), " where ",
+              at::IntArrayRef(sizes), " are indexed");
   std::int64_t outer = 1, inner = 1;
   for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];

@@ -213,9 +213,14 @@ def run(options, results):
 
 
 def time_steps(options, results):
-    """The rows with the times of what was chosen. What has no row of this build yet runs."""
+    """The rows with the times of what was chosen. What has no row of this build and these rounds runs, and what was too slow."""
     digest, wanted = build_digest(), chosen(options, results)
-    waiting = [entry for entry in wanted if options.fresh or results.rows.get(entry.key, {}).get("build") != digest]
+
+    def is_done(row):
+        known = row.get("rounds") == options.rounds if "ratio" in row else "slow" not in row
+        return row.get("build") == digest and known
+
+    waiting = [entry for entry in wanted if options.fresh or not is_done(results.rows.get(entry.key, {}))]
     begin = time.monotonic()
     for place, (entry, worker) in enumerate(with_workers(waiting), 1):
         found = worker.ask(entry.name, options.seconds, "time", "auto", 1, True, rounds=options.rounds)

@@ -268,6 +268,7 @@ def write(root, results, trainers, seconds, contract, partial=False):
     from model_runs import entries
 
     stored = collected(results, entries.all_entries(), trainers, seconds, contract)
+    keep_times(stored, root / "docs" / "models.json")
     if (stored["missing"] or stored["builds"] > 1) and not partial:
         print(
             f"models: {len(stored['missing'])} models have no result, and the results are of {stored['builds']} builds: "
@@ -278,6 +279,20 @@ def write(root, results, trainers, seconds, contract, partial=False):
     put(root / "docs" / "models.json", as_text(stored))
     put(root / "docs" / "models.md", render(stored))
     return 0
+
+
+def keep_times(stored, path):
+    """What --time measured stays, for all models or none: a run's own times are of single steps."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if "timed" not in before:
+        return
+    stored["timed"] = before["timed"]
+    for key, row in stored["models"].items():
+        timed = before["models"].get(key, {})
+        for name in ("time", "spread"):
+            row.pop(name, None)
+            if name in timed:
+                row[name] = timed[name]
 
 
 def write_times(root, results, partial=False):

@@ -48,8 +48,9 @@ std::optional<Turned> turned(const Tensor& to, const Tensor& from) {
   const std::size_t n = sizes.size();
   if (n != 2 && n != 3) return {};
   const Turned t{n == 3 ? sizes[0] : 1, sizes[n - 2], sizes[n - 1]};
-  const bool is = strides[n - 2] == 1 && strides[n - 1] == t.rows && (n == 2 || strides[0] == t.rows * t.columns);
-  return is ? std::optional(t) : std::nullopt;
+  const bool changed_places =
+      strides[n - 2] == 1 && strides[n - 1] == t.rows && (n == 2 || strides[0] == t.rows * t.columns);
+  return changed_places ? std::optional(t) : std::nullopt;
 }
 
 // A tile of up to kRows x kColumns is read along the rows and written along the columns.

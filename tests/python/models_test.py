@@ -75,6 +75,35 @@ class Times(Case):
         self.assertEqual(code, 0)
         self.assertNotIn("time", json.loads(written["models.json"])["models"]["torch.nn/LeNet-5"])
 
+    def test_a_run_keeps_them(self):
+        _, written, _ = self.write()
+        stored = json.loads(written["models.json"])
+        for row in stored["models"].values():
+            row.pop("spread", None)
+            if "time" in row:
+                row["time"] = 9.0
+        del stored["timed"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "models.json"
+            path.write_text(written["models.json"], encoding="utf-8")
+            page.keep_times(stored, path)
+        self.assertEqual(page.render(stored), written["models.md"])
+
+    def test_what_was_too_slow_is_tried_again(self):
+        asked = []
+
+        class Worker:
+            def ask(self, name, *_, **more):
+                asked.append((name, more["rounds"]))
+                return {"slow": 1.0} if len(asked) == 1 else {"ratio": 0.5, "spread": 0.1, "rounds": more["rounds"], "seconds": 1.0, "stock_seconds": 2.0}
+
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()), \
+                unittest.mock.patch.object(command, "with_workers", lambda entries: ((entry, Worker()) for entry in entries)):
+            for count in ("3", "3", "3", "4"):  # too slow, then done, then there, then of other rounds
+                options = command.parse(["--time", "--model", "LeNet-5", f"--rounds={count}", "--results", f"{folder}/rows.jsonl"])
+                command.time_steps(options, command.Results(options.results))
+        self.assertEqual(asked, [("LeNet-5", 3), ("LeNet-5", 3), ("LeNet-5", 4)])
+
     def test_rounds(self):
         for words in ("1", "many", "-3"):
             with self.assertRaises(SystemExit) as stopped, contextlib.redirect_stderr(io.StringIO()) as said:

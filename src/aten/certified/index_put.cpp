@@ -183,7 +183,7 @@ Tensor index_copy(const Tensor& self, std::int64_t given_dim, const Tensor& inde
   TORCH_CHECK_INDEX(self.scalar_type() == source.scalar_type(), op, ": writes ", source.scalar_type(), " into ",
                     self.scalar_type());
   Places places;
-  places.rows = contiguous(index.to(at::kCPU).to(at::kLong)).flatten();
+  places.rows = on_host(index).flatten();
   check_index(op, places.rows, there.size(dim));
   places.outer = c10::multiply_integers(there.sizes().slice(0, dim));
   places.count = there.size(dim);

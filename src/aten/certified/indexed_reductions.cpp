@@ -140,9 +140,8 @@ Tensor& scatter_reduce_(Tensor& self, std::int64_t dim, const Tensor& index, con
                           include_self);
 }
 
-// The index names whole slices of the source.
 constexpr const char* kIndex = "aten::index_reduce";
-// The index of each element of the source.
+// The index of each element of the source, of one that names whole slices.
 Tensor index_of_each(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                      c10::string_view name) {
   TORCH_CHECK(name != "sum" && index.dim() <= 1, op, ": prod, mean, amax or amin and a one-dimensional index expected");

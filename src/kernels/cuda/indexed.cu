@@ -1,5 +1,5 @@
-// Additions and reductions by index, a thread per destination element; running sums, a thread per line, or where lines
-// lie side by side in memory only with themselves, a warp that loads 32 elements at once.
+// Additions and reductions by index, a thread per element of a list's row; running sums, a thread per line, or where
+// lines lie side by side in memory only with themselves, a warp that loads 32 elements at once.
 #include "kernels/indexed.h"
 
 #include <cmath>

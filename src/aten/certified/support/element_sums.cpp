@@ -29,6 +29,30 @@ std::vector<Chain<T>>& clean_chains(std::int64_t count, std::vector<Chain<T>>& o
   return chains;
 }
 
+// Whatever happens, what met something is clean again: a tree's memory may be refused.
+template <class T>
+class CleanAfterwards {
+ public:
+  CleanAfterwards(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, Chain<T>* chains)
+      : n_(n), to_(to), first_(first), count_(count), chains_(chains) {}
+  ~CleanAfterwards() {
+    for (std::int64_t k = 0; k < n_ && !done_; ++k) {
+      const std::int64_t r = to_[k] - first_;
+      if (static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count_)) chains_[r] = {};
+    }
+  }
+  CleanAfterwards(const CleanAfterwards&) = delete;
+  CleanAfterwards& operator=(const CleanAfterwards&) = delete;
+  void done() { done_ = true; }
+
+ private:
+  std::int64_t n_;
+  const std::int64_t* to_;
+  std::int64_t first_, count_;
+  Chain<T>* chains_;
+  bool done_ = false;
+};
+
 // The destinations [first, first + count).
 template <class T>
 void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, const T* source,
@@ -36,6 +60,7 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
   std::vector<Chain<T>> own;
   Chain<T>* const chains = clean_chains(count, own).data();
   std::unordered_map<std::int64_t, contract::PairwiseTreeOf<T>> trees;  // of those with a leaf behind them
+  CleanAfterwards<T> clean(n, to, first, count, chains);
   const auto is_ours = [&](std::int64_t r) {
     return static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count);
   };
@@ -59,6 +84,7 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
     }
     destination[first + r] = destination[first + r] + sum;
   }
+  clean.done();
 }
 
 template <class T>

@@ -63,9 +63,9 @@ template <std::int64_t kWidth, class T>
 Piece<T, kWidth> sum_of(const List& list, std::int64_t width, const T* source) {
   if (list.count() <= contract::kLeaf) return leaf_of<kWidth>(list, list.order, list.count(), width, source);
   contract::PairwiseTreeOf<Piece<T, kWidth>> tree;
-  for (const std::int64_t* at = list.order; at < list.end; at += contract::kLeaf) {
-    const std::int64_t left = list.end - at;
-    tree.add(leaf_of<kWidth>(list, at, left < contract::kLeaf ? left : contract::kLeaf, width, source));
+  for (std::int64_t begin = 0; begin < list.count(); begin += contract::kLeaf) {
+    const std::int64_t left = list.count() - begin;
+    tree.add(leaf_of<kWidth>(list, list.order + begin, left < contract::kLeaf ? left : contract::kLeaf, width, source));
   }
   return tree.result();
 }

@@ -174,8 +174,6 @@ ISOBIT_INLINE float short_leaf(const float* x, std::int64_t n, std::int64_t stri
 
 template <class Rule>
 float reduce_row(const Axes& reduced, const float* x) {
-  if (reduced.rank <= 1 && reduced.count > 0 && reduced.count <= kShort)
-    return Rule::root(short_leaf<Rule>(x, reduced.count, reduced.rank == 0 ? 0 : reduced.stride[0]));
   LeafBuffer buffer;
   if (reduced.count <= kLeaf) {
     return Rule::root(reduced.count == 0
@@ -192,7 +190,12 @@ float reduce_row(const Axes& reduced, const float* x) {
 
 template <class Rule, class Finish>
 void reduce_rows(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
+  const bool few = reduced.rank <= 1 && reduced.count > 0 && reduced.count <= kShort;
+  const std::int64_t stride = reduced.rank == 0 ? 0 : reduced.stride[0];
   parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; few && o < end; ++o)
+      out[o] = finish(Rule::root(short_leaf<Rule>(x + kept.offset_of(o), reduced.count, stride)));
+    if (few) return;
     for (std::int64_t o = begin; o < end; ++o) out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
   });
 }
@@ -371,7 +374,8 @@ std::int64_t first_maximum(const float* x, std::int64_t n) {
   return best;
 }
 
-// The maximum by the rule of section 1 (+0 for a zero, which equals both zeros), then its first place.
+// The first of the largest, or of NaN (contract/extrema.h): by columns, of a few element by element, or the maximum by
+// the rule of section 1 (+0 for a zero, which equals both zeros), then its first place.
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   const Axes kept(shape.kept_rank, shape.kept_size, shape.kept_stride);
   const Axes reduced(shape.reduced_rank, shape.reduced_size, shape.reduced_stride);

@@ -24,20 +24,20 @@ ISOBIT_CONTRACT_BEGIN
       0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26, 0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33};
   return kInverseFactorial[k];
 }
+inline constexpr std::uint64_t kDoubleFraction = (1ull << 52) - 1,
+                               kRootTwoFraction = 0x6a09e667f3bcdull;  // of binary64
 inline constexpr double kTwoOverLogTwo = 0x1.71547652b82fep+1, kLogOfTwo = 0x1.62e42fefa39efp-1;
 
 // log2(x) for 0 < x < inf, relative error below 2^-50. x = 2^e m, m in [sqrt(1/2), sqrt(2)); s = (m - 1) / (m + 1),
 // log(m) = 2 artanh(s), its series to s^21 (abs(s) < 0.1716). m - 1 and m + 1 are exact.
 [[nodiscard]] ISOBIT_HOST_DEVICE inline double log2_of(float x) {
-  constexpr std::uint64_t kFraction = (1ull << 52) - 1;
-  constexpr std::uint64_t kRootTwo = 0x6a09e667f3bcdull;  // sqrt(2)'s fraction
-  const double wide = static_cast<double>(x);             // normal for every x
+  const double wide = static_cast<double>(x);  // normal for every x
   std::uint64_t bits;
   std::memcpy(&bits, &wide, sizeof bits);
   std::int32_t e = static_cast<std::int32_t>(bits >> 52) - 1023;
   std::uint64_t place = 1023;
-  if ((bits & kFraction) >= kRootTwo) e += 1, place = 1022;
-  bits = (bits & kFraction) | place << 52;
+  if ((bits & kDoubleFraction) >= kRootTwoFraction) e += 1, place = 1022;
+  bits = (bits & kDoubleFraction) | place << 52;
   double m;
   std::memcpy(&m, &bits, sizeof m);
   const double s = (m - 1.0) / (m + 1.0);

@@ -101,18 +101,10 @@ Places places_of(const Tensor& self, const Indices& given) {
 void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
   require_computed(kPut, {&self, &values});
   const Places places = places_of(self, given);
-  const Tensor source = contiguous(values.to(self.device()).expand(places.shape)),
-               result = to_write(kPut, self, {&source, &places.rows});
-  if (places.outer == 1) {
-    add_scattered(result, {source, places.rows, places.count, places.inner});
-  } else {
-    const IndexedPlan plan = plan_of(places.rows, places.count, places.outer);
-    with_data(result, [&](auto* to) {
-      kernels::indexed_add(plan.occurrences(), places.outer, places.rows.numel(), places.inner, like(to, 1.0),
-                           data_like(to, source), to);
-    });
-  }
-  written_back(self, result);
+  const Tensor source = contiguous(values.to(self.device()).expand(places.shape));
+  write_in_place(kPut, self, {&source, &places.rows}, [&](const Tensor& result) {
+    add_by_index(result, source, places.rows, places.outer, places.count, places.inner);
+  });
 }
 
 // self, contiguous, with the rows written: each place takes its last occurrence.
@@ -151,7 +143,7 @@ void put_on_device(Tensor& self, const Indices& indices, const Tensor& values, b
   const Places places = places_of(self, indices);
   const Tensor result = self.is_contiguous() ? self : fresh_copy(self);
   write_on_device(result, places, values.to(self.device()).expand(places.shape));
-  written_back(self, result);
+  if (!result.is_same(self)) self.copy_(result);
 }
 
 Tensor& index_put(Tensor& self, const Indices& indices, const Tensor& values, bool accumulates, bool unsafe) {

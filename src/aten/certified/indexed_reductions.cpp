@@ -79,9 +79,9 @@ void reduce_chains(IndexReduction kind, const Chains& c, const T* source, T* des
 bool reduced_as_chains(const char* op, IndexReduction kind, const Tensor& result, std::int64_t dim,
                        const Tensor& given_index, const Tensor& source, bool include_self) {
   if (kind == IndexReduction::sum || kind == IndexReduction::mean || working_device() != nullptr) return false;
+  dim = at::maybe_wrap_dim(dim, result.dim());
   if (given_index.dim() > 1 && given_index.stride(-1) == 0 && dim != given_index.dim() - 1) return false;  // rows
   const Tensor index = contiguous(on_host(given_index));
-  dim = at::maybe_wrap_dim(dim, result.dim());
   if (result.dim() == 0 || index.dim() != result.dim() || source.sizes() != index.sizes()) return false;
   Chains c;
   for (std::int64_t d = 0; d < result.dim(); ++d) {
@@ -101,7 +101,8 @@ void reduce_into(const char* op, const Tensor& result, std::int64_t dim, const T
   if (index.numel() == 0) return;
   if (reduced_as_chains(op, kind, result, dim, index, source, include_self)) return;
   const Scatter scatter = scatter_into(op, result, dim, index, source);
-  if (kind == IndexReduction::sum && include_self) return add_scattered(result, scatter);
+  if (kind == IndexReduction::sum && include_self)
+    return add_by_index(result, scatter.source, scatter.to, 1, scatter.rows, scatter.inner);
   const IndexedPlan plan = plan_of(scatter.to, scatter.rows);
   with_data(result, [&](auto* to) {
     kernels::indexed_reduce(kind, plan.occurrences(), scatter.inner, include_self, data_like(to, scatter.source), to);
@@ -117,9 +118,8 @@ Tensor scatter_reduced(const char* op, const Tensor& self, std::int64_t dim, con
 Tensor& scatter_reduced_(const char* op, Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
                          IndexReduction kind, bool include_self) {
   require_computed(op, {&self, &source});
-  const Tensor result = to_write(op, self, {&index, &source});
-  reduce_into(op, result, dim, index, source, kind, include_self);
-  return written_back(self, result);
+  return write_in_place(op, self, {&index, &source},
+                        [&](const Tensor& result) { reduce_into(op, result, dim, index, source, kind, include_self); });
 }
 
 constexpr const char* kScatter = "aten::scatter_reduce";

@@ -32,9 +32,8 @@ Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Te
   if (is_integral(self)) return at::cpu::index_add_(self, dim, index, source, alpha);
   constexpr const char* op = "aten::index_add_";
   require_computed(op, self.scalar_type());
-  const Tensor result = to_write(op, self, {&index, &source});
-  add_rows(op, result, dim, index, source, alpha);
-  return written_back(self, result);
+  return write_in_place(op, self, {&index, &source},
+                        [&](const Tensor& result) { add_rows(op, result, dim, index, source, alpha); });
 }
 
 // ---- scatter_add: every element of the index names its own destination
@@ -42,7 +41,8 @@ Tensor& index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Te
 void scatter_into_result(const char* op, const Tensor& result, std::int64_t dim, const Tensor& index,
                          const Tensor& source) {
   if (index.numel() == 0) return;
-  add_scattered(result, scatter_into(op, result, dim, index, source));
+  const Scatter scatter = scatter_into(op, result, dim, index, source);
+  add_by_index(result, scatter.source, scatter.to, 1, scatter.rows, scatter.inner);
 }
 Tensor scatter_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
   if (is_integral(self)) return at::cpu::scatter_add(self, dim, index, source);
@@ -60,9 +60,8 @@ Tensor& scatter_add_(Tensor& self, std::int64_t dim, const Tensor& index, const 
   if (is_integral(self)) return at::cpu::scatter_add_(self, dim, index, source);
   constexpr const char* op = "aten::scatter_add_";
   require_computed(op, {&self, &source});
-  const Tensor result = to_write(op, self, {&index, &source});
-  scatter_into_result(op, result, dim, index, source);
-  return written_back(self, result);
+  return write_in_place(op, self, {&index, &source},
+                        [&](const Tensor& result) { scatter_into_result(op, result, dim, index, source); });
 }
 
 }  // namespace

@@ -29,30 +29,6 @@ std::vector<Chain<T>>& clean_chains(std::int64_t count, std::vector<Chain<T>>& o
   return chains;
 }
 
-// Whatever happens, what met something is clean again: a tree's memory may be refused.
-template <class T>
-class CleanAfterwards {
- public:
-  CleanAfterwards(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, Chain<T>* chains)
-      : n_(n), to_(to), first_(first), count_(count), chains_(chains) {}
-  ~CleanAfterwards() {
-    for (std::int64_t k = 0; k < n_ && !done_; ++k) {
-      const std::int64_t r = to_[k] - first_;
-      if (static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count_)) chains_[r] = {};
-    }
-  }
-  CleanAfterwards(const CleanAfterwards&) = delete;
-  CleanAfterwards& operator=(const CleanAfterwards&) = delete;
-  void done() { done_ = true; }
-
- private:
-  std::int64_t n_;
-  const std::int64_t* to_;
-  std::int64_t first_, count_;
-  Chain<T>* chains_;
-  bool done_ = false;
-};
-
 // The destinations [first, first + count).
 template <class T>
 void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, const T* source,
@@ -60,16 +36,22 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
   std::vector<Chain<T>> own;
   Chain<T>* const chains = clean_chains(count, own).data();
   std::unordered_map<std::int64_t, contract::PairwiseTreeOf<T>> trees;  // of those with a leaf behind them
-  CleanAfterwards<T> clean(n, to, first, count, chains);
   const auto is_ours = [&](std::int64_t r) {
     return static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count);
   };
-  for (std::int64_t k = 0; k < n; ++k) {
-    const std::int64_t r = to[k] - first;
-    if (!is_ours(r)) continue;
-    Chain<T>& chain = chains[r];
-    chain.sum = chain.sum + source[k];
-    if (++chain.met % contract::kLeaf == 0) trees[r].add(chain.sum), chain.sum = T(0);
+  try {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const std::int64_t r = to[k] - first;
+      if (!is_ours(r)) continue;
+      Chain<T>& chain = chains[r];
+      chain.sum = chain.sum + source[k];
+      if (++chain.met % contract::kLeaf == 0) trees[r].add(chain.sum), chain.sum = T(0);
+    }
+  } catch (...) {  // a tree's memory was refused; the next sum finds clean chains
+    for (std::int64_t k = 0; k < n; ++k) {
+      if (is_ours(to[k] - first)) chains[to[k] - first] = {};
+    }
+    throw;
   }
   for (std::int64_t k = 0; k < n; ++k) {
     const std::int64_t r = to[k] - first;
@@ -84,7 +66,6 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
     }
     destination[first + r] = destination[first + r] + sum;
   }
-  clean.done();
 }
 
 template <class T>

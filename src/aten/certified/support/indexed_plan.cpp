@@ -126,26 +126,20 @@ Scatter scatter_into(const char* op, const Tensor& destination, std::int64_t dim
   return {contiguous(from), linear_destinations(index, rows, dim), c10::multiply_integers(rows), inner};
 }
 
-void add_scattered(const Tensor& destination, const Scatter& s) {
-  const std::int64_t n = s.to.numel();
-  if (s.inner == 1 && working_device() == nullptr && takes_elements(n, s.rows)) {
-    with_data(destination, [&](auto* to) {
-      add_elements(n, s.to.const_data_ptr<std::int64_t>(), s.rows, data_like(to, s.source), to);
-    });
+void add_by_index(const Tensor& destination, const Tensor& source, const Tensor& to, std::int64_t outer,
+                  std::int64_t rows, std::int64_t inner, double alpha) {
+  const std::int64_t n = to.numel();
+  const bool elements =
+      outer == 1 && inner == 1 && alpha == 1 && working_device() == nullptr && takes_elements(n, rows);
+  if (elements) {
+    with_data(destination,
+              [&](auto* y) { add_elements(n, to.const_data_ptr<std::int64_t>(), rows, data_like(y, source), y); });
     return;
   }
-  const IndexedPlan plan = plan_of(s.to, s.rows);
-  with_data(destination, [&](auto* to) {
-    kernels::indexed_add(plan.occurrences(), 1, n, s.inner, like(to, 1.0), data_like(to, s.source), to);
+  const IndexedPlan plan = plan_of(to, rows, outer);
+  with_data(destination, [&](auto* y) {
+    kernels::indexed_add(plan.occurrences(), outer, n, inner, like(y, alpha), data_like(y, source), y);
   });
-}
-
-Tensor to_write(const char* op, const Tensor& self, std::initializer_list<const Tensor*> inputs) {
-  return prepare_out(op, self, self.sizes(), self.scalar_type(), inputs) ? self : fresh_copy(self);
-}
-Tensor& written_back(Tensor& self, const Tensor& written) {
-  if (!written.is_same(self)) self.copy_(written);
-  return self;
 }
 
 void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
@@ -163,12 +157,7 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
   std::int64_t outer = 1, inner = 1;
   for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
-  const Tensor from = contiguous(source);
-  const IndexedPlan plan = plan_of(host, rows, outer);
-  with_data(self, [&](auto* to) {
-    kernels::indexed_add(plan.occurrences(), outer, host.numel(), inner, like(to, alpha.toDouble()),
-                         data_like(to, from), to);
-  });
+  add_by_index(self, contiguous(source), host, outer, rows, inner, alpha.toDouble());
 }
 
 void place_rows(const Tensor& self, const Tensor& destinations, std::int64_t outer, std::int64_t rows,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <utility>
 
 #include "aten/certified/support/tensors.h"
 #include "kernels/indexed.h"
@@ -46,15 +47,24 @@ struct Scatter {
 [[nodiscard]] Scatter scatter_into(const char* op, const at::Tensor& destination, std::int64_t dim,
                                    const at::Tensor& index, const at::Tensor& source);
 
-// The contract's sums: each row of the destination that is named, plus those that name it.
-void add_scattered(const at::Tensor& destination, const Scatter& scatter);
+// A contiguous copy, past the dispatcher's memory formats.
+[[nodiscard]] at::Tensor fresh_copy(const at::Tensor& self);
+// The contract's sums (kernels/indexed.h's indexed_add). destination [outer, rows, inner] and source [outer, n, inner]
+// are contiguous; row k of the source goes to row to[k] (n of them, on the host, contiguous; negative ones meet
+// nothing).
+void add_by_index(const at::Tensor& destination, const at::Tensor& source, const at::Tensor& to, std::int64_t outer,
+                  std::int64_t rows, std::int64_t inner, double alpha = 1.0);
 
-// self itself, where an operator in place may write into it while it reads the inputs; else a copy. Throws where
-// elements of self share memory.
-[[nodiscard]] at::Tensor to_write(const char* op, const at::Tensor& self,
-                                  std::initializer_list<const at::Tensor*> inputs);
-// What was written becomes self, if it is not.
-at::Tensor& written_back(at::Tensor& self, const at::Tensor& written);
+// write(result) for an operator in place: into self itself where it may be written while the inputs are read, else into
+// a copy, which becomes self then. Throws where elements of self share memory.
+template <class Write>
+at::Tensor& write_in_place(const char* op, at::Tensor& self, std::initializer_list<const at::Tensor*> inputs,
+                           Write&& write) {
+  const at::Tensor result = prepare_out(op, self, self.sizes(), self.scalar_type(), inputs) ? self : fresh_copy(self);
+  std::forward<Write>(write)(result);
+  if (!result.is_same(self)) self.copy_(result);
+  return self;
+}
 
 // Throws, naming the first index outside [0, rows).
 void check_index(const char* op, const at::Tensor& host_index, std::int64_t rows);
@@ -67,8 +77,6 @@ void add_rows(const char* op, const at::Tensor& self, std::int64_t dim, const at
 // leave that open.
 void place_rows(const at::Tensor& self, const at::Tensor& destinations, std::int64_t outer, std::int64_t rows,
                 std::int64_t inner, const at::Tensor& source);
-// A contiguous copy, past the dispatcher's memory formats.
-[[nodiscard]] at::Tensor fresh_copy(const at::Tensor& self);
 // dweight[row] = sum of the rows of dy [n, width] that `index` (on the host) names; index = padding meets nothing.
 [[nodiscard]] at::Tensor row_gradients(const char* op, const at::Tensor& dy, const at::Tensor& index, std::int64_t rows,
                                        std::int64_t padding, bool scale_by_frequency);

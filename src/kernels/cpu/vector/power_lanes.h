@@ -10,59 +10,31 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-ISOBIT_INLINE WideDouble wide_plus(WideDouble a, WideDouble b) { return _mm512_add_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_minus(WideDouble a, WideDouble b) { return _mm512_sub_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_times(WideDouble a, WideDouble b) { return _mm512_mul_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_over(WideDouble a, WideDouble b) { return _mm512_div_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_within(WideDouble x, double limit) {
-  return _mm512_max_pd(_mm512_min_pd(x, _mm512_set1_pd(limit)), _mm512_set1_pd(-limit));
-}
-ISOBIT_INLINE __m256i wide_truncated(WideDouble x) { return _mm512_cvttpd_epi32(x); }
-ISOBIT_INLINE WideDouble wide_of_integers(__m256i n) { return _mm512_cvtepi32_pd(n); }
-ISOBIT_INLINE WideInt wide_integers(__m256i n) { return _mm512_cvtepi32_epi64(n); }
-ISOBIT_INLINE WideInt wide_shift_left52(WideInt a) { return _mm512_slli_epi64(a, 52); }
-#else
-ISOBIT_INLINE WideDouble wide_plus(WideDouble a, WideDouble b) { return _mm256_add_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_minus(WideDouble a, WideDouble b) { return _mm256_sub_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_times(WideDouble a, WideDouble b) { return _mm256_mul_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_over(WideDouble a, WideDouble b) { return _mm256_div_pd(a, b); }
-ISOBIT_INLINE WideDouble wide_within(WideDouble x, double limit) {
-  return _mm256_max_pd(_mm256_min_pd(x, _mm256_set1_pd(limit)), _mm256_set1_pd(-limit));
-}
-ISOBIT_INLINE __m128i wide_truncated(WideDouble x) { return _mm256_cvttpd_epi32(x); }
-ISOBIT_INLINE WideDouble wide_of_integers(__m128i n) { return _mm256_cvtepi32_pd(n); }
-ISOBIT_INLINE WideInt wide_integers(__m128i n) { return _mm256_cvtepi32_epi64(n); }
-ISOBIT_INLINE WideInt wide_shift_left52(WideInt a) { return _mm256_slli_epi64(a, 52); }
-#endif
-
 constexpr int kPowersTogether = 4;  // registers
 constexpr int kPowers = kPowersTogether * kWideLanes;
 
 // contract::log2_of; x > 0 and finite.
 ISOBIT_INLINE void logs_of(const float* x, WideDouble (&log)[kPowersTogether]) {
-  constexpr std::uint64_t kFraction = (1ull << 52) - 1, kRootTwo = 0x6a09e667f3bcdull;
   WideDouble s[kPowersTogether], q[kPowersTogether], p[kPowersTogether], e[kPowersTogether];
   for (int g = 0; g < kPowersTogether; ++g) {
     const WideInt bits = wide_bits(wide_from_floats(x + g * kWideLanes)),
-                  fraction = wide_and(bits, wide_set(kFraction));
-    const WideInt above =
-        wide_shift_right(wide_add(fraction, wide_set((1ull << 52) - kRootTwo)), 52);  // 1 from the root on
+                  fraction = wide_and(bits, wide_set(contract::kDoubleFraction));
+    const WideInt above = wide_shift_right(wide_add(fraction, wide_set((1ull << 52) - contract::kRootTwoFraction)),
+                                           52);  // 1 from the root on
     const WideInt exponent = wide_add(wide_shift_right(bits, 52), above);
-    const WideDouble m = wide_as_double(wide_or(fraction, wide_shift_left52(wide_subtract(wide_set(1023), above))));
+    const WideDouble m = wide_as_double(wide_or(fraction, wide_shift_left(wide_subtract(wide_set(1023), above), 52)));
     // An integer below 2^52 in the fraction of 2^52 is 2^52 more.
-    e[g] = wide_minus(wide_as_double(wide_or(exponent, wide_set(0x4330000000000000ull))), wide_double(0x1p52 + 1023.0));
-    s[g] = wide_over(wide_minus(m, wide_double(1.0)), wide_plus(m, wide_double(1.0)));
-    q[g] = wide_times(s[g], s[g]);
+    e[g] = wide_as_double(wide_or(exponent, wide_set(0x4330000000000000ull))) - wide_double(0x1p52 + 1023.0);
+    s[g] = (m - wide_double(1.0)) / (m + wide_double(1.0));
+    q[g] = s[g] * s[g];
     p[g] = wide_double(contract::odd_inverse(9));
   }
   for (int k = 8; k >= 0; --k) {
-    for (int g = 0; g < kPowersTogether; ++g)
-      p[g] = wide_plus(wide_times(p[g], q[g]), wide_double(contract::odd_inverse(k)));
+    for (int g = 0; g < kPowersTogether; ++g) p[g] = p[g] * q[g] + wide_double(contract::odd_inverse(k));
   }
   for (int g = 0; g < kPowersTogether; ++g) {
-    const WideDouble series = wide_plus(s[g], wide_times(s[g], wide_times(q[g], p[g])));
-    log[g] = wide_plus(e[g], wide_times(series, wide_double(contract::kTwoOverLogTwo)));
+    const WideDouble series = s[g] + s[g] * (q[g] * p[g]);
+    log[g] = e[g] + series * wide_double(contract::kTwoOverLogTwo);
   }
 }
 
@@ -73,16 +45,15 @@ ISOBIT_INLINE void powers_of_two(const WideDouble (&given)[kPowersTogether], flo
     const WideDouble t = wide_within(given[g], 200.0);
     const WideDouble half =
         wide_as_double(wide_or(wide_and(wide_bits(t), wide_set(1ull << 63)), wide_bits(wide_double(0.5))));
-    const auto n = wide_truncated(wide_plus(t, half));
-    z[g] = wide_times(wide_minus(t, wide_of_integers(n)), wide_double(contract::kLogOfTwo));
-    scale[g] = wide_as_double(wide_shift_left52(wide_add(wide_integers(n), wide_set(1023))));
+    const auto n = wide_truncated(t + half);
+    z[g] = (t - wide_from_integers(n)) * wide_double(contract::kLogOfTwo);
+    scale[g] = wide_as_double(wide_shift_left(wide_add(wide_integers(n), wide_set(1023)), 52));
     p[g] = wide_double(contract::inverse_factorial(13));
   }
   for (int k = 12; k >= 0; --k) {
-    for (int g = 0; g < kPowersTogether; ++g)
-      p[g] = wide_plus(wide_times(p[g], z[g]), wide_double(contract::inverse_factorial(k)));
+    for (int g = 0; g < kPowersTogether; ++g) p[g] = p[g] * z[g] + wide_double(contract::inverse_factorial(k));
   }
-  for (int g = 0; g < kPowersTogether; ++g) wide_to_floats(y + g * kWideLanes, wide_times(p[g], scale[g]));
+  for (int g = 0; g < kPowersTogether; ++g) wide_to_floats(y + g * kWideLanes, p[g] * scale[g]);
 }
 
 // kPowers of them; y may be x or p.
@@ -90,7 +61,7 @@ ISOBIT_INLINE void powers(const float* x, const float* p, float* y) {
   WideDouble t[kPowersTogether];
   float result[kPowers];
   logs_of(x, t);
-  for (int g = 0; g < kPowersTogether; ++g) t[g] = wide_times(wide_from_floats(p + g * kWideLanes), t[g]);
+  for (int g = 0; g < kPowersTogether; ++g) t[g] = wide_from_floats(p + g * kWideLanes) * t[g];
   powers_of_two(t, result);
   for (int i = 0; i < kPowers; ++i) {
     const bool usual = x[i] > 0.0f && x[i] < INFINITY && p[i] > -INFINITY && p[i] < INFINITY;

@@ -46,6 +46,14 @@ ISOBIT_INLINE WideInt wide_where_zero(WideDouble x) {
 ISOBIT_INLINE WideInt wide_and(WideInt a, WideInt b) { return _mm512_and_si512(a, b); }
 ISOBIT_INLINE WideInt wide_and_not(WideInt without, WideInt a) { return _mm512_andnot_si512(without, a); }
 ISOBIT_INLINE WideInt wide_or(WideInt a, WideInt b) { return _mm512_or_si512(a, b); }
+ISOBIT_INLINE WideInt wide_shift_left(WideInt a, int bits) { return _mm512_slli_epi64(a, bits); }
+ISOBIT_INLINE WideDouble wide_within(WideDouble x, double limit) {  // [-limit, limit]; x is a number
+  return _mm512_max_pd(_mm512_min_pd(x, _mm512_set1_pd(limit)), _mm512_set1_pd(-limit));
+}
+// Toward zero, to 32 bits; those as binary64, and as 64 bits.
+ISOBIT_INLINE __m256i wide_truncated(WideDouble x) { return _mm512_cvttpd_epi32(x); }
+ISOBIT_INLINE WideDouble wide_from_integers(__m256i n) { return _mm512_cvtepi32_pd(n); }
+ISOBIT_INLINE WideInt wide_integers(__m256i n) { return _mm512_cvtepi32_epi64(n); }
 #else
 inline constexpr int kWideLanes = 4;
 using WideInt = __m256i;
@@ -83,6 +91,13 @@ ISOBIT_INLINE WideInt wide_where_zero(WideDouble x) {
 ISOBIT_INLINE WideInt wide_and(WideInt a, WideInt b) { return _mm256_and_si256(a, b); }
 ISOBIT_INLINE WideInt wide_and_not(WideInt without, WideInt a) { return _mm256_andnot_si256(without, a); }
 ISOBIT_INLINE WideInt wide_or(WideInt a, WideInt b) { return _mm256_or_si256(a, b); }
+ISOBIT_INLINE WideInt wide_shift_left(WideInt a, int bits) { return _mm256_slli_epi64(a, bits); }
+ISOBIT_INLINE WideDouble wide_within(WideDouble x, double limit) {
+  return _mm256_max_pd(_mm256_min_pd(x, _mm256_set1_pd(limit)), _mm256_set1_pd(-limit));
+}
+ISOBIT_INLINE __m128i wide_truncated(WideDouble x) { return _mm256_cvttpd_epi32(x); }
+ISOBIT_INLINE WideDouble wide_from_integers(__m128i n) { return _mm256_cvtepi32_pd(n); }
+ISOBIT_INLINE WideInt wide_integers(__m128i n) { return _mm256_cvtepi32_epi64(n); }
 #endif
 
 // Modulo 2^64.

@@ -204,10 +204,15 @@ def _gradient(row):
 
 
 def _processor():
+    """The name, with family and model where it has them: "AMD EPYC" alone is any of five makes."""
+    known = {}
     for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return "an " + line.split(":", 1)[1].strip().replace("Processor", "").strip()
-    return platform.machine()
+        name, _, value = line.partition(":")
+        known.setdefault(name.strip(), value.strip())
+    if "model name" not in known:
+        return platform.machine()
+    make = f" (family {known['cpu family']}, model {known['model']})" if "cpu family" in known and "model" in known else ""
+    return "an " + known["model name"].replace("Processor", "").strip() + make
 
 
 def collected(results, entries, trainers, seconds, contract):

@@ -75,10 +75,41 @@ Floats joined(const Results& r) {
 }
 
 const std::vector<GroupShape> kShapes = {
-    {0, 3, 1, 1},    {2, 0, 1, 1},   {3, 4, 0, 2},    {1, 1, 1, 1},    {5, 7, 1, 1},    {3, 16, 1, 1},
-    {2, 31, 1, 1},   {4, 512, 1, 1}, {3, 513, 1, 1},  {2, 1500, 1, 1}, {530, 9, 1, 1},  {67, 33, 1, 1},
-    {3, 12, 1, 4},   {5, 6, 7, 1},   {5, 6, 7, 2},    {2, 6, 7, 6},    {3, 8, 49, 4},   {2, 4, 300, 2},
-    {1, 2, 1024, 1}, {40, 4, 15, 2}, {2, 33, 17, 11}, {10, 700, 1, 1}, {3, 2100, 1, 1}, {2, 4, 600, 1}};
+    {0, 3, 1, 1},
+    {2, 0, 1, 1},
+    {3, 4, 0, 2},
+    {1, 1, 1, 1},
+    {5, 7, 1, 1},
+    {3, 16, 1, 1},
+    {2, 31, 1, 1},
+    {4, 512, 1, 1},
+    {3, 513, 1, 1},
+    {2, 1500, 1, 1},
+    {530, 9, 1, 1},
+    {67, 33, 1, 1},
+    {3, 12, 1, 4},
+    {5, 6, 7, 1},
+    {5, 6, 7, 2},
+    {2, 6, 7, 6},
+    {3, 8, 49, 4},
+    {2, 4, 300, 2},
+    {1, 2, 1024, 1},
+    {40, 4, 15, 2},
+    {2, 33, 17, 11},
+    {10, 700, 1, 1},
+    {3, 2100, 1, 1},
+    {2, 4, 600, 1},
+    // Rows whose channels' sums are lanes of scratch: eight, four, two and one at a time, leaves of few rows, no row
+    // for a lane's last turn; and the first number of channels that is left to columns.
+    {64, 24, 1, 1},
+    {65, 24, 1, 1},
+    {71, 128, 1, 1},
+    {513, 130, 1, 1},
+    {600, 257, 1, 1},
+    {1100, 7, 1, 1},
+    {90, 1029, 1, 1},
+    {66, 8193, 1, 1},
+    {600, 1, 1, 1}};
 
 TEST(GroupNorm, EveryImplementationGivesTheReferencesBits) {
   unsigned seed = 0;
@@ -94,7 +125,8 @@ TEST(GroupNorm, EveryImplementationGivesTheReferencesBits) {
 }
 
 TEST(GroupNorm, OneGradientAloneHasItsBits) {
-  for (const GroupShape& shape : {GroupShape{67, 33, 1, 1}, GroupShape{530, 9, 1, 1}, GroupShape{40, 4, 15, 2}}) {
+  for (const GroupShape& shape : {GroupShape{67, 33, 1, 1}, GroupShape{530, 9, 1, 1}, GroupShape{600, 300, 1, 1},
+                                  GroupShape{66, 8193, 1, 1}, GroupShape{40, 4, 15, 2}}) {
     const Problem p = problem(shape, 3);
     const Results all = run(p);
     Results one = all;

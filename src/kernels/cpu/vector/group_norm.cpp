@@ -7,6 +7,7 @@
 #include "contract/scalar_ops.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/layer_norm_backward.h"
 #include "kernels/cpu/vector/row_moments.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
@@ -180,8 +181,18 @@ void channel_gradients(const GroupNormBackward& p, std::int64_t c) {
   if (p.dweight) p.dweight[c] = dots.result() + 0.0f;
 }
 
+void layer_norm_backward(const GroupNormBackward& p) {
+  LayerNormBackward(p).run();
+  if (LayerNormBackward::takes_channels(p) || (!p.dweight && !p.dbias)) return;
+  const GroupShape& s = p.shape;
+  parallel_for(0, (s.c + kLine - 1) / kLine, grain(s.n * kLine), [&](std::int64_t begin, std::int64_t end) {
+    column_gradients(p, begin * kLine, smaller(end * kLine, s.c));
+  });
+}
+
 void group_norm_backward(const GroupNormBackward& p) {
   const GroupShape& s = p.shape;
+  if (s.inner == 1 && s.groups == 1) return layer_norm_backward(p);
   if (p.dx) {
     parallel_for(0, s.rows(), grain(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
@@ -191,15 +202,9 @@ void group_norm_backward(const GroupNormBackward& p) {
     });
   }
   if (!p.dweight && !p.dbias) return;
-  if (s.inner == 1 && s.groups == 1) {
-    parallel_for(0, (s.c + kLine - 1) / kLine, grain(s.n * kLine), [&](std::int64_t begin, std::int64_t end) {
-      column_gradients(p, begin * kLine, smaller(end * kLine, s.c));
-    });
-  } else {
-    parallel_for(0, s.c, grain(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t c = begin; c < end; ++c) channel_gradients(p, c);
-    });
-  }
+  parallel_for(0, s.c, grain(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) channel_gradients(p, c);
+  });
 }
 
 }  // namespace

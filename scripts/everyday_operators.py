@@ -78,7 +78,9 @@ def images():
     yield "pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), first
     yield "interpolate with antialias", lambda x: F.interpolate(x, size=(28, 28), mode="bilinear", antialias=True), first
     yield "conv1d depthwise", lambda x, w: F.conv1d(x, w, padding=2, groups=64), torch.randn(16, 64, 512), torch.randn(64, 1, 5)
-    yield "batch_norm of 256 x 1024", lambda x: F.batch_norm(x, None, None, training=True), torch.randn(256, 1024)
+    for rows, channels in [(256, 1024), (1024, 256), (4096, 64)]:
+        yield f"batch_norm of {rows} x {channels}", lambda x: F.batch_norm(x, None, None, training=True), \
+            torch.randn(rows, channels)
 
 
 def losses():
@@ -99,6 +101,9 @@ def sequences():
     mask = torch.zeros(16, 1, 128, 128).masked_fill(torch.rand(16, 1, 128, 128) < 0.2, float("-inf"))
     mask[..., 0] = 0
     yield "layer_norm", lambda x: F.layer_norm(x, (256,)), x
+    for rows, width in [(2048, 1024), (512, 768), (6272, 96)]:
+        yield f"layer_norm of {rows} x {width}, with weights", lambda x, w, b: F.layer_norm(x, w.shape, w, b), \
+            torch.randn(rows, width), torch.randn(width), torch.randn(width)
     yield "rms_norm", lambda x: F.rms_norm(x, (256,)), x
     yield "attention", F.scaled_dot_product_attention, head, head, head
     yield "attention, causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), head, head, head

@@ -3,11 +3,12 @@
 // [n, c, inner]: channels in parallel. A channel's elements lie in n segments that rarely end with a leaf or
 // a register, and far apart, often by a power of two, so that few of them stay in a cache. Channels that fit
 // one are first copied to scratch; of larger ones, the leaves that cross segments. So lanes and elements meet
-// as the contract says. The passes that write have no order and run over the segments. [n, c] (inner = 1): a
-// register holds channels instead of elements.
+// as the contract says. The passes that write have no order and run over the segments. [n, c] (inner = 1):
+// batch_norm_columns.h.
 #include "contract/moments.h"
 #include "contract/scalar_ops.h"
 #include "kernels/dispatch/kernel_table.h"
+#include "kernels/cpu/vector/batch_norm_columns.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/row_moments.h"
 #include "kernels/dispatch/workspace.h"
@@ -173,102 +174,61 @@ void backward_channel(const BatchNormBackward& p, std::int64_t c, const ChannelS
 
 // ---- [n, c]: a register of channels at a time -------------------------------------------------------------
 
-struct MomentLanes {
-  std::int64_t n = 0;
-  FloatLanes mean = FloatLanes(0.0f), m2 = FloatLanes(0.0f);
-};
-
-ISOBIT_INLINE MomentLanes operator+(const MomentLanes& a, const MomentLanes& b) {  // as contract/moments.h
-  const std::int64_t n = a.n + b.n;
-  const FloatLanes d = b.mean - a.mean;
-  const float q = static_cast<float>(b.n) / static_cast<float>(n), share = static_cast<float>(a.n) * q;
-  return {n, fma(d, FloatLanes(q), a.mean), fma(d * d, FloatLanes(share), a.m2 + b.m2)};
-}
-
-template <class Extent>
-ISOBIT_INLINE MomentLanes column_moments(const float* x, std::int64_t rows, std::int64_t stride, Extent part) {
-  contract::PairwiseTreeOf<MomentLanes> tree;
-  for (std::int64_t begin = 0; begin < rows; begin += kLeaf) {
-    const std::int64_t n = smaller(kLeaf, rows - begin);
-    const float* const first = x + begin * stride;
-    FloatLanes sum[1], m2[1];
-    column_leaf<1>(
-        n, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return t + fetch(first + r * stride, part); }, Plus{}, sum);
-    const FloatLanes mean = sum[0] / FloatLanes(static_cast<float>(n));
-    const auto square = [&](FloatLanes t, std::int64_t r, int) {
-      const FloatLanes d = fetch(first + r * stride, part) - mean;
-      return fma(d, d, t);
-    };
-    column_leaf<1>(n, 0.0f, square, Plus{}, m2);
-    tree.add({n, mean, m2[0]});
-  }
-  return tree.result();
-}
-
-// function(first channel, Whole or Part) for registers of channels.
-template <class Function>
-void for_each_channel_register(const ChannelShape& s, Function function) {
-  const std::int64_t registers = (s.c + kLanes - 1) / kLanes;
-  parallel_for(0, registers, kWorthAThread / (s.n * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t last = smaller(end * kLanes, s.c);
-    for_each_register(last - begin * kLanes, [&](std::int64_t i, auto part) { function(begin * kLanes + i, part); });
-  });
-}
-
 ISOBIT_INLINE std::int64_t lanes_of(Whole) { return kLanes; }
 ISOBIT_INLINE std::int64_t lanes_of(Part part) { return part.count; }
 
-template <class Extent>
-ISOBIT_INLINE void apply_columns(const BatchNormForward& p, std::int64_t c, FloatLanes mean, FloatLanes invstd,
-                                 Extent part) {
-  const FloatLanes scale = p.weight ? fetch(p.weight + c, part) * invstd : invstd;
-  const ChannelScale<FloatLanes> by = {mean, scale, p.bias ? fetch(p.bias + c, part) : FloatLanes(0.0f)};
-  for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
-    put(p.y + at, normalised(fetch(p.x + at, part), by), part);
-  }
+void apply_columns(const BatchNormForward& p, const float* means, const float* invstd) {
+  const auto prepare = [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+    const FloatLanes inverse = fetch(invstd + c, part);
+    const FloatLanes scale = p.weight ? fetch(p.weight + c, part) * inverse : inverse;
+    return ChannelScale<FloatLanes>{fetch(means + c, part), scale, p.bias ? fetch(p.bias + c, part) : FloatLanes(0.0f)};
+  };
+  for_each_element(
+      p.shape.n, p.shape.c,
+      prepare, [&](std::int64_t i, const ChannelScale<FloatLanes>& by, auto part) __attribute__((always_inline)) {
+        put(p.y + i, normalised(fetch(p.x + i, part), by), part);
+      });
 }
 
-template <class Extent>
-void train_columns(const BatchNormForward& p, std::int64_t c, Extent part) {
-  const MomentLanes moments = column_moments(p.x + c, p.shape.n, p.shape.c, part);
-  float invstd[kLanes] = {};
-  for (std::int64_t l = 0; l < lanes_of(part); ++l) {
-    finish_training(p, c + l, {moments.n, moments.mean.v[l], moments.m2.v[l]}, invstd + l);
-  }
-  apply_columns(p, c, moments.mean, load(invstd), part);
+void train_columns(const BatchNormForward& p) {
+  Workspace workspace;
+  float *const mean = workspace.floats(p.shape.c), *const invstd = workspace.floats(p.shape.c);
+  for_each_tile(p.shape.n, p.shape.c, [&](const ColumnTile& tile, Workspace& scratch) {
+    tile_moments(tile, p.x, p.shape.n, scratch, [&](std::int64_t c, auto part, const MomentLanes& moments) {
+      put(mean + c, moments.mean, part);
+      for (std::int64_t l = 0; l < lanes_of(part); ++l) {
+        finish_training(p, c + l, {moments.n, moments.mean.v[l], moments.m2.v[l]}, invstd + c + l);
+      }
+    });
+  });
+  apply_columns(p, mean, invstd);
 }
 
-template <class Extent>
-void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
-  const std::int64_t stride = p.shape.c;
-  const FloatLanes mean = fetch(p.mean + c, part);
-  contract::PairwiseTreeOf<FloatLanes> sums, dots;
-  for (std::int64_t begin = 0; begin < p.shape.n; begin += kLeaf) {
-    const std::int64_t n = smaller(kLeaf, p.shape.n - begin), first = begin * stride + c;
-    FloatLanes sum[1], dot[1];
-    const auto add = [&](FloatLanes t, std::int64_t r, int) { return t + fetch(p.dy + first + r * stride, part); };
-    const auto add_product = [&](FloatLanes t, std::int64_t r, int) {
-      const std::int64_t at = first + r * stride;
-      return fma(fetch(p.dy + at, part), fetch(p.x + at, part) - mean, t);
+void backward_columns(const BatchNormBackward& p) {
+  Workspace workspace;
+  float *const scale = workspace.floats(p.shape.c), *const g = workspace.floats(p.shape.c);
+  float* const k = workspace.floats(p.shape.c);
+  for_each_tile(p.shape.n, p.shape.c, [&](const ColumnTile& tile, Workspace& scratch) {
+    const auto finish = [&](std::int64_t c, auto part, FloatLanes sum, FloatLanes dot) {
+      for (std::int64_t l = 0; l < lanes_of(part); ++l) {
+        const ChannelGradient by = finish_backward(p, c + l, sum.v[l], dot.v[l]);
+        scale[c + l] = by.scale, g[c + l] = by.g, k[c + l] = by.k;
+      }
     };
-    column_leaf<1>(n, 0.0f, add, Plus{}, sum);
-    column_leaf<1>(n, 0.0f, add_product, Plus{}, dot);
-    sums.add(sum[0]);
-    dots.add(dot[0]);
-  }
-  const FloatLanes zero(0.0f);
-  const FloatLanes a = (p.shape.n > 0 ? sums.result() : zero) + zero;
-  const FloatLanes d = (p.shape.n > 0 ? dots.result() : zero) + zero;
-  float scale[kLanes] = {}, g[kLanes] = {}, k[kLanes] = {};
-  for (std::int64_t l = 0; l < lanes_of(part); ++l) {
-    const ChannelGradient by = finish_backward(p, c + l, a.v[l], d.v[l]);
-    scale[l] = by.scale, g[l] = by.g, k[l] = by.k;
-  }
+    tile_gradient_sums(tile, p.x, p.dy, p.mean, p.shape.n, scratch, finish);
+  });
   if (!p.dx) return;
-  for (std::int64_t at = c; at < p.shape.n * p.shape.c; at += p.shape.c) {
-    const FloatLanes x = fetch(p.x + at, part), dy = fetch(p.dy + at, part);
-    put(p.dx + at, input_gradient(p.training, x, dy, mean, load(scale), load(g), load(k)), part);
-  }
+  struct Of {
+    FloatLanes mean, scale, g, k;
+  };
+  const auto prepare = [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+    return Of{fetch(p.mean + c, part), fetch(scale + c, part), fetch(g + c, part), fetch(k + c, part)};
+  };
+  for_each_element(
+      p.shape.n, p.shape.c, prepare, [&](std::int64_t i, const Of& of, auto part) __attribute__((always_inline)) {
+        const FloatLanes x = fetch(p.x + i, part), dy = fetch(p.dy + i, part);
+        put(p.dx + i, input_gradient(p.training, x, dy, of.mean, of.scale, of.g, of.k), part);
+      });
 }
 
 // ---- entry points
@@ -276,10 +236,11 @@ void backward_columns(const BatchNormBackward& p, std::int64_t c, Extent part) {
 
 void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2) {
   if (s.inner == 1) {
-    return for_each_channel_register(s, [&](std::int64_t c, auto part) {
-      const MomentLanes moments = column_moments(x + c, s.n, s.c, part);
-      put(mean + c, moments.mean, part);
-      put(m2 + c, moments.m2, part);
+    return for_each_tile(s.n, s.c, [&](const ColumnTile& tile, Workspace& scratch) {
+      tile_moments(tile, x, s.n, scratch, [&](std::int64_t c, auto part, const MomentLanes& moments) {
+        put(mean + c, moments.mean, part);
+        put(m2 + c, moments.m2, part);
+      });
     });
   }
   for_each_channel(s, [&](std::int64_t c, const ChannelScratch& scratch) {
@@ -290,9 +251,7 @@ void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2
 }
 
 void batch_norm_training(const BatchNormForward& p) {
-  if (p.shape.inner == 1) {
-    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { train_columns(p, c, part); });
-  }
+  if (p.shape.inner == 1) return train_columns(p);
   for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch& scratch) {
     const Channel x = scratch.open(p.shape, c, p.x, 0);
     const contract::Moments moments = moments_of(x);
@@ -311,11 +270,10 @@ void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n)
 
 void batch_norm_inference(const BatchNormForward& p) {
   if (p.shape.inner == 1) {
-    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) {
-      float invstd[kLanes] = {};
-      invstd_of(p.running_variance + c, p.eps, invstd, lanes_of(part));
-      apply_columns(p, c, fetch(p.running_mean + c, part), load(invstd), part);
-    });
+    Workspace workspace;
+    float* const invstd = workspace.floats(p.shape.c);
+    invstd_of(p.running_variance, p.eps, invstd, p.shape.c);
+    return apply_columns(p, p.running_mean, invstd);
   }
   for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch&) {
     const Channel x = {p.x + c * p.shape.inner, p.shape.inner, p.shape.c * p.shape.inner, p.shape.per_channel()};
@@ -324,9 +282,7 @@ void batch_norm_inference(const BatchNormForward& p) {
 }
 
 void batch_norm_backward(const BatchNormBackward& p) {
-  if (p.shape.inner == 1) {
-    return for_each_channel_register(p.shape, [&](std::int64_t c, auto part) { backward_columns(p, c, part); });
-  }
+  if (p.shape.inner == 1) return backward_columns(p);
   for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch& scratch) { backward_channel(p, c, scratch); });
 }
 

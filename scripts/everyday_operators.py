@@ -77,6 +77,10 @@ def images():
     yield "local_response_norm", lambda x: F.local_response_norm(x, 5), first
     yield "pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), first
     yield "interpolate with antialias", lambda x: F.interpolate(x, size=(28, 28), mode="bilinear", antialias=True), first
+    for channels, size, kernel, stride in [(96, 112, 3, 2), (240, 14, 5, 1), (384, 14, 7, 1)]:
+        yield f"conv2d depthwise {kernel}x{kernel}, stride {stride}, {channels} channels of {size} x {size}", \
+            lambda x, w, s=stride: F.conv2d(x, w, stride=s, padding=w.shape[2] // 2, groups=w.shape[0]), \
+            torch.randn(4, channels, size, size), torch.randn(channels, 1, kernel, kernel)
     yield "conv1d depthwise", lambda x, w: F.conv1d(x, w, padding=2, groups=64), torch.randn(16, 64, 512), torch.randn(64, 1, 5)
     for rows, channels in [(256, 1024), (1024, 256), (4096, 64)]:
         yield f"batch_norm of {rows} x {channels}", lambda x: F.batch_norm(x, None, None, training=True), \

@@ -254,6 +254,45 @@ TEST(Conv2d, FewChannelsAgreeOnEveryInstructionSet) {
   expect_same_on_host(groups, grouped, compute(groups, grouped, Isa::reference));
 }
 
+// A channel a group: channels fill lanes, or nearly, or do not; one, two and five outputs a channel; taps that fill the
+// registers, or leave kernel rows over; strides with phases that meet no tap; padding wider than the image; strips of
+// tall images; leaves that end within a row; one image too large for its scratch.
+TEST(Conv2d, ByChannelAgreesOnEveryInstructionSet) {
+  const auto by_channel = [](std::int64_t n, std::int64_t channels, std::int64_t multiple, std::int64_t h,
+                             std::int64_t w, std::int64_t kh, std::int64_t kw) {
+    Conv2dShape s{.n = n, .ci = channels, .h = h, .w = w, .co = channels * multiple, .kh = kh, .kw = kw};
+    s.groups = channels;
+    return s;
+  };
+  const auto with = [](Conv2dShape s, std::int64_t stride_h, std::int64_t stride_w, std::int64_t pad_h,
+                       std::int64_t pad_w, std::int64_t dilation_h = 1, std::int64_t dilation_w = 1) {
+    s.stride_h = stride_h, s.stride_w = stride_w, s.pad_h = pad_h, s.pad_w = pad_w;
+    s.dilation_h = dilation_h, s.dilation_w = dilation_w;
+    return s;
+  };
+  bool special = false;
+  for (const Conv2dShape& s :
+       {with(by_channel(3, 16, 1, 14, 14, 3, 3), 1, 1, 1, 1), with(by_channel(2, 13, 1, 9, 23, 5, 5), 1, 1, 2, 2),
+        with(by_channel(2, 8, 2, 15, 15, 3, 3), 2, 2, 1, 1), with(by_channel(1, 24, 5, 6, 7, 3, 2), 1, 1, 0, 1),
+        with(by_channel(2, 7, 1, 22, 40, 22, 1), 1, 1, 0, 0), with(by_channel(1, 8, 1, 1, 700, 1, 17), 1, 1, 0, 8),
+        with(by_channel(2, 15, 1, 7, 7, 7, 7), 1, 1, 3, 3), with(by_channel(1, 6, 1, 12, 13, 3, 3), 3, 2, 2, 1, 2, 3),
+        with(by_channel(1, 9, 1, 3, 3, 3, 3), 1, 1, 5, 6), with(by_channel(2, 10, 3, 11, 8, 1, 1), 2, 3, 0, 0),
+        with(by_channel(1, 2, 1, 30, 30, 3, 3), 1, 1, 1, 1), with(by_channel(1, 16, 1, 130, 66, 3, 3), 1, 1, 1, 1),
+        with(by_channel(1, 17, 1, 41, 5, 9, 11), 1, 1, 4, 5), with(by_channel(1, 8, 4, 20, 20, 15, 15), 4, 5, 7, 7),
+        with(by_channel(5, 11, 1, 2, 2, 2, 2), 2, 2, 0, 0), with(by_channel(1, 8, 1, 64, 64, 17, 17), 1, 1, 8, 8),
+        with(by_channel(2, 12, 4, 10, 10, 12, 12), 1, 1, 6, 6, 1, 1),
+        with(by_channel(1, 8, 1, 5, 6, 3, 3), 1, 1, 0, 0, 2, 2)}) {
+    special = !special;
+    const Tensors t(s, special);
+    expect_same_on_host(s, t, compute(s, t, Isa::reference));
+  }
+  const Conv2dShape wide = with(by_channel(1, 2, 1, 3, 270000, 3, 3), 1, 1, 1, 1);
+  const Tensors t(wide, false);
+  const Results expected = compute(wide, t, Isa::reference);
+  for (Isa isa : available_isas())
+    ASSERT_EQ(first_difference(expected.dweight, compute(wide, t, isa).dweight), -1) << name(isa);
+}
+
 // Rows of outputs that do not fill the lanes, of batches that do: images in lanes, with nothing skipped. Tall maps,
 // groups, a stride as large as the kernel; one batch too small, rows that fill a vector, too many channels.
 TEST(Conv2d, ShortRowsOfManyImagesAgreeOnEveryInstructionSet) {

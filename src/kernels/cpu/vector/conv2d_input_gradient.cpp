@@ -1,3 +1,4 @@
+#include "kernels/cpu/vector/channel_lanes_product.h"
 #include "kernels/cpu/vector/conv2d_kernels.h"
 #include "kernels/cpu/vector/conv_image_lanes.h"
 #include "kernels/cpu/vector/conv_pixels.h"
@@ -147,6 +148,7 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w), tiles = row_tiles(ci);
   if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
   const bool some = co > 0 && out_h > 0 && out_w > 0;
+  if (some && input_gradient_by_channel_lanes(s, dy, weight, dx)) return;
   if (some && s.planes == nullptr && input_gradient_by_image_lanes(s, dy, weight, dx)) return;
   Workspace workspace;
   auto* axes_h = static_cast<PhaseAxis*>(workspace.bytes(sizeof(PhaseAxis) * static_cast<std::size_t>(phases_h)));

@@ -1,3 +1,4 @@
+#include "kernels/cpu/vector/channel_lanes.h"
 #include "kernels/cpu/vector/conv2d_kernels.h"
 #include "kernels/cpu/vector/conv_split.h"
 #include "kernels/cpu/vector/weight_gradient.h"
@@ -56,6 +57,7 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   const std::int64_t rows = ci * s.kh * s.kw, terms = s.n * out_h * out_w;
   if (co <= 0 || rows <= 0) return;
   if (terms <= 0) return zero_floats(dweight, s.co * rows);
+  if (gradient_by_channel_lanes_pays(s)) return weight_gradient_by_channel_lanes(s, x, dy, dweight);
   Workspace workspace;
   const Slab slab = input_slab(s);
   const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * tuning().slab_floats / slab.image);

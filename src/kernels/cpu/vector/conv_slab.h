@@ -5,6 +5,8 @@
 // is one element wide only every stride-th element is read: with step = the stride, only those are copied.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/cpu/vector/lanes.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -34,17 +36,19 @@ ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::in
   return s;
 }
 
+// No loops for what is left: the compiler would make vectors of them, whose entry costs more than they do.
 ISOBIT_INLINE void copy_floats(float* to, const float* from, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_loadu_ps(from + i));
-  for (; i + 4 <= n; i += 4) _mm_storeu_ps(to + i, _mm_loadu_ps(from + i));
-  for (; i < n; ++i) to[i] = from[i];
+  if (n & 4) _mm_storeu_ps(to + i, _mm_loadu_ps(from + i)), i += 4;
+  if (n & 2) std::memcpy(to + i, from + i, 2 * sizeof(float)), i += 2;
+  if (n & 1) to[i] = from[i];
 }
 
 ISOBIT_INLINE void zero_floats(float* to, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_setzero_ps());
-  for (; i < n; ++i) to[i] = 0.0f;
+  if (n > i) store_some(to + i, _mm256_setzero_ps(), n - i);
 }
 
 // to[i] = from[first + i * step] where that lies in [0, w), else 0; i < count.

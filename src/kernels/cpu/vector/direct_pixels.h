@@ -68,29 +68,140 @@ ISOBIT_INLINE bool direct_is_faster(const GatheredProduct& p) {
   return p.weights != nullptr && p.rows <= 4 * kTileRows && p.rows * wasted < 6 * p.width;
 }
 
+// The slots of the product in order: rows of images, the last of each perhaps shorter. Past the end the last one again,
+// of length 0.
+class SlotWalk {
+ public:
+  SlotWalk(const GatheredProduct& p, const float* slab, std::int64_t images)
+      : p_(p), slab_(slab), left_(images * p.height * ((p.width + kLanes - 1) / kLanes)) {}
+
+  [[nodiscard]] bool done() const { return left_ <= 0; }
+  // `count` slots: where they lie in the slab, and their runs, a register apart.
+  ISOBIT_INLINE void take(int count, const float** slot, PixelRun* runs) {
+    for (int s = 0; s < count; ++s) {
+      slot[s] = slab_ + n_ * p_.image + i_ * p_.row_step + j_;
+      const std::int64_t length = p_.width - j_ < kLanes ? p_.width - j_ : kLanes;
+      runs[s] = {s * kLanes, left_ > 0 ? length : 0, n_ * p_.y_image + i_ * p_.y_row + j_ * p_.y_column};
+      if (--left_ > 0) advance();
+    }
+  }
+
+ private:
+  ISOBIT_INLINE void advance() {
+    j_ += kLanes;
+    if (j_ < p_.width) return;
+    j_ = 0;
+    if (++i_ < p_.height) return;
+    i_ = 0, ++n_;
+  }
+
+  const GatheredProduct& p_;
+  const float* slab_;
+  std::int64_t left_, n_ = 0, i_ = 0, j_ = 0;
+};
+
+// ---- one row of one leaf (a convolution by channel): chains go straight to y
+
+constexpr int kChains = slots_for(1);
+
+// kSlots registers of each of kChains / kSlots neighbouring rows of positions; `rows` of them are stored, of the last
+// register `length` lanes.
+template <int kSlots>
+__attribute__((noinline)) void single_row_block(const GatheredProduct& p, const float* const* from, float* const* to,
+                                                std::int64_t rows, std::int64_t length) {
+  constexpr int kRows = kChains / kSlots;
+  const float* source[kRows];
+  FloatLanes t[kRows][kSlots];
+  ISOBIT_UNROLL(GCC unroll 8)
+  for (int r = 0; r < kRows; ++r) {
+    source[r] = from[r];
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int s = 0; s < kSlots; ++s) t[r][s] = FloatLanes(0.0f);
+  }
+  const float* weight = p.weights;
+  for (std::int64_t k = 0; k < p.terms; ++k, weight += kTileRows) {
+    const FloatLanes factor(*weight);
+    const std::int64_t offset = p.offsets[k];
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int r = 0; r < kRows; ++r) {
+      ISOBIT_UNROLL(GCC unroll 8)
+      for (int s = 0; s < kSlots; ++s) t[r][s] = fma(factor, load(source[r] + offset + s * kLanes), t[r][s]);
+    }
+  }
+  const FloatLanes zero(0.0f), bias(p.bias != nullptr ? *p.bias : 0.0f);
+  ISOBIT_UNROLL(GCC unroll 8)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int s = 0; s < kSlots; ++s) t[r][s] = (t[r][s] + zero) + bias;  // without a bias +0 again: no bit changes
+  }
+  ISOBIT_UNROLL(GCC unroll 8)
+  for (int r = 0; r < kRows; ++r) {
+    if (r >= rows) break;
+    ISOBIT_UNROLL(GCC unroll 8)
+    for (int s = 0; s < kSlots; ++s) {
+      const std::int64_t count = s + 1 < kSlots ? kLanes : length;
+      float* const y = to[r] + s * kLanes * p.y_column;
+      if (p.y_column == 1) {
+        store_first(y, t[r][s], count);
+        continue;
+      }
+      for (std::int64_t l = 0; l < count; ++l) y[l * p.y_column] = t[r][s].v[l];
+    }
+  }
+}
+
+using SingleRowFunction = void (*)(const GatheredProduct&, const float* const*, float* const*, std::int64_t,
+                                   std::int64_t);
+constexpr SingleRowFunction kSingleRowFunctions[kChains + 1] = {nullptr,
+                                                                single_row_block<1>,
+                                                                single_row_block<2>,
+                                                                single_row_block<3>,
+                                                                single_row_block<4>,
+                                                                single_row_block<5>,
+                                                                single_row_block<6>,
+                                                                single_row_block<7>,
+                                                                single_row_block<8>};
+
+void multiply_single_row(const GatheredProduct& p, const float* slab, std::int64_t images) {
+  const std::int64_t slots = (p.width + kLanes - 1) / kLanes, pieces = (slots + kChains - 1) / kChains;
+  const std::int64_t most = (slots + pieces - 1) / pieces, together = kChains / most, all = images * p.height;
+  const std::int64_t entries = kChains / (slots - (pieces - 1) * most);  // rows that the last piece reads
+  std::int64_t n = 0, i = 0;
+  for (std::int64_t row = 0; row < all; row += together) {
+    const float* from[kChains];
+    float* to[kChains];
+    const std::int64_t rows = all - row < together ? all - row : together;
+    for (std::int64_t r = 0; r < entries; ++r) {  // past the last row it again
+      from[r] = slab + n * p.image + i * p.row_step;
+      to[r] = p.y + n * p.y_image + i * p.y_row;
+      if (r + 1 < rows && ++i == p.height) i = 0, ++n;
+    }
+    if (++i == p.height) i = 0, ++n;
+    for (std::int64_t first = 0; first < slots; first += most) {
+      const std::int64_t count = slots - first < most ? slots - first : most;
+      const std::int64_t last = (first + count) * kLanes, length = last < p.width ? kLanes : p.width - (last - kLanes);
+      kSingleRowFunctions[count](p, from, to, rows, length);
+      for (std::int64_t r = 0; r < entries; ++r) from[r] += count * kLanes, to[r] += count * kLanes * p.y_column;
+    }
+  }
+}
+
 // As multiply_pixels.
 void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
                               std::int64_t tile1) {
   using contract::kLeaf;
+  if (p.rows == 1 && p.terms <= kLeaf) return multiply_single_row(p, slab, images);
   Workspace workspace;
   const std::int64_t leaves = p.terms > kLeaf ? (p.terms + kLeaf - 1) / kLeaf : 1;
   const std::int64_t level_stride = (tile1 - tile0) * kTileSize;
   float* partial = workspace.floats(tree_levels(leaves) * level_stride);
   alignas(64) float tile[kTileSize];
-  const std::int64_t slots_per_row = (p.width + kLanes - 1) / kLanes, all_slots = images * p.height * slots_per_row;
   const std::int64_t height = tile_height(p.rows), only_rows = p.rows - tile0 * height;  // where there is one tile
   const int most_slots = slots_for(static_cast<int>(tile1 - tile0 > 1 || only_rows > height ? height : only_rows));
-  for (std::int64_t first = 0; first < all_slots; first += most_slots) {
+  for (SlotWalk walk(p, slab, images); !walk.done();) {
     const float* slot[8];
     PixelRun runs[8];
-    for (int s = 0; s < most_slots; ++s) {
-      const std::int64_t index = first + s < all_slots ? first + s : all_slots - 1;
-      const std::int64_t j = index % slots_per_row * kLanes, i = index / slots_per_row % p.height;
-      const std::int64_t n = index / slots_per_row / p.height;
-      slot[s] = slab + n * p.image + i * p.row_step + j;
-      const std::int64_t length = p.width - j < kLanes ? p.width - j : kLanes;
-      runs[s] = {s * kLanes, first + s < all_slots ? length : 0, n * p.y_image + i * p.y_row + j * p.y_column};
-    }
+    walk.take(most_slots, slot, runs);
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
       for (std::int64_t t = tile0; t < tile1; ++t) {

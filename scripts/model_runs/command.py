@@ -109,6 +109,7 @@ def parse(arguments):
         "  scripts/models                                     all models; resumes where it was killed\n"
         "  scripts/models --library timm --model 'resnet*' --fresh\n"
         "  scripts/models --time --library timm               steps of stock and isobit in turns\n"
+        "  scripts/models --time --full-size --rounds 3       models as large as they are trained, a quarter of an hour\n"
         "  scripts/models --trainers\n"
         "  scripts/models --page                              docs/models.json and docs/models.md from the results",
     )
@@ -128,11 +129,16 @@ def parse(arguments):
         help="time training steps instead: stock and isobit in turns, one thread; with --page: those into the page",
     )
     parser.add_argument(
+        "--full-size", action="store_true", help="with --time or --list: models at the size they are trained at, not made small"
+    )
+    parser.add_argument(
         "--rounds", type=rounds, default=steps.ROUNDS, metavar="N", help=f"with --time: turns of each side ({steps.ROUNDS})"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help=f"for one execution ({SECONDS})")
     parser.add_argument(
-        "--results", metavar="FILE", help="where rows are kept (build/models/results.jsonl; with --time times.jsonl there)"
+        "--results",
+        metavar="FILE",
+        help="where rows are kept (in build/models: results.jsonl; with --time times.jsonl, full-size-times.jsonl)",
     )
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
     parser.add_argument("--page", action="store_true", help="write docs/models.json and docs/models.md from the results")
@@ -142,7 +148,10 @@ def parse(arguments):
     )
     parser.add_argument("--here", action="store_true", help="in this Python, not in build/models-env")
     options = parser.parse_args(arguments)
-    options.results = options.results or str(ROOT / "build" / "models" / ("times.jsonl" if options.time else "results.jsonl"))
+    if options.full_size and (options.page or not (options.time or options.list)):
+        parser.error("--full-size goes with --time or --list, without --page")
+    kept = "full-size-times.jsonl" if options.full_size else "times.jsonl" if options.time else "results.jsonl"
+    options.results = options.results or str(ROOT / "build" / "models" / kept)
     return options
 
 
@@ -152,7 +161,7 @@ def chosen(options, results):
 
     named = [
         entry
-        for entry in entries.all_entries().values()
+        for entry in entries.all_entries(options.full_size).values()
         if (not options.library or entry.library in options.library)
         and (not options.model or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in options.model))
     ]

@@ -26,6 +26,7 @@ class Entry:
     library: str
     name: str
     make: Callable[[], Case]
+    full_size: bool = False  # as it is trained, not made small
 
     @property
     def key(self):
@@ -35,19 +36,19 @@ class Entry:
 _entries: dict[str, Entry] = {}
 
 
-def add(library, name, make):
-    entry = Entry(library, name, make)
+def add(library, name, make, full_size=False):
+    entry = Entry(library, name, make, full_size)
     if entry.key in _entries:
         raise ValueError(f"{entry.key} is in the list twice")
     _entries[entry.key] = entry
 
 
-def all_entries():
-    """{library/name: Entry}, in the order of the lists."""
+def all_entries(full_size=False):
+    """{library/name: Entry}, in the order of the lists: those made small, or those of full size."""
     from model_runs import lists
 
     lists.load()
-    return dict(_entries)
+    return {key: entry for key, entry in _entries.items() if entry.full_size == full_size}
 
 
 # ---- inputs

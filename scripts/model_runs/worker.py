@@ -101,7 +101,7 @@ def main(library):
     from model_runs import entries, lists
 
     lists.prepare(library)
-    known = entries.all_entries()
+    known = {**entries.all_entries(), **entries.all_entries(full_size=True)}
     _warm_up()
     print(json.dumps({"versions": lists.versions(library)}), file=answers, flush=True)
     last = None

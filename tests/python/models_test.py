@@ -209,6 +209,23 @@ class Kept(Case):
             self.assertEqual(page.write(pathlib.Path(folder), results, [], 1, ""), 2)
         self.assertIn("have no result", told.getvalue())
 
+    def test_models_of_full_size_are_a_list_of_their_own(self):
+        large = entries.all_entries(full_size=True)
+        self.assertGreaterEqual(len(large), 30)
+        self.assertFalse(set(large) & set(entries.all_entries()))
+        for words in (["--full-size"], ["--full-size", "--time", "--page"]):  # times alone, and not for the page
+            with self.subTest(words), contextlib.redirect_stderr(io.StringIO()) as told, self.assertRaises(SystemExit) as ended:
+                command.parse(words)
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn("--full-size goes with", told.getvalue())
+
+    def test_a_model_of_full_size_trains(self):
+        case = entries.all_entries(full_size=True)["torch.nn/variational autoencoder, 128 x 784"].make()
+        with isobit.enabled():
+            loss = case.model(*case.inputs)["loss"]
+            loss.backward()
+        self.assertTrue(all(p.grad is not None for p in case.model.parameters()))
+
     def test_names_are_unique(self):
         first = next(iter(entries.all_entries().values()))
         with self.assertRaises(ValueError):

@@ -20,7 +20,7 @@ LIBRARIES = {
 
 
 def load():
-    for modules, _, _ in LIBRARIES.values():
+    for modules in (*(modules for modules, _, _ in LIBRARIES.values()), ("full_size",)):
         for module in modules:
             importlib.import_module(f"model_runs.lists.{module}")
 

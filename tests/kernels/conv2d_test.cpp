@@ -293,6 +293,34 @@ TEST(Conv2d, ByChannelAgreesOnEveryInstructionSet) {
     ASSERT_EQ(first_difference(expected.dweight, compute(wide, t, isa).dweight), -1) << name(isa);
 }
 
+// Places that 32 bits do not hold, strides far longer than the image, images without pixels: reached by "same" padding
+// of absurd dilations and by empty maps.
+TEST(Conv2d, ExtremeShapesAgreeOnEveryInstructionSet) {
+  const std::int64_t far = std::int64_t{1} << 32;
+  for (const std::int64_t multiple : {1, 5}) {
+    Conv2dShape s{.n = 1, .ci = 16, .h = 3, .w = 3, .co = 16 * multiple, .kh = 3, .kw = 3, .pad_h = 1, .pad_w = 1};
+    s.groups = 16;
+    Conv2dShape dilated = s, striding = s;
+    dilated.pad_h = dilated.dilation_h = far;
+    striding.stride_h = 1000000000;
+    for (const Conv2dShape& shape : {dilated, striding}) {
+      const Tensors t(shape, true);
+      expect_same_on_host(shape, t, compute(shape, t, Isa::reference));
+    }
+  }
+  for (const std::int64_t n : {1, 16, 40}) {
+    for (const std::int64_t groups : {1, 8}) {
+      Conv2dShape s{.n = n, .ci = 8, .h = 4, .w = 0, .co = 8, .kh = 3, .kw = 3, .pad_h = 2, .pad_w = 2};
+      s.groups = groups;
+      const Tensors t(s, false);
+      expect_same_on_host(s, t, compute(s, t, Isa::reference));
+      std::swap(s.h, s.w);
+      const Tensors turned(s, false);
+      expect_same_on_host(s, turned, compute(s, turned, Isa::reference));
+    }
+  }
+}
+
 // Rows of outputs that do not fill the lanes, of batches that do: images in lanes, with nothing skipped. Tall maps,
 // groups, a stride as large as the kernel; one batch too small, rows that fill a vector, too many channels.
 TEST(Conv2d, ShortRowsOfManyImagesAgreeOnEveryInstructionSet) {

@@ -45,17 +45,20 @@ Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tens
   const std::int64_t* const index = indices.const_data_ptr<std::int64_t>();
   std::int64_t* const to = order.mutable_data_ptr<std::int64_t>();
   std::int64_t* const start = begin.mutable_data_ptr<std::int64_t>();
+  std::int64_t *const bag_of = bag.mutable_data_ptr<std::int64_t>(), *const size_of =
+                                                                         size.mutable_data_ptr<std::int64_t>();
   start[0] = 0;
   for (std::int64_t b = 0; b < bags; ++b) {
     const std::int64_t end = b + 1 < offsets.numel() ? at[b + 1] : n;
     TORCH_CHECK(at[b] >= 0 && at[b] <= end && end <= n && at[0] == 0, kBag, ": offsets ", given_offsets,
                 " must start at 0, never decrease and stay at or below ", n);
-    start[b + 1] = start[b];
+    std::int64_t met = start[b];
     for (std::int64_t k = at[b]; k < end; ++k) {
-      bag.mutable_data_ptr<std::int64_t>()[k] = b;
-      if (index[k] != padding) to[start[b + 1]++] = weighted ? k : index[k];
+      bag_of[k] = b;
+      if (index[k] != padding) to[met++] = weighted ? k : index[k];
     }
-    size.mutable_data_ptr<std::int64_t>()[b] = start[b + 1] - start[b];
+    start[b + 1] = met;
+    size_of[b] = met - start[b];
   }
   // Weighted: the rows are multiplied first, one rounding each.
   Tensor source = contiguous(weight);

@@ -21,7 +21,7 @@
   everywhere(softmax) everywhere(loss) everywhere(pool2d) everywhere(pool3d) everywhere(grid_sample) everywhere(pointwise) \
   everywhere(activation) everywhere(wide_functions) everywhere(random) everywhere(optimizer) \
   everywhere(exact_sum) everywhere(fingerprint) \
-  unvectorized(elementwise) unvectorized(indexed) everywhere(scan) unvectorized(sort) unvectorized(place_rows) \
+  unvectorized(elementwise) everywhere(indexed) everywhere(scan) unvectorized(sort) unvectorized(place_rows) \
   host_only(recurrent) host_only(resample) host_only(exact_terms) host_only(flat_elements) \
   binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
   binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)

@@ -53,10 +53,9 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
     }
     throw;
   }
-  for (std::int64_t k = 0; k < n; ++k) {
-    const std::int64_t r = to[k] - first;
-    if (!is_ours(r) || chains[r].met == 0) continue;
+  const auto finish = [&](std::int64_t r) {
     const Chain<T> chain = chains[r];
+    if (chain.met == 0) return;
     chains[r] = {};
     T sum = chain.sum;
     if (chain.met >= contract::kLeaf) {
@@ -65,6 +64,13 @@ void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::i
       sum = tree.result();
     }
     destination[first + r] = destination[first + r] + sum;
+  };
+  if (count <= n) {
+    for (std::int64_t r = 0; r < count; ++r) finish(r);
+    return;
+  }
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (is_ours(to[k] - first)) finish(to[k] - first);
   }
 }
 

@@ -1,4 +1,4 @@
-// Additions by index and running sums. Every host uses these: what they cost is memory, and a chain has no lanes.
+// Additions by index and running sums, elements of a row side by side.
 #include "kernels/indexed.h"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "contract/chains.h"
 #include "contract/pairwise_tree.h"
 #include "contract/platform.h"
+#include "kernels/cpu/indexed_lists.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
@@ -25,30 +26,13 @@ Piece<T, kWidth> operator+(const Piece<T, kWidth>& a, const Piece<T, kWidth>& b)
   return sum;
 }
 
-// One destination row's occurrences among rows of `inner` elements.
-struct List {
-  const std::int64_t *order, *end, *all_end;  // all_end: of all lists, for what is fetched ahead
-  std::int64_t inner;
-
-  [[nodiscard]] std::int64_t count() const { return end - order; }
-};
-
-// Rows lie anywhere, so those that come soon are fetched ahead.
-template <std::int64_t kWidth, class T>
-void fetch_ahead(const List& list, const std::int64_t* at, const T* source) {
-  constexpr std::int64_t kAhead = kWidth >= 256 ? 2 : 6, kLine = 64 / static_cast<std::int64_t>(sizeof(T));
-  if (list.all_end - at <= kAhead) return;
-  const T* const soon = source + at[kAhead] * list.inner;
-  for (std::int64_t line = 0; line < kWidth; line += kLine) __builtin_prefetch(soon + line);
-}
-
 // A leaf's sums of elements [0, width) of the rows order[0 .. n) at `source`.
 template <std::int64_t kWidth, class T>
 Piece<T, kWidth> leaf_of(const List& list, const std::int64_t* order, std::int64_t n, std::int64_t width,
                          const T* source) {
   Piece<T, kWidth> t;
   for (const std::int64_t* at = order; at < order + n; ++at) {
-    fetch_ahead<kWidth>(list, at, source);
+    fetch_ahead(list, at, source, kWidth);
     const T* const from = source + *at * list.inner;
     if (width == kWidth) {
       for (std::int64_t j = 0; j < kWidth; ++j) t.v[j] = t.v[j] + from[j];
@@ -79,26 +63,6 @@ void for_pieces(std::int64_t inner, Use use) {
   for (; i < inner; i += 16) {
     use(std::integral_constant<std::int64_t, 16>(), i, inner - i < 16 ? inner - i : std::int64_t{16});
   }
-}
-
-// use(list, its destination row, o) for each list that is not empty, once for each o in [0, outer).
-template <class Use>
-void for_lists(const Occurrences& occurrences, std::int64_t outer, std::int64_t inner, Use use) {
-  const std::int64_t lists = occurrences.rows, met = lists > 0 ? occurrences.begin[lists] : 0;
-  if (met == 0 || inner == 0) return;
-  const std::int64_t work = (met / lists + 1) * inner;
-  parallel_for(0, outer * lists, 16384 / work + 1, [&](std::int64_t first, std::int64_t last) {
-    std::int64_t o = first / lists, r = first % lists;
-    for (std::int64_t line = first; line < last; ++line) {
-      const std::int64_t begin = occurrences.begin[r], end = occurrences.begin[r + 1];
-      if (begin < end) {
-        const std::int64_t* const order = occurrences.order;
-        use(List{order + begin, order + end, order + met, inner}, occurrences.row == nullptr ? r : occurrences.row[r],
-            o);
-      }
-      if (++r == lists) r = 0, ++o;
-    }
-  });
 }
 
 template <class T>
@@ -147,7 +111,7 @@ void reduce_piece(IndexReduction op, const List& list, bool include_self, std::i
     t[j] = include_self ? to[j] : op == IndexReduction::product ? T(1) : first[j];
   const auto chain = [&](auto step) {
     for (const std::int64_t* at = list.order; at < list.end; ++at) {
-      fetch_ahead<kWidth>(list, at, source);
+      fetch_ahead(list, at, source, kWidth);
       const T* const from = source + *at * list.inner;
       if (width == kWidth) {
         for (std::int64_t j = 0; j < kWidth; ++j) t[j] = step(t[j], from[j]);

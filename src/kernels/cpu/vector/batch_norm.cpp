@@ -112,18 +112,33 @@ void apply(const BatchNormForward& p, std::int64_t c, const Channel& x, float me
   }
 }
 
-void finish_training(const BatchNormForward& p, std::int64_t c, const contract::Moments& moments, float* invstd) {
+float invstd_of_moments(const BatchNormForward& p, float m2) {
   const std::int64_t n = p.shape.per_channel();
-  const float variance = n > 0 ? moments.m2 / static_cast<float>(n) : 0.0f;
-  *invstd = invstd_of_one(variance, p.eps);
-  if (p.saved_mean) p.saved_mean[c] = moments.mean;
-  if (p.saved_invstd) p.saved_invstd[c] = *invstd;
-  if (n == 0) return;
-  const float unbiased = n > 1 ? moments.m2 / static_cast<float>(n - 1) : moments.m2;
-  const float kept = static_cast<float>(1.0 - p.momentum), added = static_cast<float>(p.momentum);
-  if (p.running_mean) p.running_mean[c] = kept * p.running_mean[c] + added * moments.mean;
-  if (p.running_variance) p.running_variance[c] = kept * p.running_variance[c] + added * unbiased;
+  return invstd_of_one(n > 0 ? m2 / static_cast<float>(n) : 0.0f, p.eps);
 }
+
+// What training keeps of all channels' moments: at the end, when no memory can be refused any more, for running values
+// that had moved already would move again in a second try.
+struct TrainedMoments {
+  Workspace workspace;
+  float *mean, *m2, *invstd;
+
+  explicit TrainedMoments(std::int64_t channels)
+      : mean(workspace.floats(channels)), m2(workspace.floats(channels)), invstd(workspace.floats(channels)) {}
+
+  void keep(const BatchNormForward& p) const {
+    const std::int64_t n = p.shape.per_channel();
+    const float kept = static_cast<float>(1.0 - p.momentum), added = static_cast<float>(p.momentum);
+    for (std::int64_t c = 0; c < p.shape.c; ++c) {
+      if (p.saved_mean) p.saved_mean[c] = mean[c];
+      if (p.saved_invstd) p.saved_invstd[c] = invstd[c];
+      if (n == 0) continue;
+      const float unbiased = n > 1 ? m2[c] / static_cast<float>(n - 1) : m2[c];
+      if (p.running_mean) p.running_mean[c] = kept * p.running_mean[c] + added * mean[c];
+      if (p.running_variance) p.running_variance[c] = kept * p.running_variance[c] + added * unbiased;
+    }
+  }
+};
 
 // Sums of the backward pass and what follows from them.
 struct ChannelGradient {
@@ -191,17 +206,16 @@ void apply_columns(const BatchNormForward& p, const float* means, const float* i
 }
 
 void train_columns(const BatchNormForward& p) {
-  Workspace workspace;
-  float *const mean = workspace.floats(p.shape.c), *const invstd = workspace.floats(p.shape.c);
+  const TrainedMoments all(p.shape.c);
   for_each_tile(p.shape.n, p.shape.c, [&](const ColumnTile& tile, Workspace& scratch) {
     tile_moments(tile, p.x, p.shape.n, scratch, [&](std::int64_t c, auto part, const MomentLanes& moments) {
-      put(mean + c, moments.mean, part);
-      for (std::int64_t l = 0; l < lanes_of(part); ++l) {
-        finish_training(p, c + l, {moments.n, moments.mean.v[l], moments.m2.v[l]}, invstd + c + l);
-      }
+      put(all.mean + c, moments.mean, part);
+      put(all.m2 + c, moments.m2, part);
     });
   });
-  apply_columns(p, mean, invstd);
+  for (std::int64_t c = 0; c < p.shape.c; ++c) all.invstd[c] = invstd_of_moments(p, all.m2[c]);
+  apply_columns(p, all.mean, all.invstd);
+  all.keep(p);
 }
 
 void backward_columns(const BatchNormBackward& p) {
@@ -252,13 +266,15 @@ void batch_moments(const ChannelShape& s, const float* x, float* mean, float* m2
 
 void batch_norm_training(const BatchNormForward& p) {
   if (p.shape.inner == 1) return train_columns(p);
+  const TrainedMoments all(p.shape.c);
   for_each_channel(p.shape, [&](std::int64_t c, const ChannelScratch& scratch) {
     const Channel x = scratch.open(p.shape, c, p.x, 0);
     const contract::Moments moments = moments_of(x);
-    float invstd;
-    finish_training(p, c, moments, &invstd);
-    apply(p, c, x, moments.mean, invstd);
+    all.mean[c] = moments.mean, all.m2[c] = moments.m2;
+    all.invstd[c] = invstd_of_moments(p, moments.m2);
+    apply(p, c, x, moments.mean, all.invstd[c]);
   });
+  all.keep(p);
 }
 
 void invstd_of(const float* variance, double eps, float* invstd, std::int64_t n) {

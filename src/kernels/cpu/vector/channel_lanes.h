@@ -90,7 +90,7 @@ constexpr AddTapsTable make_add_taps() {
 }
 constexpr AddTapsTable kAddTaps = make_add_taps();
 
-// Kernel rows [row0, row1) of dw for output channels first * m + q, (first + 1) * m + q, ... of one block of channels.
+// Kernel rows [row0, row1) of dw for all output channels of one block of channels.
 class ChannelLanesGradient {
  public:
   ChannelLanesGradient(const Conv2dShape& s, std::int64_t row0, std::int64_t row1)
@@ -99,38 +99,33 @@ class ChannelLanesGradient {
         rows_(row1 - row0),
         height_((s.out_h() - 1) * s.stride_h + (rows_ - 1) * s.dilation_h + 1),
         width_((s.out_w() - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1),
-        taps_(rows_ * s.kw) {
+        taps_(rows_ * s.kw),
+        outputs_(s.co / s.groups) {
     x_ = workspace_.floats(height_ * width_ * kLanes);
     dy_ = workspace_.floats(s.out_h() * s.out_w() * kLanes);
-    sums_ = workspace_.floats(taps_ * kLanes);
-    trees_ = static_cast<Tree*>(workspace_.bytes(sizeof(Tree) * static_cast<std::size_t>(taps_)));
+    sums_ = workspace_.floats(outputs_ * taps_ * kLanes);
+    trees_ = static_cast<Tree*>(workspace_.bytes(sizeof(Tree) * static_cast<std::size_t>(outputs_ * taps_)));
     zero_floats(x_, height_ * width_ * kLanes);  // the padding stays; the images' places are written anew
   }
 
-  void run(const float* x, const float* dy, std::int64_t first, std::int64_t q, float* dw) {
-    const std::int64_t m = s_.co / s_.groups, channels = std::min<std::int64_t>(kLanes, s_.groups - first);
-    for (std::int64_t t = 0; t < taps_; ++t) new (trees_ + t) Tree;
-    zero_floats(sums_, taps_ * kLanes);
-    std::int64_t left = contract::kLeaf;  // terms until the leaf is full
+  void run(const float* x, const float* dy, std::int64_t first, float* dw) {
+    const std::int64_t channels = std::min<std::int64_t>(kLanes, s_.groups - first), plane = s_.out_h() * s_.out_w();
+    for (std::int64_t t = 0; t < outputs_ * taps_; ++t) new (trees_ + t) Tree;
+    zero_floats(sums_, outputs_ * taps_ * kLanes);
     for (std::int64_t n = 0; n < s_.n; ++n) {
       turn_image(x + (n * s_.ci + first) * s_.h * s_.w, channels);
-      turn_gradient(dy + (n * s_.co + first * m + q) * s_.out_h() * s_.out_w(), m, channels);
-      for (std::int64_t i = 0; i < s_.out_h(); ++i) {
-        for (std::int64_t j = 0; j < s_.out_w();) {
-          const std::int64_t count = std::min(left, s_.out_w() - j);
-          add(i, j, count);
-          j += count, left -= count;
-          if (left > 0) continue;
-          finish_leaf();
-          left = contract::kLeaf;
-        }
+      for (std::int64_t q = 0; q < outputs_; ++q) {
+        turn_gradient(dy + (n * s_.co + first * outputs_ + q) * plane, channels);
+        add_image(n, q);
       }
     }
-    if (left < contract::kLeaf) finish_leaf();
-    for (std::int64_t t = 0; t < taps_; ++t) {
-      const FloatLanes sum = trees_[t].result();
-      for (std::int64_t l = 0; l < channels; ++l)
-        dw[((first + l) * m + q) * s_.kh * s_.kw + row0_ * s_.kw + t] = sum.v[l];
+    for (std::int64_t q = 0; q < outputs_; ++q) {
+      if (s_.n * plane % contract::kLeaf != 0) finish_leaf(q);
+      for (std::int64_t t = 0; t < taps_; ++t) {
+        const FloatLanes sum = trees_[q * taps_ + t].result();
+        float* const to = dw + (first * outputs_ + q) * s_.kh * s_.kw + row0_ * s_.kw + t;
+        for (std::int64_t l = 0; l < channels; ++l) to[l * outputs_ * s_.kh * s_.kw] = sum.v[l];
+      }
     }
   }
 
@@ -148,15 +143,30 @@ class ChannelLanesGradient {
       turn_lanes(from, length, x_ + ((r + above) * width_ + left) * kLanes);
     }
   }
-  void turn_gradient(const float* dy, std::int64_t m, std::int64_t channels) {
+  void turn_gradient(const float* dy, std::int64_t channels) {
     const std::int64_t plane = s_.out_h() * s_.out_w();
     const float* from[kLanes];
-    for (std::int64_t l = 0; l < kLanes; ++l) from[l] = dy + std::min(l, channels - 1) * m * plane;
+    for (std::int64_t l = 0; l < kLanes; ++l) from[l] = dy + std::min(l, channels - 1) * outputs_ * plane;
     turn_lanes(from, plane, dy_);
   }
 
+  // The image's positions into output q's sums, leaf after leaf: image n begins within one.
+  void add_image(std::int64_t n, std::int64_t q) {
+    std::int64_t left = contract::kLeaf - n * s_.out_h() * s_.out_w() % contract::kLeaf;  // terms until it is full
+    for (std::int64_t i = 0; i < s_.out_h(); ++i) {
+      for (std::int64_t j = 0; j < s_.out_w();) {
+        const std::int64_t count = std::min(left, s_.out_w() - j);
+        add(q, i, j, count);
+        j += count, left -= count;
+        if (left > 0) continue;
+        finish_leaf(q);
+        left = contract::kLeaf;
+      }
+    }
+  }
+
   // Positions [j, j + count) of output row i into all taps' sums.
-  void add(std::int64_t i, std::int64_t j, std::int64_t count) const {
+  void add(std::int64_t q, std::int64_t i, std::int64_t j, std::int64_t count) const {
     for (std::int64_t tap = 0; tap < s_.kw; tap += kMostTaps) {
       const auto taps = static_cast<int>(std::min<std::int64_t>(kMostTaps, s_.kw - tap));
       for (std::int64_t r = 0; r < rows_;) {
@@ -168,22 +178,22 @@ class ChannelLanesGradient {
                                  .x_tap = s_.dilation_w * kLanes,
                                  .x_step = s_.stride_w * kLanes,
                                  .count = count,
-                                 .sums = sums_ + (r * s_.kw + tap) * kLanes,
+                                 .sums = sums_ + (q * taps_ + r * s_.kw + tap) * kLanes,
                                  .sums_row = s_.kw * kLanes});
         r += rows;
       }
     }
   }
-  void finish_leaf() {
+  void finish_leaf(std::int64_t q) {
     const FloatLanes zero(0.0f);
-    for (std::int64_t t = 0; t < taps_; ++t) {
+    for (std::int64_t t = q * taps_; t < (q + 1) * taps_; ++t) {
       trees_[t].add(load(sums_ + t * kLanes) + zero);
       store(sums_ + t * kLanes, zero);
     }
   }
 
   const Conv2dShape& s_;
-  const std::int64_t row0_, rows_, height_, width_, taps_;
+  const std::int64_t row0_, rows_, height_, width_, taps_, outputs_;
   Workspace workspace_;
   float *x_, *dy_, *sums_;
   Tree* trees_;
@@ -205,14 +215,13 @@ ISOBIT_INLINE bool gradient_by_channel_lanes_pays(const Conv2dShape& s) {
 
 [[maybe_unused]] void weight_gradient_by_channel_lanes(const Conv2dShape& s, const float* x, const float* dy,
                                                        float* dweight) {
-  const std::int64_t m = s.co / s.groups, blocks = (s.groups + kLanes - 1) / kLanes, threads = useful_threads(s);
+  const std::int64_t blocks = (s.groups + kLanes - 1) / kLanes, threads = useful_threads(s);
   // Kernel rows apart where blocks do not give each thread some: each turns the images it reads for itself.
-  const std::int64_t pieces = at_most(s.kh, (threads + blocks * m - 1) / (blocks * m)), total = blocks * m * pieces;
+  const std::int64_t pieces = at_most(s.kh, (threads + blocks - 1) / blocks), total = blocks * pieces;
   parallel_for(0, total, at_least(1, total / (4 * threads)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t piece = i % pieces, q = i / pieces % m, block = i / pieces / m;
-      ChannelLanesGradient(s, s.kh * piece / pieces, s.kh * (piece + 1) / pieces)
-          .run(x, dy, block * kLanes, q, dweight);
+      const std::int64_t piece = i % pieces, block = i / pieces;
+      ChannelLanesGradient(s, s.kh * piece / pieces, s.kh * (piece + 1) / pieces).run(x, dy, block * kLanes, dweight);
     }
   });
 }

@@ -105,7 +105,7 @@ struct LanesProblem {
 
 class ChannelLanesProduct {
  public:
-  // weights, offsets: of all blocks and of one phase after the other (turn_weights).
+  // weights: of all blocks, turned (turn_weights).
   ChannelLanesProduct(const LanesProblem& p, const float* weights)
       : p_(p),
         weights_(weights),
@@ -114,7 +114,7 @@ class ChannelLanesProduct {
         plane_(p.rows(strip_) * columns_ * kLanes) {
     source_ = workspace_.floats(p.planes * plane_);
     zero_floats(source_, p.planes * plane_);  // the columns outside stay
-    out_ = workspace_.floats(strip_ * p.out_row_step * p.out_width * kLanes);
+    out_ = workspace_.floats(out_rows(p, strip_) * p.out_width * kLanes);
     offsets_ = workspace_.ints(p.phase_count * p.most_terms);
     for (std::int64_t f = 0; f < p.phase_count; ++f) {
       for (std::int64_t k = 0; k < p.phases[f].terms; ++k) {
@@ -138,13 +138,19 @@ class ChannelLanesProduct {
     }
   }
 
-  // Floats of scratch that would be needed; offsets are 32 bits wide.
+  // Floats of scratch for source and out.
   static double scratch(const LanesProblem& p) {
-    return static_cast<double>(p.planes) * static_cast<double>(p.rows(strip_of(p))) * static_cast<double>(p.columns()) *
+    const std::int64_t strip = strip_of(p);
+    return (static_cast<double>(p.planes * p.rows(strip)) * static_cast<double>(p.columns()) +
+            static_cast<double>(out_rows(p, strip)) * static_cast<double>(p.out_width)) *
            kLanes;
   }
 
  private:
+  // Of out, for `elements` rows of elements.
+  static std::int64_t out_rows(const LanesProblem& p, std::int64_t elements) {
+    return std::min(elements * p.out_row_step, p.out_height);
+  }
   // Rows of elements at a time: what they read and write stays near.
   static std::int64_t strip_of(const LanesProblem& p) {
     constexpr std::int64_t kNear = 1 << 15;  // floats

@@ -60,6 +60,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* weight, c
   const std::int64_t terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   const std::int64_t height = tile_height(co);
   if (s.n <= 0 || co <= 0 || out_h <= 0 || out_w <= 0) return;
+  if (!is_ordinary(s)) return table_of(Isa::reference).conv2d_forward(s, x, weight, bias, y);
   if (forward_by_channel_lanes(s, x, weight, bias, y)) return;
   if (s.planes == nullptr && forward_by_image_lanes(s, x, weight, bias, y)) return;
   const Slab slab = input_slab(s);

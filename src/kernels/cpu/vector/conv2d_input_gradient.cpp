@@ -147,6 +147,7 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, out_h = s.out_h(), out_w = s.out_w();
   const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w), tiles = row_tiles(ci);
   if (s.n <= 0 || ci <= 0 || s.h <= 0 || s.w <= 0) return;
+  if (!is_ordinary(s)) return table_of(Isa::reference).conv2d_input_gradient(s, dy, weight, dx);
   const bool some = co > 0 && out_h > 0 && out_w > 0;
   if (some && input_gradient_by_channel_lanes(s, dy, weight, dx)) return;
   if (some && s.planes == nullptr && input_gradient_by_image_lanes(s, dy, weight, dx)) return;

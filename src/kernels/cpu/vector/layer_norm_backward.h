@@ -37,14 +37,13 @@ class LayerNormBackward {
 
   // dx, and where it takes channels their gradients.
   void run() {
-    if (!p_.dx && !channels_) return;
-    const std::int64_t row_cost = std::max<std::int64_t>(1, kLeafRows * together_ / kLast * c_);
+    if (!channels_) return input_gradients_alone();
+    const std::int64_t row_cost = std::max<std::int64_t>(1, std::min(kLeafRows, n_) * together_ / kLast * c_);
     parallel_for(0, leaves_ * parts(), 16384 / row_cost + 1, [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
-      float* const lanes = channels_ ? workspace.floats(kLanesInTurn * together_ * 2 * c_) : nullptr;
+      float* const lanes = workspace.floats(kLanesInTurn * together_ * 2 * c_);
       for (std::int64_t i = begin; i < end; ++i) take(i / parts(), i % parts() * together_, lanes);
     });
-    if (!channels_) return;
     parallel_for(0, (c_ + kLanes - 1) / kLanes, 16384 / (leaves_ * kLast * kLanes) + 1,
                  [&](std::int64_t b, std::int64_t e) {
                    for_each_register(std::min(e * kLanes, c_) - b * kLanes,
@@ -60,20 +59,26 @@ class LayerNormBackward {
 
   [[nodiscard]] std::int64_t parts() const { return kLast / together_; }
 
+  void input_gradients_alone() const {
+    if (!p_.dx) return;
+    parallel_for(0, n_, 16384 / (c_ + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+      rows_in_turn(c_, begin, end, [&](std::int64_t r, std::int64_t rows) { input_gradients(r, rows, nullptr); });
+    });
+  }
+
   // Rows r of the leaf with r mod 8 in [first, first + together_); together_ rows at a time.
   void take(std::int64_t leaf, std::int64_t first, float* lanes) const {
-    if (channels_) std::fill_n(lanes, kLanesInTurn * together_ * 2 * c_, 0.0f);
+    std::fill_n(lanes, kLanesInTurn * together_ * 2 * c_, 0.0f);
     const std::int64_t rows = std::min(kLeafRows, n_ - leaf * kLeafRows);
     for (std::int64_t r = first; r < rows; r += kLast) {
       const std::int64_t count = std::min(together_, rows - r), row = leaf * kLeafRows + r;
-      float* const turn = channels_ ? lane(lanes, r / kLast % kLanesInTurn, 0) : nullptr;
+      float* const turn = lane(lanes, r / kLast % kLanesInTurn, 0);
       if (p_.dx) {
         input_gradients(row, count, turn);
       } else {
         for (std::int64_t i = 0; i < count; ++i) add_row(row + i, turn + i * 2 * c_);
       }
     }
-    if (!channels_) return;
     for (std::int64_t i = 0; i < together_; ++i) {
       const float *const a = lane(lanes, 0, i), *const b = lane(lanes, 1, i), *const c = lane(lanes, 2, i),
                          *const d = lane(lanes, 3, i);

@@ -71,7 +71,9 @@ TEST(RefusedMemory, LeavesRunningStatisticsAlone) {
       EXPECT_EQ(mean, Floats(channels, 0.5f));
       EXPECT_EQ(variance, Floats(channels, 2.0f));
     });
-    if (active_isa() != Isa::reference) EXPECT_GE(refused, 2);
+    if (active_isa() != Isa::reference) {
+      EXPECT_GE(refused, 2);
+    }
     const Floats found = y, found_mean = mean, found_variance = variance;
     mean.assign(channels, 0.5f), variance.assign(channels, 2.0f);
     const IsaScope plain(Isa::reference);
@@ -96,7 +98,9 @@ TEST(RefusedMemory, LeavesTheNextGradientsRight) {
                          .dbias = dbias.data()});
   };
   const int refused = refused_calls(run, [] {});
-  if (active_isa() != Isa::reference) EXPECT_GE(refused, 1);
+  if (active_isa() != Isa::reference) {
+    EXPECT_GE(refused, 1);
+  }
   const Floats found = dx, found_weight = dweight, found_bias = dbias;
   const IsaScope plain(Isa::reference);
   run();
@@ -115,7 +119,9 @@ TEST(RefusedMemory, LeavesTheNextConvolutionRight) {
     conv2d_weight_gradient(s, x.data(), dy.data(), dweight.data());
   };
   const int refused = refused_calls(run, [] {});
-  if (active_isa() != Isa::reference) EXPECT_GE(refused, 1);
+  if (active_isa() != Isa::reference) {
+    EXPECT_GE(refused, 1);
+  }
   const Floats found = y, found_dx = dx, found_dweight = dweight;
   const IsaScope plain(Isa::reference);
   run();

@@ -36,7 +36,7 @@ ISOBIT_INLINE Slab make_slab(std::int64_t channels, std::int64_t height, std::in
   return s;
 }
 
-// No loops for what is left: the compiler would make vectors of them, whose entry costs more than they do.
+// n >= 0. No loops for what is left: the compiler would make vectors of them, whose entry costs more than they do.
 ISOBIT_INLINE void copy_floats(float* to, const float* from, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_loadu_ps(from + i));
@@ -75,9 +75,15 @@ ISOBIT_INLINE void copy_strided(float* to, std::int64_t count, const float* from
 ISOBIT_INLINE void fill_row(const Slab& s, const float* from, std::int64_t w, std::int64_t left, float* row) {
   if (s.split == 1 && s.step_w == 1) {
     const std::int64_t count = w < s.width - left ? w : s.width - left;
-    zero_floats(row, left);
+    const std::int64_t right = s.width - left - count;
+    if (left <= 8 && right <= 8 && s.width >= 8) {  // both margins first: the pixels go over what is too much of them
+      _mm256_storeu_ps(row, _mm256_setzero_ps());
+      _mm256_storeu_ps(row + s.width - 8, _mm256_setzero_ps());
+    } else {
+      zero_floats(row, left);
+      zero_floats(row + left + count, right);
+    }
     copy_floats(row + left, from, count);
-    zero_floats(row + left + count, s.width - left - count);
     return;
   }
   for (std::int64_t phase = 0; phase < s.split; ++phase)

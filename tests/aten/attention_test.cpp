@@ -84,6 +84,48 @@ TEST(Attention, BlocksOfRowsAreTheComposition) {
   }
 }
 
+// Masks of every form, broadcast, strided and hostile: blocks against the composition.
+TEST(Attention, MaskedBlocksAreTheComposition) {
+  at::manual_seed(114);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensors t{at::randn({2, 3, 70, 8}), at::randn({2, 3, 1100, 8}), at::randn({2, 3, 1100, 5})};
+  Tensor hostile = at::randn({2, 3, 70, 1100}).masked_fill_(at::rand({2, 3, 70, 1100}) < 0.3, -infinity);
+  hostile.view({-1})[7] = infinity, hostile.view({-1})[2000] = std::numeric_limits<float>::quiet_NaN();
+  hostile.select(2, 5).fill_(-infinity), hostile.select(2, 6).fill_(-0.0);
+  const Tensor keep = at::rand({2, 1, 70, 1100}) < 0.5;
+  Tensor none = keep.clone();
+  none.select(2, 3).fill_(false);
+  const Tensor masks[] = {hostile,
+                          at::randn({70, 1100}),
+                          at::randn({1100}),
+                          at::randn({3, 1, 1100}),
+                          at::randn({2, 1, 1, 1100}),
+                          at::randn({1100, 70}).t(),
+                          at::randn({1, 1, 1, 1}),
+                          at::randn({2, 1, 70, 2200}).slice(3, 0, 2200, 2),
+                          keep,
+                          none,
+                          at::ones({70, 1100}, at::kBool).tril(3),
+                          keep.slice(2, 0, 1).expand({2, 3, 70, 1100}),
+                          at::zeros({1, 1}, at::kBool)};
+  const aten::OperatorSwitch on;
+  for (const Tensor& mask : masks) {
+    for (const std::optional<double> scale : {std::optional<double>{}, std::optional<double>{0.37}}) {
+      const Tensor q = t[0].detach().requires_grad_(true);
+      const Tensor composed = at::scaled_dot_product_attention(q, t[1], t[2], mask, 0.0, false, scale);
+      ASSERT_TRUE(composed.requires_grad());
+      for (const int threads : {1, 3}) {
+        const kernels::ThreadCountScope count(threads);
+        const Tensor blocked = at::scaled_dot_product_attention(t[0], t[1], t[2], mask, 0.0, false, scale);
+        EXPECT_TRUE(same_bits(blocked, composed.detach())) << mask.sizes() << mask.scalar_type() << scale.value_or(-1);
+      }
+    }
+  }
+  // What the blocked form does not take ends as the composition ends it.
+  expect_throws([&] { at::scaled_dot_product_attention(t[0], t[1], t[2], at::randn({70, 9})); }, "");
+  expect_throws([&] { at::scaled_dot_product_attention(t[0], t[1], t[2], at::randn({70, 1100}), 0.0, true); }, "");
+}
+
 TEST(Attention, DropoutDrawsFromTheDefaultGenerator) {
   at::manual_seed(112);
   const Tensor q = at::randn({2, 5, 16});

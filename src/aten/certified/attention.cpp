@@ -1,6 +1,7 @@
-// scaled_dot_product_attention without gradients: a block of rows at a time, scores and weights never leave the cache.
-// The bits are those of the composition (contract, section 4), which everything else takes: each score is a chain over
-// the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are computed together.
+// scaled_dot_product_attention without gradients, masked or not: a block of rows at a time, scores and weights never
+// leave the cache. The bits are those of the composition (contract, section 4), which everything else takes: each score
+// is a chain over the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are
+// computed together.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
@@ -39,6 +40,43 @@ bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   return q.size(3) == k.size(3) && k.size(2) == v.size(2);
 }
 
+// What is added to the scores: [n, heads, queries, keys] by strides, 0 where a dimension is broadcast. Of booleans 0
+// where one is set and -inf elsewhere.
+struct Mask {
+  Tensor values;  // undefined: none
+
+  // Whether the blocked form takes it.
+  static bool fits(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
+    if (!mask || !mask->defined()) return true;
+    const std::int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)}, dims = mask->dim();
+    if (dims > 4 || !mask->is_cpu() || needs_gradient(*mask)) return false;
+    if (mask->scalar_type() != at::kFloat && mask->scalar_type() != at::kBool) return false;
+    for (std::int64_t d = 0; d < dims; ++d) {
+      if (mask->size(d) != 1 && mask->size(d) != wanted[4 - dims + d]) return false;
+    }
+    return true;
+  }
+
+  // Row `query` of one head to a row of scores.
+  void add(std::int64_t n, std::int64_t head, std::int64_t query, std::int64_t keys, float* scores) const {
+    if (!values.defined()) return;
+    const std::int64_t at = n * values.stride(0) + head * values.stride(1) + query * values.stride(2);
+    const std::int64_t step = values.stride(3);
+    if (values.scalar_type() == at::kFloat) {
+      const float* const row = values.const_data_ptr<float>() + at;
+      if (step == 1) {
+        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j];
+      } else {
+        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step];
+      }
+    } else {
+      const bool* const row = values.const_data_ptr<bool>() + at;
+      for (std::int64_t j = 0; j < keys; ++j)
+        scores[j] += row[j * step] ? 0.0f : -std::numeric_limits<float>::infinity();
+    }
+  }
+};
+
 // One head's rows of a tensor.
 struct Rows {
   const float* data;
@@ -64,9 +102,11 @@ struct Attention {
   std::int64_t queries, keys, width, value_width;
   float factor;
   bool causal;
+  Mask mask;
 
   // Rows [first, first + rows) of one head; y: [queries, value_width].
-  void block(const Rows& q, const Rows& k, const Rows& v, std::int64_t first, std::int64_t rows, float* y) const {
+  void block(const Rows& q, const Rows& k, const Rows& v, std::int64_t n, std::int64_t head, std::int64_t first,
+             std::int64_t rows, float* y) const {
     kernels::Workspace workspace;
     float* scaled_q = workspace.floats(rows * width);
     float* scaled_k = workspace.floats(keys * width);
@@ -84,6 +124,7 @@ struct Attention {
       for (std::int64_t j = first + r + 1; j < keys; ++j)
         scores[r * keys + j] += -std::numeric_limits<float>::infinity();
     }
+    for (std::int64_t r = 0; r < rows; ++r) mask.add(n, head, first + r, keys, scores + r * keys);
     kernels::SoftmaxShape shape;
     shape.outer = rows, shape.size = keys, shape.inner = 1;
     kernels::softmax(shape, scores, weights);
@@ -96,9 +137,11 @@ struct Attention {
   }
 };
 
-Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, std::optional<double> scale_given) {
+Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask, bool causal,
+               std::optional<double> scale_given) {
   const double scale = scale_given.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
-  const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(std::sqrt(scale)), causal};
+  const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(std::sqrt(scale)),
+                            causal,    mask};
   const std::int64_t heads = q.size(1), together = rows_together(k.size(2)),
                      blocks = (q.size(2) + together - 1) / together;
   const std::int64_t head_size = q.size(2) * v.size(3);
@@ -107,7 +150,7 @@ Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, s
       const kernels::FloatEnvironment environment;
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t pair = i / blocks, n = pair / heads, head = pair % heads, first = i % blocks * together;
-        attention.block({q, n, head}, {k, n, head}, {v, n, head}, first, std::min(together, q.size(2) - first),
+        attention.block({q, n, head}, {k, n, head}, {v, n, head}, n, head, first, std::min(together, q.size(2) - first),
                         y + pair * head_size);
       }
     });
@@ -116,8 +159,12 @@ Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, s
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
                  bool causal, std::optional<double> scale, bool grouped) {
-  const bool plain = (!mask || !mask->defined()) && dropout == 0 && !grouped && scale.value_or(1) >= 0;
-  if (plain && fits(q, k, v)) return blocked(q, k, v, causal, scale);
+  const bool masked = mask && mask->defined();
+  const bool plain = dropout == 0 && !grouped && scale.value_or(1) >= 0 && !(masked && causal);
+  if (plain && fits(q, k, v) && Mask::fits(mask, q, k)) {
+    const Mask added{masked ? mask->expand({q.size(0), q.size(1), q.size(2), k.size(2)}) : Tensor()};
+    return blocked(q, k, v, added, causal, scale);
+  }
   return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, grouped);
 }
 

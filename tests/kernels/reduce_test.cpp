@@ -62,7 +62,12 @@ std::vector<Case> cases() {
     all.push_back({{n}, {3}, "r"});       // strided
     all.push_back({{n}, {0}, "r"});       // one element again and again
     if (n < 5000) {
-      all.push_back(contiguous({5, n}, "kr"));   // rows
+      all.push_back(contiguous({5, n}, "kr"));  // rows
+      if (n < 20) {  // short rows: registers of them, whose outputs lie any step apart, and one by one
+        all.push_back(contiguous({43, n}, "kr"));
+        all.push_back({{43, n}, {40, 2}, "kr"});
+        all.push_back({{6, 9, n}, {400, 30, 1}, "kkr"});
+      }
       all.push_back(contiguous({n, 5}, "rk"));   // columns, fewer than a register
       all.push_back(contiguous({n, 37}, "rk"));  // columns: a block and a part
       all.push_back(contiguous({37, n}, "rk"));  // columns: n of them

@@ -17,7 +17,7 @@ struct Registers {
 template <int kRegisters>
 ISOBIT_INLINE Registers<kRegisters> operator+(const Registers<kRegisters>& a, const Registers<kRegisters>& b) {
   Registers<kRegisters> sum;
-  for (int w = 0; w < kRegisters; ++w) sum.v[w] = a.v[w] + b.v[w];
+  for (std::int64_t w = 0; w < kRegisters; ++w) sum.v[w] = a.v[w] + b.v[w];
   return sum;
 }
 
@@ -26,9 +26,9 @@ template <int kRegisters, class Extent, class Step>
 ISOBIT_INLINE void take_rows(const List& list, const std::int64_t* at, const std::int64_t* end, const float* source,
                              Extent part, Step step, Registers<kRegisters>& t) {
   for (; at < end; ++at) {
-    fetch_ahead(list, at, source, kRegisters * kLanes);
+    fetch_ahead(list, at, source, std::int64_t{kRegisters} * kLanes);
     const float* const from = source + *at * list.inner;
-    for (int w = 0; w < kRegisters; ++w) t.v[w] = step(t.v[w], fetch(from + w * kLanes, part));
+    for (std::int64_t w = 0; w < kRegisters; ++w) t.v[w] = step(t.v[w], fetch(from + w * kLanes, part));
   }
 }
 
@@ -53,7 +53,7 @@ ISOBIT_INLINE Registers<kRegisters> sum_of(const List& list, const float* source
 // use(registers as a constant, first element, Whole or Part) for the pieces that a row is cut into.
 template <class Use>
 ISOBIT_INLINE void for_pieces(std::int64_t inner, Use use) {
-  constexpr std::int64_t kWide = 8 * kLanes, kSome = 2 * kLanes;
+  constexpr std::int64_t kWide = std::int64_t{8} * kLanes, kSome = std::int64_t{2} * kLanes;
   std::int64_t i = 0;
   for (; i + kWide <= inner; i += kWide) use(std::integral_constant<int, 8>(), i, Whole{});
   for (; i + kSome <= inner; i += kSome) use(std::integral_constant<int, 2>(), i, Whole{});
@@ -73,7 +73,7 @@ void indexed_add(const Occurrences& occurrences, std::int64_t outer, std::int64_
           constexpr int kRegisters = decltype(registers)::value;
           const Registers<kRegisters> sum = sum_of<kRegisters>(list, source + o * source_rows * inner + i, part);
           float* const to = destination + (o * rows + row) * inner + i;
-          for (int w = 0; w < kRegisters; ++w) {
+          for (std::int64_t w = 0; w < kRegisters; ++w) {
             const FloatLanes before = fetch(to + w * kLanes, part);
             put(to + w * kLanes, alpha == 1.0f ? before + sum.v[w] : fma(factor, sum.v[w], before), part);
           }
@@ -89,14 +89,14 @@ ISOBIT_INLINE void reduce_piece(IndexReduction op, const List& list, bool includ
   if (op == IndexReduction::sum || op == IndexReduction::mean) {
     t = sum_of<kRegisters>(list, source, part);
     const FloatLanes count(static_cast<float>(list.count() + (include_self ? 1 : 0)));
-    for (int w = 0; w < kRegisters; ++w) {
+    for (std::int64_t w = 0; w < kRegisters; ++w) {
       const FloatLanes total = include_self ? fetch(to + w * kLanes, part) + t.v[w] : t.v[w];
       put(to + w * kLanes, op == IndexReduction::sum ? total : total / count, part);
     }
     return;
   }
   const float* const first = source + list.order[0] * list.inner;
-  for (int w = 0; w < kRegisters; ++w) {
+  for (std::int64_t w = 0; w < kRegisters; ++w) {
     const float* const from = (include_self ? to : first) + w * kLanes;
     t.v[w] = !include_self && op == IndexReduction::product ? FloatLanes(1.0f) : fetch(from, part);
   }
@@ -109,7 +109,7 @@ ISOBIT_INLINE void reduce_piece(IndexReduction op, const List& list, bool includ
     take([](F u, F v) __attribute__((always_inline)) { return contract::maximum(u, v); });
   if (op == IndexReduction::minimum)
     take([](F u, F v) __attribute__((always_inline)) { return contract::minimum(u, v); });
-  for (int w = 0; w < kRegisters; ++w) put(to + w * kLanes, t.v[w], part);
+  for (std::int64_t w = 0; w < kRegisters; ++w) put(to + w * kLanes, t.v[w], part);
 }
 
 void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int64_t inner, bool include_self,
@@ -129,7 +129,7 @@ void indexed_reduce(IndexReduction op, const Occurrences& occurrences, std::int6
 template <class Step>
 ISOBIT_INLINE void run_lines(std::int64_t outer, std::int64_t size, std::int64_t inner, float start, const float* x,
                              float* y, Step step) {
-  constexpr std::int64_t kWide = 4 * kLanes;  // a register's steps wait for each other
+  constexpr std::int64_t kWide = std::int64_t{4} * kLanes;  // a register's steps wait for each other
   const std::int64_t pieces = (inner + kWide - 1) / kWide;
   parallel_for(0, outer * pieces, 4096 / (size + 1) + 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {

@@ -160,11 +160,27 @@ float contiguous_leaf(const float* p, std::int64_t n) {
 }
 
 // A few elements, `stride` apart: the lanes that they fill, merged as the fold does.
-constexpr std::int64_t kShort = 8;
+constexpr std::int64_t kShort = 16;
 template <class Rule>
 ISOBIT_INLINE float short_leaf(const float* x, std::int64_t n, std::int64_t stride) {
   float t[kShort];
   for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(Rule::kStart, x[j * stride]);
+  for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
+    for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
+    if (n > half) n = half;
+  }
+  return t[0];
+}
+
+// The same of a register of outputs, `next` apart.
+template <class Rule>
+ISOBIT_INLINE FloatLanes short_leaves(const float* x, std::int64_t n, std::int64_t stride, std::int64_t next) {
+  FloatLanes t[kShort];
+  for (std::int64_t j = 0; j < n; ++j) {
+    float element[kLanes];
+    for (std::int64_t l = 0; l < kLanes; ++l) element[l] = x[l * next + j * stride];
+    t[j] = Rule::step(FloatLanes(Rule::kStart), load(element));
+  }
   for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
     for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
     if (n > half) n = half;
@@ -189,13 +205,24 @@ float reduce_row(const Axes& reduced, const float* x) {
 }
 
 template <class Rule, class Finish>
+void reduce_short_rows(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
+  const std::int64_t stride = reduced.rank == 0 ? 0 : reduced.stride[0], n = reduced.count;
+  const std::int64_t next = kept.rank == 1 ? kept.stride[0] : 0;
+  parallel_for(0, kept.count, kWorthAThread / (n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t o = begin;
+    for (; kept.rank == 1 && o + kLanes <= end; o += kLanes) {
+      store(out + o, finish(Rule::root(short_leaves<Rule>(x + o * next, n, stride, next))));
+    }
+    for (; o < end; ++o) out[o] = finish(Rule::root(short_leaf<Rule>(x + kept.offset_of(o), n, stride)));
+  });
+}
+
+template <class Rule, class Finish>
 void reduce_rows(const Axes& kept, const Axes& reduced, const float* x, float* out, Finish finish) {
-  const bool few = reduced.rank <= 1 && reduced.count > 0 && reduced.count <= kShort;
-  const std::int64_t stride = reduced.rank == 0 ? 0 : reduced.stride[0];
+  if (reduced.rank <= 1 && reduced.count > 0 && reduced.count <= kShort) {
+    return reduce_short_rows<Rule>(kept, reduced, x, out, finish);
+  }
   parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; few && o < end; ++o)
-      out[o] = finish(Rule::root(short_leaf<Rule>(x + kept.offset_of(o), reduced.count, stride)));
-    if (few) return;
     for (std::int64_t o = begin; o < end; ++o) out[o] = finish(reduce_row<Rule>(reduced, x + kept.offset_of(o)));
   });
 }

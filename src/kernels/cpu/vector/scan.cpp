@@ -68,23 +68,39 @@ void product_of_rows(std::int64_t rows, std::int64_t size, const float* x, float
                });
 }
 
+// The product of a register's columns, `count` of them, `size` rows `inner` apart.
+ISOBIT_INLINE FloatLanes column_products(const float* from, std::int64_t size, std::int64_t inner, std::int64_t count) {
+  const auto chain = [&](std::int64_t terms) __attribute__((always_inline)) {
+    ColumnFactors leaf;
+    for (std::int64_t k = 0; k < terms; ++k, from += inner) {
+      leaf.value = leaf.value * (count < kLanes ? load_first(from, count, 1.0f) : load(from));
+    }
+    return leaf;
+  };
+  if (size <= contract::kLeaf) return chain(size).value;
+  contract::PairwiseTreeOf<ColumnFactors> tree;
+  for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
+    tree.add(chain(size - begin < contract::kLeaf ? size - begin : contract::kLeaf));
+  }
+  return tree.result().value;
+}
+
 void product_of_columns(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
-  const std::int64_t pieces = (inner + kLanes - 1) / kLanes;
+  constexpr std::int64_t kWide = std::int64_t{8} * kLanes;
+  const std::int64_t pieces = (inner + kWide - 1) / kWide;
   parallel_for(0, outer * pieces, 1024 / (size + 1) + 1, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {
-      const std::int64_t o = piece / pieces, at = piece % pieces * kLanes, count = inner - at;
-      const float* from = x + o * size * inner + at;
-      contract::PairwiseTreeOf<ColumnFactors> tree;
-      for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
-        const std::int64_t end = size < begin + contract::kLeaf ? size : begin + contract::kLeaf;
-        ColumnFactors leaf;
-        for (std::int64_t k = begin; k < end; ++k, from += inner) {
-          leaf.value = leaf.value * (count < kLanes ? load_first(from, count, 1.0f) : load(from));
+      const std::int64_t o = piece / pieces, at = piece % pieces * kWide;
+      const float* const from = x + o * size * inner;
+      float* const to = y + o * inner;
+      for (std::int64_t i = at; i < inner && i < at + kWide; i += kLanes) {
+        const std::int64_t count = inner - i;
+        if (count >= kLanes) {
+          store(to + i, column_products(from + i, size, inner, kLanes));
+        } else {
+          store_first(to + i, column_products(from + i, size, inner, count), count);
         }
-        tree.add(leaf);
       }
-      const FloatLanes result = tree.result().value;
-      count < kLanes ? store_first(y + o * inner + at, result, count) : store(y + o * inner + at, result);
     }
   });
 }

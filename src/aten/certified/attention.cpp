@@ -71,8 +71,11 @@ struct Mask {
       }
     } else {
       const bool* const row = values.const_data_ptr<bool>() + at;
-      for (std::int64_t j = 0; j < keys; ++j)
-        scores[j] += row[j * step] ? 0.0f : -std::numeric_limits<float>::infinity();
+      constexpr float kOut = -std::numeric_limits<float>::infinity();
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const float added = row[j * step] ? 0.0f : kOut;
+        scores[j] = scores[j] + added;
+      }
     }
   }
 };

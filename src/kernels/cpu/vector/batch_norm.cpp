@@ -18,8 +18,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 using contract::kLeaf;
-constexpr std::int64_t kWorthAThread = 16384;  // elements
-constexpr std::int64_t kPacked = 16384;        // elements of a channel that are copied to scratch; two: 128 KB
+constexpr std::int64_t kPacked = 16384;  // elements of a channel that are copied to scratch; two: 128 KB
 
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
@@ -74,7 +73,7 @@ struct LeafBuffer {
 // function(c, scratch)
 template <class Function>
 void for_each_channel(const ChannelShape& s, Function function) {
-  parallel_for(0, s.c, kWorthAThread / (s.per_channel() + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, s.c, rows_worth_a_thread(s.per_channel()), [&](std::int64_t begin, std::int64_t end) {
     const ChannelScratch scratch(s);
     for (std::int64_t c = begin; c < end; ++c) function(c, scratch);
   });

@@ -15,8 +15,6 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kColumnsWorthAThread = 16384;  // elements
-
 struct MomentLanes {
   std::int64_t n = 0;
   FloatLanes mean = FloatLanes(0.0f), m2 = FloatLanes(0.0f);
@@ -59,7 +57,7 @@ template <class Function>
 void for_each_tile(std::int64_t rows, std::int64_t columns, Function function) {
   std::int64_t width = ColumnTile::kWidest;
   while (width > ColumnTile::kNarrowest && columns < 2 * width * thread_count()) width /= 2;
-  parallel_for(0, (columns + width - 1) / width, kColumnsWorthAThread / (rows * width + 1) + 1,
+  parallel_for(0, (columns + width - 1) / width, rows_worth_a_thread(rows * width),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
                    Workspace workspace;
@@ -135,14 +133,14 @@ void tile_gradient_sums(const ColumnTile& tile, const float* x, const float* dy,
 template <class Prepare, class Apply>
 void for_each_element(std::int64_t rows, std::int64_t columns, Prepare prepare, Apply apply) {
   if (columns >= kLongRow) {
-    return parallel_for(0, rows, kColumnsWorthAThread / (columns + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    return parallel_for(0, rows, rows_worth_a_thread(columns), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         for_each_register(columns, [&](std::int64_t c, auto part) { apply(r * columns + c, prepare(c, part), part); });
       }
     });
   }
   const std::int64_t registers = (columns + kLanes - 1) / kLanes;
-  parallel_for(0, registers, kColumnsWorthAThread / (rows * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, registers, rows_worth_a_thread(rows * kLanes), [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t first = begin * kLanes, last = std::min(end * kLanes, columns);
     for_each_register(last - first, [&](std::int64_t i, auto part) {
       const auto by = prepare(first + i, part);

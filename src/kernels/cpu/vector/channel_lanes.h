@@ -10,6 +10,7 @@
 #include <new>
 
 #include "contract/pairwise_tree.h"
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/conv_split.h"
 #include "kernels/cpu/vector/packing.h"
 #include "kernels/dispatch/workspace.h"
@@ -71,24 +72,13 @@ __attribute__((noinline)) void add_taps(const TapSums& a) {
 
 constexpr int kMostTaps = 8;  // of a kernel row at once
 using AddTaps = void (*)(const TapSums&);
-struct AddTapsTable {
-  AddTaps of[kMostTaps + 1][9];  // [taps][rows]
-};
-template <int kTaps = kMostTaps, int kRows = tap_rows(kTaps)>
-constexpr void fill_add_taps(AddTapsTable& table) {
-  table.of[kTaps][kRows] = add_taps<kRows, kTaps>;
-  if constexpr (kRows > 1) {
-    fill_add_taps<kTaps, kRows - 1>(table);
-  } else if constexpr (kTaps > 1) {
-    fill_add_taps<kTaps - 1>(table);
-  }
-}
-constexpr AddTapsTable make_add_taps() {
-  AddTapsTable table{};
-  fill_add_taps(table);
-  return table;
-}
-constexpr AddTapsTable kAddTaps = make_add_taps();
+// [taps of a kernel row][kernel rows]
+constexpr auto kAddTaps = by_size<kMostTaps>([](auto taps) {
+  return by_size<8>([](auto rows) -> AddTaps {
+    if constexpr (rows <= tap_rows(decltype(taps)::value)) return &add_taps<rows, decltype(taps)::value>;
+    return nullptr;
+  });
+});
 
 // Kernel rows [row0, row1) of dw for all output channels of one block of channels.
 class ChannelLanesGradient {
@@ -172,14 +162,14 @@ class ChannelLanesGradient {
       for (std::int64_t r = 0; r < rows_;) {
         const std::int64_t rows = std::min<std::int64_t>(tap_rows(taps), rows_ - r);
         const std::int64_t row = i * s_.stride_h + r * s_.dilation_h, column = j * s_.stride_w + tap * s_.dilation_w;
-        kAddTaps.of[taps][rows]({.x = x_ + (row * width_ + column) * kLanes,
-                                 .dy = dy_ + (i * s_.out_w() + j) * kLanes,
-                                 .x_row = s_.dilation_h * width_ * kLanes,
-                                 .x_tap = s_.dilation_w * kLanes,
-                                 .x_step = s_.stride_w * kLanes,
-                                 .count = count,
-                                 .sums = sums_ + (q * taps_ + r * s_.kw + tap) * kLanes,
-                                 .sums_row = s_.kw * kLanes});
+        kAddTaps.of[taps].of[rows]({.x = x_ + (row * width_ + column) * kLanes,
+                                    .dy = dy_ + (i * s_.out_w() + j) * kLanes,
+                                    .x_row = s_.dilation_h * width_ * kLanes,
+                                    .x_tap = s_.dilation_w * kLanes,
+                                    .x_step = s_.stride_w * kLanes,
+                                    .count = count,
+                                    .sums = sums_ + (q * taps_ + r * s_.kw + tap) * kLanes,
+                                    .sums_row = s_.kw * kLanes});
         r += rows;
       }
     }

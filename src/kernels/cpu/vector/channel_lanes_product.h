@@ -44,21 +44,7 @@ __attribute__((noinline)) void element_chains(const ElementChains& c) {
   ISOBIT_UNROLL(GCC unroll 16)
   for (int j = 0; j < kCount; ++j) store(c.out + j * c.out_step, (t[j] + zero) + c.bias);
 }
-using ElementChainsFunction = void (*)(const ElementChains&);
-struct ElementChainsTable {
-  ElementChainsFunction of[kElements + 1];
-};
-template <int kCount = kElements>
-constexpr void fill_element_chains(ElementChainsTable& table) {
-  table.of[kCount] = element_chains<kCount>;
-  if constexpr (kCount > 1) fill_element_chains<kCount - 1>(table);
-}
-constexpr ElementChainsTable make_element_chains() {
-  ElementChainsTable table{};
-  fill_element_chains(table);
-  return table;
-}
-constexpr ElementChainsTable kElementChains = make_element_chains();
+constexpr auto kElementChains = by_size<kElements>([](auto count) { return &element_chains<count>; });
 
 struct LanesTerm {
   std::int32_t plane, row, column, weight;  // weight: which of a channel's
@@ -297,9 +283,10 @@ class ChannelLanesProduct {
   if (s.planes != nullptr || !channel_lanes_pay(s)) return false;
   const std::int64_t phases_h = at_most(s.stride_h, s.h), phases_w = at_most(s.stride_w, s.w),
                      count = phases_h * phases_w;
-  if (count > 16) return false;
+  constexpr std::int64_t kMostPhases = 16;  // of strides of four; each has terms of its own
+  if (count > kMostPhases) return false;
   Workspace workspace;
-  LanesPhase phases[16];
+  LanesPhase phases[kMostPhases];
   for (std::int64_t f = 0; f < count; ++f) {
     LanesPhase& phase = phases[f];
     phase.first_row = f / phases_w, phase.first_column = f % phases_w;

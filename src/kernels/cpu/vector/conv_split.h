@@ -14,12 +14,12 @@ ISOBIT_INLINE std::int64_t at_least(std::int64_t a, std::int64_t b) { return a >
 ISOBIT_INLINE std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 // Whether places along the axes, and their products with strides, stay far below what 32 and 64 bits hold, and there
-// are pixels at all. Other shapes are the reference's.
+// are pixels and taps at all. Other shapes are the reference's.
 ISOBIT_INLINE bool is_ordinary(const Conv2dShape& s) {
   const auto axis = [](std::int64_t size, std::int64_t taps, std::int64_t stride, std::int64_t pad,
                        std::int64_t dilation) {
     constexpr std::int64_t kLongest = std::int64_t{1} << 28, kWidest = std::int64_t{1} << 24;
-    return size > 0 && size <= kLongest && pad <= kWidest && stride <= kWidest && taps <= kWidest &&
+    return size > 0 && taps > 0 && size <= kLongest && pad <= kWidest && stride <= kWidest && taps <= kWidest &&
            dilation <= kLongest / taps;
   };
   return axis(s.h, s.kh, s.stride_h, s.pad_h, s.dilation_h) && axis(s.w, s.kw, s.stride_w, s.pad_w, s.dilation_w);

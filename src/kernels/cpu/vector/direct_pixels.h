@@ -5,6 +5,7 @@
 // that lie past its end compute what is not stored. Pixels are loaded from the slab itself.
 #pragma once
 
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/gathered_product.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -46,21 +47,7 @@ __attribute__((noinline)) void direct_leaf(const float* a, const std::int32_t* o
   }
 }
 
-using DirectFunction = void (*)(const float*, const std::int32_t*, const float* const*, std::int64_t, float*);
-struct DirectFunctions {
-  DirectFunction by_rows[kTileRows + 1];
-};
-template <int kRows = kTileRows>
-constexpr void fill_direct_functions(DirectFunctions& f) {
-  f.by_rows[kRows] = direct_leaf<kRows>;
-  if constexpr (kRows > 1) fill_direct_functions<kRows - 1>(f);
-}
-constexpr DirectFunctions make_direct_functions() {
-  DirectFunctions f{};
-  fill_direct_functions(f);
-  return f;
-}
-constexpr DirectFunctions kDirectFunctions = make_direct_functions();
+constexpr auto kDirectFunctions = by_size<kTileRows>([](auto rows) { return &direct_leaf<rows>; });
 
 // Measured: copying a panel costs about what six rows' products do.
 ISOBIT_INLINE bool direct_is_faster(const GatheredProduct& p) {
@@ -150,23 +137,16 @@ __attribute__((noinline)) void single_row_block(const GatheredProduct& p, const 
   }
 }
 
-using SingleRowFunction = void (*)(const GatheredProduct&, const float* const*, float* const*, std::int64_t,
-                                   std::int64_t);
-constexpr SingleRowFunction kSingleRowFunctions[kChains + 1] = {nullptr,
-                                                                single_row_block<1>,
-                                                                single_row_block<2>,
-                                                                single_row_block<3>,
-                                                                single_row_block<4>,
-                                                                single_row_block<5>,
-                                                                single_row_block<6>,
-                                                                single_row_block<7>,
-                                                                single_row_block<8>};
+constexpr auto kSingleRowFunctions = by_size<kChains>([](auto slots) { return &single_row_block<slots>; });
 
 void multiply_single_row(const GatheredProduct& p, const float* slab, std::int64_t images) {
   const std::int64_t slots = (p.width + kLanes - 1) / kLanes, pieces = (slots + kChains - 1) / kChains;
   const std::int64_t most = (slots + pieces - 1) / pieces, together = kChains / most, all = images * p.height;
   const std::int64_t entries = kChains / (slots - (pieces - 1) * most);  // rows that the last piece reads
   std::int64_t n = 0, i = 0;
+  const auto advance = [&] {
+    if (++i == p.height) i = 0, ++n;
+  };
   for (std::int64_t row = 0; row < all; row += together) {
     const float* from[kChains];
     float* to[kChains];
@@ -174,13 +154,13 @@ void multiply_single_row(const GatheredProduct& p, const float* slab, std::int64
     for (std::int64_t r = 0; r < entries; ++r) {  // past the last row it again
       from[r] = slab + n * p.image + i * p.row_step;
       to[r] = p.y + n * p.y_image + i * p.y_row;
-      if (r + 1 < rows && ++i == p.height) i = 0, ++n;
+      if (r + 1 < rows) advance();
     }
-    if (++i == p.height) i = 0, ++n;
+    advance();
     for (std::int64_t first = 0; first < slots; first += most) {
       const std::int64_t count = slots - first < most ? slots - first : most;
       const std::int64_t last = (first + count) * kLanes, length = last < p.width ? kLanes : p.width - (last - kLanes);
-      kSingleRowFunctions[count](p, from, to, rows, length);
+      kSingleRowFunctions.of[count](p, from, to, rows, length);
       for (std::int64_t r = 0; r < entries; ++r) from[r] += count * kLanes, to[r] += count * kLanes * p.y_column;
     }
   }
@@ -209,8 +189,7 @@ void multiply_pixels_directly(const GatheredProduct& p, const float* slab, std::
         // A last tile of one or two rows keeps the slots of the others: a third row is computed and not
         // stored.
         const std::int64_t computed = most_slots == 2 && rows < 3 ? 3 : rows;
-        kDirectFunctions.by_rows[computed](p.weights + (t * p.terms + k0) * kTileRows, p.offsets + k0, slot, terms,
-                                           tile);
+        kDirectFunctions.of[computed](p.weights + (t * p.terms + k0) * kTileRows, p.offsets + k0, slot, terms, tile);
         if (add_leaf(tile, partial + (t - tile0) * kTileSize, level_stride, leaf, leaves))
           store_runs(p, runs, most_slots, t * height, rows, most_slots * kLanes, tile);
       }

@@ -8,6 +8,7 @@
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/layer_norm_backward.h"
+#include "kernels/cpu/vector/norm_input_gradients.h"
 #include "kernels/cpu/vector/row_moments.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
@@ -16,10 +17,8 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 using contract::kLeaf;
-constexpr std::int64_t kWorthAThread = 16384;  // elements
 
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-std::int64_t grain(std::int64_t elements) { return kWorthAThread / (elements + 1) + 1; }
 
 // function(i, Whole or Part, first channel of these elements) over a row's elements: each register's channels lie side
 // by side (inner = 1: lane l has channel c + l) or are one (else).
@@ -71,7 +70,7 @@ void normalise_rows(const GroupNormForward& p, std::int64_t first, std::int64_t 
 }
 
 void group_norm(const GroupNormForward& p) {
-  parallel_for(0, p.shape.rows(), grain(p.shape.per_row()), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, p.shape.rows(), rows_worth_a_thread(p.shape.per_row()), [&](std::int64_t begin, std::int64_t end) {
     rows_in_turn(p.shape.per_row(), begin, end, [&](std::int64_t r, std::int64_t rows) { normalise_rows(p, r, rows); });
   });
 }
@@ -79,7 +78,7 @@ void group_norm(const GroupNormForward& p) {
 // scratch: of so many rows, where there is a weight.
 void input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_t rows, float* scratch) {
   const std::int64_t count = p.shape.per_row();
-  const float *const x = p.x + first * count, *const dy = p.dy + first * count;
+  const float* const dy = p.dy + first * count;
   for (std::int64_t r = 0; p.weight && r < rows; ++r) {
     along_row(p.shape, first + r, [&](std::int64_t i, auto part, std::int64_t c) {
       const std::int64_t at = r * count + i;
@@ -87,31 +86,9 @@ void input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_
     });
   }
   const float* const g = p.weight ? scratch : dy;
-  contract::PairwiseTreeOf<float> sums[kRowsTogether], dots[kRowsTogether];
-  for (std::int64_t begin = 0; begin < count; begin += kLeaf) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const FloatLanes center(p.mean[first + r]);
-      const float *const x_leaf = x + r * count + begin, *const g_leaf = g + r * count + begin;
-      const TwoSums leaf = leaf_two_sums(smaller(kLeaf, count - begin),
-                                         [=](FloatLanes& sum, FloatLanes& dot, std::int64_t i, auto part) {
-                                           const FloatLanes gradient = fetch(g_leaf + i, part);
-                                           sum = sum + gradient;
-                                           dot = fma(gradient, keep(fetch(x_leaf + i, part) - center, part), dot);
-                                         });
-      sums[r].add(leaf.first), dots[r].add(leaf.second);
-    }
-  }
-  const float n = static_cast<float>(count);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const float invstd = p.invstd[first + r];
-    const FloatLanes center(p.mean[first + r]), inverse(invstd);
-    const FloatLanes a((sums[r].result() + 0.0f) / n), k((dots[r].result() + 0.0f) * invstd * invstd / n);
-    const std::int64_t row = r * count;
-    float* const dx = p.dx + first * count + row;
-    for_each_register(count, [&](std::int64_t i, auto part) {
-      put(dx + i, fma(-(fetch(x + row + i, part) - center), k, fetch(g + row + i, part) - a) * inverse, part);
-    });
-  }
+  norm_input_gradients(
+      p, first, rows, [=](std::int64_t r, std::int64_t i, auto part) { return fetch(g + r * count + i, part); },
+      [](std::int64_t, std::int64_t, FloatLanes, FloatLanes, auto) {});
 }
 
 // ---- gradients of weight and bias
@@ -185,16 +162,16 @@ void layer_norm_backward(const GroupNormBackward& p) {
   LayerNormBackward(p).run();
   if (LayerNormBackward::takes_channels(p) || (!p.dweight && !p.dbias)) return;
   const GroupShape& s = p.shape;
-  parallel_for(0, (s.c + kLine - 1) / kLine, grain(s.n * kLine), [&](std::int64_t begin, std::int64_t end) {
-    column_gradients(p, begin * kLine, smaller(end * kLine, s.c));
-  });
+  parallel_for(
+      0, (s.c + kLine - 1) / kLine, rows_worth_a_thread(s.n * kLine),
+      [&](std::int64_t begin, std::int64_t end) { column_gradients(p, begin * kLine, smaller(end * kLine, s.c)); });
 }
 
 void group_norm_backward(const GroupNormBackward& p) {
   const GroupShape& s = p.shape;
   if (s.inner == 1 && s.groups == 1) return layer_norm_backward(p);
   if (p.dx) {
-    parallel_for(0, s.rows(), grain(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, s.rows(), rows_worth_a_thread(s.per_row()), [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
       float* const scratch = p.weight ? workspace.floats(rows_together(s.per_row()) * s.per_row()) : nullptr;
       rows_in_turn(s.per_row(), begin, end,
@@ -202,7 +179,7 @@ void group_norm_backward(const GroupNormBackward& p) {
     });
   }
   if (!p.dweight && !p.dbias) return;
-  parallel_for(0, s.c, grain(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, s.c, rows_worth_a_thread(s.n * s.inner), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t c = begin; c < end; ++c) channel_gradients(p, c);
   });
 }

@@ -160,6 +160,11 @@ ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge 
   for (int w = 0; w < kWide; ++w) out[w] = lane[0][w];
 }
 
+// Rows of so many elements that are worth a thread's waking, where little is done with each element.
+[[maybe_unused]] ISOBIT_INLINE std::int64_t rows_worth_a_thread(std::int64_t elements) {
+  return 16384 / (elements + 1) + 1;
+}
+
 // n floats to `to`; up to kLanes floats past the end of `to` are overwritten.
 [[maybe_unused]] ISOBIT_INLINE void copy_loose(const float* from, std::int64_t n, float* to) {
   for_each_register(n, [&](std::int64_t i, auto part) { store(to + i, fetch(from + i, part)); });

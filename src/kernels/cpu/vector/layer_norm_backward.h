@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/norm_input_gradients.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/group_norm.h"
 #include "kernels/threads.h"
@@ -38,13 +39,13 @@ class LayerNormBackward {
   // dx, and where it takes channels their gradients.
   void run() {
     if (!channels_) return input_gradients_alone();
-    const std::int64_t row_cost = std::max<std::int64_t>(1, std::min(kLeafRows, n_) * together_ / kLast * c_);
-    parallel_for(0, leaves_ * parts(), 16384 / row_cost + 1, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t elements = std::min(kLeafRows, n_) * together_ / kLast * c_;
+    parallel_for(0, leaves_ * parts(), rows_worth_a_thread(elements), [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
       float* const lanes = workspace.floats(kLanesInTurn * together_ * 2 * c_);
       for (std::int64_t i = begin; i < end; ++i) take(i / parts(), i % parts() * together_, lanes);
     });
-    parallel_for(0, (c_ + kLanes - 1) / kLanes, 16384 / (leaves_ * kLast * kLanes) + 1,
+    parallel_for(0, (c_ + kLanes - 1) / kLanes, rows_worth_a_thread(leaves_ * kLast * kLanes),
                  [&](std::int64_t b, std::int64_t e) {
                    for_each_register(std::min(e * kLanes, c_) - b * kLanes,
                                      [&](std::int64_t i, auto part) { finish_channels(b * kLanes + i, part); });
@@ -61,8 +62,10 @@ class LayerNormBackward {
 
   void input_gradients_alone() const {
     if (!p_.dx) return;
-    parallel_for(0, n_, 16384 / (c_ + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-      rows_in_turn(c_, begin, end, [&](std::int64_t r, std::int64_t rows) { input_gradients(r, rows, nullptr); });
+    parallel_for(0, n_, rows_worth_a_thread(c_), [&](std::int64_t begin, std::int64_t end) {
+      rows_in_turn(c_, begin, end, [&](std::int64_t r, std::int64_t rows) {
+        input_gradients(r, rows, [](std::int64_t, std::int64_t, FloatLanes, FloatLanes, auto) {});
+      });
     });
   }
 
@@ -74,7 +77,11 @@ class LayerNormBackward {
       const std::int64_t count = std::min(together_, rows - r), row = leaf * kLeafRows + r;
       float* const turn = lane(lanes, r / kLast % kLanesInTurn, 0);
       if (p_.dx) {
-        input_gradients(row, count, turn);
+        const auto also = [&](std::int64_t i, std::int64_t c, FloatLanes centered, FloatLanes inverse, auto part)
+            __attribute__((always_inline)) {
+          add_to_channels(fetch(p_.dy + (row + i) * c_ + c, part), centered * inverse, turn + i * 2 * c_ + c, part);
+        };
+        input_gradients(row, count, also);
       } else {
         for (std::int64_t i = 0; i < count; ++i) add_row(row + i, turn + i * 2 * c_);
       }
@@ -107,51 +114,21 @@ class LayerNormBackward {
     });
   }
 
-  // Of rows from the first on; they go into the channels' sums where there are some.
-  void input_gradients(std::int64_t first, std::int64_t rows, float* sums) const {
-    if (!p_.weight) return input_gradients(first, rows, sums, [](FloatLanes dy, std::int64_t, auto) { return dy; });
-    const float* const w = p_.weight;
-    input_gradients(first, rows, sums,
-                    [w](FloatLanes dy, std::int64_t i, auto part) { return dy * fetch(w + i, part); });
-  }
-  // gradient(dy, i, Whole or Part): of the normalised values from channel i on.
-  template <class Gradient>
-  ISOBIT_INLINE void input_gradients(std::int64_t first, std::int64_t rows, float* sums, Gradient gradient) const {
-    contract::PairwiseTreeOf<float> a[kLast], d[kLast];
-    for (std::int64_t begin = 0; begin < c_; begin += contract::kLeaf) {
-      const std::int64_t count = std::min<std::int64_t>(contract::kLeaf, c_ - begin);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const FloatLanes center(p_.mean[first + r]);
-        const float *const x = p_.x + (first + r) * c_ + begin, *const dy = p_.dy + (first + r) * c_ + begin;
-        const TwoSums leaf = leaf_two_sums(
-            count, [&](FloatLanes & sum, FloatLanes & dot, std::int64_t i, auto part) __attribute__((always_inline)) {
-              const FloatLanes g = gradient(fetch(dy + i, part), begin + i, part);
-              sum = sum + g;
-              dot = fma(g, keep(fetch(x + i, part) - center, part), dot);
-            });
-        a[r].add(leaf.first), d[r].add(leaf.second);
-      }
-    }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      float* const to = sums ? sums + r * 2 * c_ : nullptr;
-      write_row(first + r, a[r].result() + 0.0f, d[r].result() + 0.0f, to, gradient);
-    }
-  }
-  template <class Gradient>
-  ISOBIT_INLINE void write_row(std::int64_t row, float a, float d, float* sums, Gradient gradient) const {
-    const float n = static_cast<float>(c_), invstd = p_.invstd[row];
-    const FloatLanes mean(p_.mean[row]), inverse(invstd), shift(a / n), k(d * invstd * invstd / n);
-    const float *const x = p_.x + row * c_, *const dy = p_.dy + row * c_;
-    float* const dx = p_.dx + row * c_;
-    const auto write = [&](std::int64_t i, auto part, bool add) __attribute__((always_inline)) {
-      const FloatLanes arrived = fetch(dy + i, part), centered = fetch(x + i, part) - mean;
-      put(dx + i, fma(-centered, k, gradient(arrived, i, part) - shift) * inverse, part);
-      if (add) add_to_channels(arrived, centered * inverse, sums + i, part);
-    };
-    if (sums) {
-      for_each_register(c_, [&](std::int64_t i, auto part) { write(i, part, true); });
+  template <class Also>
+  ISOBIT_INLINE void input_gradients(std::int64_t first, std::int64_t rows, Also also) const {
+    const float *const dy = p_.dy + first * c_, *const weight = p_.weight;
+    if (weight) {
+      norm_input_gradients(
+          p_, first, rows, [ =, this ](std::int64_t r, std::int64_t i, auto part) __attribute__((always_inline)) {
+            return fetch(dy + r * c_ + i, part) * fetch(weight + i, part);
+          },
+          also);
     } else {
-      for_each_register(c_, [&](std::int64_t i, auto part) { write(i, part, false); });
+      norm_input_gradients(
+          p_, first, rows, [ =, this ](std::int64_t r, std::int64_t i, auto part) __attribute__((always_inline)) {
+            return fetch(dy + r * c_ + i, part);
+          },
+          also);
     }
   }
 

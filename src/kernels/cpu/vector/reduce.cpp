@@ -159,12 +159,12 @@ float contiguous_leaf(const float* p, std::int64_t n) {
       [p](FloatLanes t, std::int64_t i, auto part) { return Rule::step(t, fetch(p + i, part, Rule::kStart)); }, Rule{});
 }
 
-// A few elements, `stride` apart: the lanes that they fill, merged as the fold does.
+// A few elements, element(j) each a float or a register of outputs': the lanes that they fill, merged as the fold does.
 constexpr std::int64_t kShort = 16;
-template <class Rule>
-ISOBIT_INLINE float short_leaf(const float* x, std::int64_t n, std::int64_t stride) {
-  float t[kShort];
-  for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(Rule::kStart, x[j * stride]);
+template <class Rule, class T, class Element>
+ISOBIT_INLINE T short_leaf(std::int64_t n, Element element) {
+  T t[kShort];
+  for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(T(Rule::kStart), element(j));
   for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
     for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
     if (n > half) n = half;
@@ -172,20 +172,11 @@ ISOBIT_INLINE float short_leaf(const float* x, std::int64_t n, std::int64_t stri
   return t[0];
 }
 
-// The same of a register of outputs, `next` apart.
-template <class Rule>
-ISOBIT_INLINE FloatLanes short_leaves(const float* x, std::int64_t n, std::int64_t stride, std::int64_t next) {
-  FloatLanes t[kShort];
-  for (std::int64_t j = 0; j < n; ++j) {
-    float element[kLanes];
-    for (std::int64_t l = 0; l < kLanes; ++l) element[l] = x[l * next + j * stride];
-    t[j] = Rule::step(FloatLanes(Rule::kStart), load(element));
-  }
-  for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
-    for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
-    if (n > half) n = half;
-  }
-  return t[0];
+// A register of floats, `stride` apart.
+ISOBIT_INLINE FloatLanes gathered(const float* x, std::int64_t stride) {
+  float element[kLanes];
+  for (std::int64_t l = 0; l < kLanes; ++l) element[l] = x[l * stride];
+  return load(element);
 }
 
 template <class Rule>
@@ -211,9 +202,13 @@ void reduce_short_rows(const Axes& kept, const Axes& reduced, const float* x, fl
   parallel_for(0, kept.count, kWorthAThread / (n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t o = begin;
     for (; kept.rank == 1 && o + kLanes <= end; o += kLanes) {
-      store(out + o, finish(Rule::root(short_leaves<Rule>(x + o * next, n, stride, next))));
+      const auto element = [&](std::int64_t j) { return gathered(x + o * next + j * stride, next); };
+      store(out + o, finish(Rule::root(short_leaf<Rule, FloatLanes>(n, element))));
     }
-    for (; o < end; ++o) out[o] = finish(Rule::root(short_leaf<Rule>(x + kept.offset_of(o), n, stride)));
+    for (; o < end; ++o) {
+      const float* const from = x + kept.offset_of(o);
+      out[o] = finish(Rule::root(short_leaf<Rule, float>(n, [&](std::int64_t j) { return from[j * stride]; })));
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "contract/platform.h"
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/packed_product.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/recurrent.h"
@@ -59,22 +60,9 @@ __attribute__((noinline)) void chain_tile(const float* a, const float* b, const 
 
 // Half a tile's rows at a time: twice as many accumulators as they have outputs fill the registers.
 constexpr int kChainRows = kTileRows / 2;
-using ChainFunction = void (*)(const float*, const float*, const std::int64_t*, std::int64_t, float*);
-struct ChainFunctions {
-  ChainFunction by_size[kChainRows + 1][kTileVectors + 1];
-};
-template <int kRows = kChainRows>
-constexpr void fill_chain_functions(ChainFunctions& f) {
-  f.by_size[kRows][1] = chain_tile<kRows, 1>;
-  f.by_size[kRows][2] = chain_tile<kRows, 2>;
-  if constexpr (kRows > 1) fill_chain_functions<kRows - 1>(f);
-}
-constexpr ChainFunctions make_chain_functions() {
-  ChainFunctions f{};
-  fill_chain_functions(f);
-  return f;
-}
-constexpr ChainFunctions kChainFunctions = make_chain_functions();
+// [rows][vectors of columns]
+constexpr auto kChainFunctions = by_size<kChainRows>(
+    [](auto rows) { return by_size<2>([](auto vectors) { return &chain_tile<decltype(rows)::value, vectors>; }); });
 
 // Steps of one chunk, in the order they are added.
 struct StepChunk {
@@ -89,8 +77,8 @@ ISOBIT_INLINE void add_steps(const StepChunk& chunk, const float* a, const float
   if (!chunk.long_steps && (kLanes == 16 || chunk.all_rows < 8 * chunk.steps)) {
     for (std::int64_t r = 0; r < rows; r += kChainRows) {
       const std::int64_t count = rows - r < kChainRows ? rows - r : kChainRows;
-      kChainFunctions.by_size[count][columns > kLanes ? 2 : 1](a + r, b, chunk.rows, chunk.steps,
-                                                               total + r * kTileColumns);
+      kChainFunctions.of[count].of[columns > kLanes ? 2 : 1](a + r, b, chunk.rows, chunk.steps,
+                                                             total + r * kTileColumns);
     }
     return;
   }

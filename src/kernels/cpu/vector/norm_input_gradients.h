@@ -1,0 +1,51 @@
+// The input gradient of a normalised row (kernels/group_norm.h), whatever its channels' factors are.
+#pragma once
+
+#include "contract/pairwise_tree.h"
+#include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/group_norm.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+// Rows [first, first + rows), kRowsTogether at most, a step further together. gradient(r, i, Whole or Part): of the
+// normalised values of row first + r from element i on; also(r, i, x - mean, 1 / deviation, Whole or Part) sees them as
+// dx is written.
+template <class Gradient, class Also>
+ISOBIT_INLINE void norm_input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_t rows,
+                                        Gradient gradient, Also also) {
+  const std::int64_t count = p.shape.per_row();
+  contract::PairwiseTreeOf<float> sums[kRowsTogether], dots[kRowsTogether];
+  for (std::int64_t begin = 0; begin < count; begin += contract::kLeaf) {
+    const std::int64_t length = count - begin < contract::kLeaf ? count - begin : contract::kLeaf;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const FloatLanes mean(p.mean[first + r]);
+      const float* const x = p.x + (first + r) * count + begin;
+      const auto step = [&](FloatLanes & sum, FloatLanes & dot, std::int64_t i, auto part)
+          __attribute__((always_inline)) {
+        const FloatLanes g = gradient(r, begin + i, part);
+        sum = sum + g;
+        dot = fma(g, keep(fetch(x + i, part) - mean, part), dot);
+      };
+      const TwoSums leaf = leaf_two_sums(length, step);
+      sums[r].add(leaf.first), dots[r].add(leaf.second);
+    }
+  }
+  const float n = static_cast<float>(count);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float invstd = p.invstd[first + r];
+    const FloatLanes mean(p.mean[first + r]), inverse(invstd);
+    const FloatLanes a((sums[r].result() + 0.0f) / n), k((dots[r].result() + 0.0f) * invstd * invstd / n);
+    const float* const x = p.x + (first + r) * count;
+    float* const dx = p.dx + (first + r) * count;
+    for_each_register(
+        count, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+          const FloatLanes centered = fetch(x + i, part) - mean;
+          also(r, i, centered, inverse, part);
+          put(dx + i, fma(-centered, k, gradient(r, i, part) - a) * inverse, part);
+        });
+  }
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

@@ -86,9 +86,10 @@ void input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_
     });
   }
   const float* const g = p.weight ? scratch : dy;
-  norm_input_gradients(
-      p, first, rows, [=](std::int64_t r, std::int64_t i, auto part) { return fetch(g + r * count + i, part); },
-      [](std::int64_t, std::int64_t, FloatLanes, FloatLanes, auto) {});
+  const auto gradient = [=](std::int64_t r) {
+    return [row = g + r * count](std::int64_t i, auto part) { return fetch(row + i, part); };
+  };
+  norm_input_gradients(p, first, rows, gradient, SeenByNobody{});
 }
 
 // ---- gradients of weight and bias

@@ -63,9 +63,8 @@ class LayerNormBackward {
   void input_gradients_alone() const {
     if (!p_.dx) return;
     parallel_for(0, n_, rows_worth_a_thread(c_), [&](std::int64_t begin, std::int64_t end) {
-      rows_in_turn(c_, begin, end, [&](std::int64_t r, std::int64_t rows) {
-        input_gradients(r, rows, [](std::int64_t, std::int64_t, FloatLanes, FloatLanes, auto) {});
-      });
+      rows_in_turn(c_, begin, end,
+                   [&](std::int64_t r, std::int64_t rows) { input_gradients(r, rows, SeenByNobody{}); });
     });
   }
 
@@ -77,9 +76,11 @@ class LayerNormBackward {
       const std::int64_t count = std::min(together_, rows - r), row = leaf * kLeafRows + r;
       float* const turn = lane(lanes, r / kLast % kLanesInTurn, 0);
       if (p_.dx) {
-        const auto also = [&](std::int64_t i, std::int64_t c, FloatLanes centered, FloatLanes inverse, auto part)
-            __attribute__((always_inline)) {
-          add_to_channels(fetch(p_.dy + (row + i) * c_ + c, part), centered * inverse, turn + i * 2 * c_ + c, part);
+        const auto also = [=, this](std::int64_t i) {
+          return [ c = c_, dy = p_.dy + (row + i) * c_, sums = turn + i * 2 * c_ ](
+              std::int64_t at, FloatLanes centered, FloatLanes inverse, auto part) __attribute__((always_inline)) {
+            add_to_channels(fetch(dy + at, part), centered * inverse, sums + at, c, part);
+          };
         };
         input_gradients(row, count, also);
       } else {
@@ -101,34 +102,37 @@ class LayerNormBackward {
 
   // A row's dy into sums[0, c), its products into sums[c, 2 c).
   template <class Extent>
-  ISOBIT_INLINE void add_to_channels(FloatLanes dy, FloatLanes normal, float* sums, Extent part) const {
-    float* const dots = sums + c_;
+  static ISOBIT_INLINE void add_to_channels(FloatLanes dy, FloatLanes normal, float* sums, std::int64_t c,
+                                            Extent part) {
     put(sums, fetch(sums, part) + dy, part);
-    put(dots, fma(dy, normal, fetch(dots, part)), part);
+    put(sums + c, fma(dy, normal, fetch(sums + c, part)), part);
   }
   ISOBIT_INLINE void add_row(std::int64_t row, float* sums) const {
     const float *const x = p_.x + row * c_, *const dy = p_.dy + row * c_;
     const FloatLanes mean(p_.mean[row]), inverse(p_.invstd[row]);
     for_each_register(c_, [&](std::int64_t i, auto part) {
-      add_to_channels(fetch(dy + i, part), (fetch(x + i, part) - mean) * inverse, sums + i, part);
+      add_to_channels(fetch(dy + i, part), (fetch(x + i, part) - mean) * inverse, sums + i, c_, part);
     });
   }
 
   template <class Also>
   ISOBIT_INLINE void input_gradients(std::int64_t first, std::int64_t rows, Also also) const {
-    const float *const dy = p_.dy + first * c_, *const weight = p_.weight;
-    if (weight) {
-      norm_input_gradients(
-          p_, first, rows, [ =, this ](std::int64_t r, std::int64_t i, auto part) __attribute__((always_inline)) {
-            return fetch(dy + r * c_ + i, part) * fetch(weight + i, part);
-          },
-          also);
+    const std::int64_t c = c_;
+    const float *const dy = p_.dy + first * c, *const w = p_.weight;
+    if (w) {
+      const auto weighted = [=](std::int64_t r) {
+        return [ row = dy + r * c, w ](std::int64_t i, auto part) __attribute__((always_inline)) {
+          return fetch(row + i, part) * fetch(w + i, part);
+        };
+      };
+      norm_input_gradients(p_, first, rows, weighted, also);
     } else {
-      norm_input_gradients(
-          p_, first, rows, [ =, this ](std::int64_t r, std::int64_t i, auto part) __attribute__((always_inline)) {
-            return fetch(dy + r * c_ + i, part);
-          },
-          also);
+      const auto plain = [=](std::int64_t r) {
+        return [row = dy + r * c](std::int64_t i, auto part) __attribute__((always_inline)) {
+          return fetch(row + i, part);
+        };
+      };
+      norm_input_gradients(p_, first, rows, plain, also);
     }
   }
 

@@ -8,9 +8,15 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-// Rows [first, first + rows), kRowsTogether at most, a step further together. gradient(r, i, Whole or Part): of the
-// normalised values of row first + r from element i on; also(r, i, x - mean, 1 / deviation, Whole or Part) sees them as
-// dx is written.
+struct SeenByNobody {
+  ISOBIT_INLINE auto operator()(std::int64_t) const {
+    return [](std::int64_t, FloatLanes, FloatLanes, auto) {};
+  }
+};
+
+// Rows [first, first + rows), kRowsTogether at most, a step further together. gradient(r)(i, Whole or Part): of the
+// normalised values of row first + r from element i on; also(r)(i, x - mean, 1 / deviation, Whole or Part) sees them as
+// dx is written. What they return holds a row's pointers, so that they stay in registers.
 template <class Gradient, class Also>
 ISOBIT_INLINE void norm_input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_t rows,
                                         Gradient gradient, Also also) {
@@ -21,9 +27,10 @@ ISOBIT_INLINE void norm_input_gradients(const GroupNormBackward& p, std::int64_t
     for (std::int64_t r = 0; r < rows; ++r) {
       const FloatLanes mean(p.mean[first + r]);
       const float* const x = p.x + (first + r) * count + begin;
+      const auto row = gradient(r);
       const auto step = [&](FloatLanes & sum, FloatLanes & dot, std::int64_t i, auto part)
           __attribute__((always_inline)) {
-        const FloatLanes g = gradient(r, begin + i, part);
+        const FloatLanes g = row(begin + i, part);
         sum = sum + g;
         dot = fma(g, keep(fetch(x + i, part) - mean, part), dot);
       };
@@ -38,11 +45,13 @@ ISOBIT_INLINE void norm_input_gradients(const GroupNormBackward& p, std::int64_t
     const FloatLanes a((sums[r].result() + 0.0f) / n), k((dots[r].result() + 0.0f) * invstd * invstd / n);
     const float* const x = p.x + (first + r) * count;
     float* const dx = p.dx + (first + r) * count;
+    const auto row = gradient(r);
+    const auto seen = also(r);
     for_each_register(
         count, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
           const FloatLanes centered = fetch(x + i, part) - mean;
-          also(r, i, centered, inverse, part);
-          put(dx + i, fma(-centered, k, gradient(r, i, part) - a) * inverse, part);
+          seen(i, centered, inverse, part);
+          put(dx + i, fma(-centered, k, row(i, part) - a) * inverse, part);
         });
   }
 }

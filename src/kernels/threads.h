@@ -1,7 +1,8 @@
 // The kernels' own threads. Their number never changes a bit of any result.
 //
-// A persistent pool; the calling thread takes part. Ranges are handed out while the work runs, so that a thread whose
-// core somebody else uses takes fewer. A call from inside a pool thread, or while another thread holds the pool, runs
+// A persistent pool; the calling thread takes part. Each thread begins with the share of a range that is always its own
+// (dispatch/shares.h), and what is left of others' is handed out while the work runs, so that a thread whose core
+// somebody else uses does less. A call from inside a pool thread, or while another thread holds the pool, runs
 // inline on its caller. The pool is rebuilt in a forked child on first use. Pool threads keep the contract's
 // floating-point environment, and stay awake for 200 us after their last work, yielding.
 #pragma once

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dispatch/shares.h"
 #include "kernels/float_environment.h"
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -81,7 +82,7 @@ TEST(ParallelFor, AThreadThatIsHeldUpKeepsOneRange) {
 
 using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// The ranges of [0, n), in the order in which they are handed out.
+// The ranges that [0, n) is cut into, from the first on.
 Ranges ranges_of(std::int64_t n, std::int64_t smallest) {
   std::mutex mutex;
   Ranges ranges;
@@ -93,35 +94,72 @@ Ranges ranges_of(std::int64_t n, std::int64_t smallest) {
   return ranges;
 }
 
-// The ranges of one work get smaller, and none is smaller than it may be.
-TEST(ParallelFor, RangesGetSmaller) {
-  const ThreadCountScope scope(2);
-  for (const std::int64_t smallest : {1, 10, 50, 70, 120, 300, 1000}) {
-    std::int64_t next = 0, before = 1000;
-    for (const auto& [b, e] : ranges_of(1000, smallest)) {
-      EXPECT_EQ(b, next);
-      EXPECT_GE(e - b, smallest);
-      EXPECT_LE(e - b, before + 1) << smallest;
-      next = e, before = e - b;
+TEST(ParallelFor, NoRangeIsSmallerThanItMayBe) {
+  for (const int threads : {2, 3, 7}) {
+    const ThreadCountScope scope(threads);
+    for (const std::int64_t smallest : {1, 10, 50, 70, 120, 300, 1000}) {
+      std::int64_t next = 0;
+      for (const auto& [b, e] : ranges_of(1000, smallest)) {
+        EXPECT_EQ(b, next);
+        EXPECT_GE(e - b, smallest) << threads << " threads";
+        next = e;
+      }
+      EXPECT_EQ(next, 1000);
     }
-    EXPECT_EQ(next, 1000);
   }
 }
 
-// Few large pieces: whoever is free takes the next range. The last thread ends one piece after the best cut at most,
-// and for nearly all numbers of pieces with it.
-TEST(ParallelFor, FewPiecesAreSharedEvenly) {
-  for (const int threads : {2, 3, 4, 7}) {
-    const ThreadCountScope scope(threads);
-    int later = 0;
-    for (std::int64_t n = threads; n < 90; ++n) {
-      std::vector<std::int64_t> busy(static_cast<std::size_t>(threads), 0);
-      for (const auto& [b, e] : ranges_of(n, 1)) *std::min_element(busy.begin(), busy.end()) += e - b;
-      const std::int64_t best = (n + threads - 1) / threads, last = *std::max_element(busy.begin(), busy.end());
-      EXPECT_LE(last, best + 1) << n << " pieces, " << threads << " threads";
-      later += last > best ? 1 : 0;
+TEST(Shares, CoverTheRangeInRoundsThatGetShorter) {
+  for (const int parts : {1, 2, 3, 5, 64, 0xffff}) {
+    for (int rounds = 1; rounds <= Shares::kMostRounds; ++rounds) {
+      for (const std::int64_t n : {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{100},
+                                   std::int64_t{99999}, std::int64_t{1} << 61}) {
+        const Shares shares{5, 5 + n, parts, rounds};
+        ASSERT_EQ(shares.share(0), 5);
+        ASSERT_EQ(shares.share(parts), 5 + n);
+        for (int part = 0; part < parts; ++part) {
+          const std::int64_t first = shares.share(part), last = shares.share(part + 1);
+          ASSERT_EQ(shares.border(part, 0), first);
+          ASSERT_EQ(shares.border(part, rounds), last);
+          ASSERT_GE(last - first, n / parts);  // as many as others, or one more
+          ASSERT_LE(last - first, n / parts + 1);
+          for (int round = 1; round < rounds; ++round)
+            ASSERT_GE(shares.border(part, round) - shares.border(part, round - 1),
+                      shares.border(part, round + 1) - shares.border(part, round))
+                << n << " in " << parts << ", round " << round;
+        }
+      }
     }
-    EXPECT_LE(later, 12) << threads;
+  }
+}
+
+// Where nobody is held up, what a thread writes in one call is its own in the next.
+TEST(ParallelFor, AThreadBeginsWithItsOwnShare) {
+  constexpr int kThreads = 4;
+  const ThreadCountScope scope(kThreads);  // the same threads all along
+  std::vector<std::thread::id> before;
+  for (int call = 0; call < 20; ++call) {
+    std::vector<std::thread::id> ids(kThreads);
+    on_threads_of_their_own(kThreads,
+                            [&](std::int64_t i) { ids[static_cast<std::size_t>(i)] = std::this_thread::get_id(); });
+    EXPECT_EQ(ids[0], std::this_thread::get_id());
+    if (call > 0) {
+      EXPECT_EQ(ids, before);
+    }
+    before = ids;
+  }
+}
+
+// Calls follow each other at once, of different numbers of shares: who comes late to one takes nothing of the next.
+TEST(ParallelFor, LateThreadsTakeNothingOfAnotherCall) {
+  const ThreadCountScope scope(6);
+  std::vector<std::atomic<int>> count(600);
+  for (int call = 0; call < 20000; ++call) {
+    const int n = 1 + call * 7 % 13;
+    parallel_for(0, n, 1 + call % 3, [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t i = b; i < e; ++i) count[static_cast<std::size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+    });
+    for (int i = 0; i < n; ++i) ASSERT_EQ(count[static_cast<std::size_t>(i)].exchange(0), 1) << "call " << call;
   }
 }
 

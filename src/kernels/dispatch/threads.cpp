@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dispatch/shares.h"
 #include "kernels/float_environment.h"
 
 namespace isobit::kernels {
@@ -47,36 +48,26 @@ int cgroup_cpus() {
   return 0;
 }
 
-// Work in chunks, which whoever is free takes: a thread that the system does not run takes none, and holds up nobody
-// but with the chunk that it has begun. Each thread's share is cut in three, the last ones smaller, where the work is
-// long enough for that.
-struct Job {
-  detail::RangeFunction function;
-  void* context;
-  std::int64_t begin, end;
-  int parts, rounds;
+constexpr int kMostShares = 0xffff;  // of one call
 
-  [[nodiscard]] int chunks() const { return parts * rounds; }
-  // The border that a chunk and the one before have in common; rounded up, so that of a round's chunks, where they are
-  // few pieces long, the larger ones come first and the smaller ones even them out.
-  [[nodiscard]] std::int64_t border(int chunk) const {
-    static constexpr int kBefore[3][4] = {{0, 100}, {0, 70, 100}, {0, 60, 85, 100}};  // percent of the work
-    const int round = chunk / parts, *before = kBefore[rounds - 1];
-    const std::int64_t share = chunk == chunks() ? 0 : before[round + 1] - before[round];
-    const std::int64_t hundredths = before[round] * std::int64_t{parts} + share * (chunk % parts);
-    const std::int64_t whole = std::int64_t{100} * parts, n = end - begin;
-    return begin + n / whole * hundredths + (n % whole * hundredths + whole - 1) / whole;
-  }
+// Work of one call.
+struct Job {
+  detail::RangeFunction function = nullptr;
+  void* context = nullptr;
+  Shares shares;
 };
 
 thread_local bool inside_pool = false;
 
-// One job at a time. The count of unclaimed chunks is the only thing that threads take from; whoever got one may read
-// the job until it says that the chunk is done. No queue, no allocation and, while all are awake, no lock per call.
+// One job at a time. Thread p takes the rounds of share p, then what is left of the others': each share's count of
+// rounds that somebody took is all that threads compete for, and few do before the end. Whoever took one may read the
+// job until he says that it is done. No queue, no allocation and, while all are awake, no lock per call.
+//
+// A thread that the system does not run takes nothing, and holds up nobody but with the round that it has begun.
 class Pool {
  public:
-  explicit Pool(int workers) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+  explicit Pool(int workers) : taken_(static_cast<std::size_t>(workers) + 1) {
+    for (int i = 1; i <= workers; ++i) threads_.emplace_back([this, i] { work(i); });
   }
   ~Pool() {
     {
@@ -90,11 +81,11 @@ class Pool {
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
   void run(const Job& job) {
-    job_ = job;  // nobody reads it: every chunk of the job before is done
     error_ = nullptr;
-    undone_.store(job.chunks(), std::memory_order_relaxed);
-    unclaimed_.store(job.chunks(), std::memory_order_release);
-    generation_.fetch_add(1);
+    undone_.store(job.shares.parts * job.shares.rounds, std::memory_order_relaxed);
+    job_ = job;  // nobody reads it: every round of the job before is done
+    const Call call{++calls_, job.shares.parts, job.shares.rounds};
+    call_.store(call.word());
     if (sleeping_.load() > 0) {
       {
         const std::lock_guard lock(mutex_);
@@ -102,8 +93,7 @@ class Pool {
       wake_.notify_all();
     }
     inside_pool = true;
-    while (run_chunk()) {
-    }
+    run_share(call, 0);
     inside_pool = false;
     const auto all_done = [this] { return undone_.load() == 0; };
     if (!spin_until(all_done)) {
@@ -116,6 +106,11 @@ class Pool {
   }
 
  private:
+  struct alignas(64) Taken {
+    std::atomic<std::uint64_t> word{0};
+  };
+  static_assert(sizeof(Job) + sizeof(std::uint64_t) <= 64);
+
   // Longer than what lies between two operators of a step: on a busy machine it takes as long to be woken, or longer.
   // By the clock: `pause` takes 40 cycles on one make of CPU and 140 on another.
   static constexpr std::chrono::microseconds kSpin{200};
@@ -136,50 +131,80 @@ class Pool {
     }
   }
 
-  // False where no chunk is left.
-  bool run_chunk() {
-    int left = unclaimed_.load(std::memory_order_acquire);
-    do {
-      if (left == 0) return false;
-    } while (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-    const int chunk = job_.chunks() - left;
-    const std::int64_t b = job_.border(chunk), e = job_.border(chunk + 1);
+  // What a thread must know before it may read the job, in one word: which call, into how many shares and rounds.
+  struct Call {
+    std::uint64_t number;
+    int parts, rounds;
+    static Call of(std::uint64_t word) {
+      return {word >> 24, static_cast<int>(word >> 8 & 0xffff), static_cast<int>(word & 0xff)};
+    }
+    [[nodiscard]] std::uint64_t word() const {
+      return number << 24 | static_cast<std::uint64_t>(parts) << 8 | static_cast<std::uint64_t>(rounds);
+    }
+  };
+  // The next round of a share, or -1. `taken` holds the number of the call that it counts rounds of: nobody sets it
+  // back, and who comes late to a call that is over finds its rounds taken, or a later number.
+  static int take(Taken& taken, Call call) {
+    std::uint64_t seen = taken.word.load(std::memory_order_acquire);
+    for (;;) {
+      const std::uint64_t number = seen >> 8;
+      const std::uint64_t round = number == call.number ? seen & 0xff : 0;
+      if (number > call.number || round == static_cast<std::uint64_t>(call.rounds)) return -1;
+      if (taken.word.compare_exchange_weak(seen, call.number << 8 | (round + 1), std::memory_order_acq_rel,
+                                           std::memory_order_acquire))
+        return static_cast<int>(round);
+    }
+  }
+
+  void run_round(int part, int round) {
+    const std::int64_t b = job_.shares.border(part, round), e = job_.shares.border(part, round + 1);
     try {
       if (b < e) job_.function(job_.context, b, e);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }
-    if (undone_.fetch_sub(1) == 1 && waiting_.load()) {
+  }
+
+  // Thread `own`'s share, then the others'. What was done is said once, at the end: who waits for it waits for others'
+  // rounds, too.
+  void run_share(Call call, int own) {
+    int done = 0;
+    for (int i = 0; i < call.parts; ++i) {
+      const int part = own + i < call.parts ? own + i : own + i - call.parts;
+      for (int round; (round = take(taken_[static_cast<std::size_t>(part)], call)) >= 0; ++done) run_round(part, round);
+    }
+    if (done > 0 && undone_.fetch_sub(done) == done && waiting_.load()) {
       const std::lock_guard lock(mutex_);
       done_.notify_all();
     }
-    return true;
   }
 
-  void work() {
+  void work(int own) {
     const FloatEnvironment environment;
     inside_pool = true;
     for (std::uint64_t seen = 0;;) {
-      if (!spin_until([&] { return generation_.load(std::memory_order_acquire) != seen; })) {
+      if (!spin_until([&] { return call_.load(std::memory_order_acquire) != seen; })) {
         std::unique_lock lock(mutex_);
         sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return stop_ || generation_.load() != seen; });
+        wake_.wait(lock, [&] { return stop_ || call_.load() != seen; });
         sleeping_.fetch_sub(1);
         if (stop_) return;
       }
-      seen = generation_.load();
-      while (run_chunk()) {
-      }
+      seen = call_.load();
+      const Call call = Call::of(seen);
+      if (own < call.parts) run_share(call, own);  // of fewer shares than threads: not to take them from their owners
     }
   }
 
   std::vector<std::thread> threads_;
+  std::uint64_t calls_ = 0;
+  std::vector<Taken> taken_;  // a share each
+  // Side by side, for one line of the cache brings both.
+  alignas(64) std::atomic<std::uint64_t> call_{0};
   Job job_{};
-  alignas(64) std::atomic<int> unclaimed_{0};
   alignas(64) std::atomic<int> undone_{0};
-  alignas(64) std::atomic<std::uint64_t> generation_{0};
-  std::atomic<int> sleeping_{0};
+  alignas(64) std::atomic<int> sleeping_{0};
   std::atomic<bool> waiting_{false};
   std::mutex mutex_;
   std::condition_variable wake_, done_;
@@ -259,8 +284,8 @@ InlineScope::~InlineScope() { inside_pool = before_; }
 
 namespace detail {
 
-// The smallest of a thread's chunks is about a seventh of its share: rounds are for work that has so many smallest
-// pieces for each thread.
+// The smallest of a share's rounds is about a seventh of it: rounds are for work that has so many smallest pieces for
+// each thread.
 constexpr std::int64_t kSmallestShare = 3;
 
 void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest, RangeFunction function,
@@ -271,13 +296,14 @@ void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest
   const std::int64_t most = std::max<std::int64_t>(1, n / std::max<std::int64_t>(1, smallest));
   if (most == 1 || inside_pool) return function(context, begin, end);
   const int count = count_now(h);
-  const int parts = static_cast<int>(std::min<std::int64_t>(count, most));
+  const int parts = static_cast<int>(std::min<std::int64_t>({count, most, kMostShares}));
   if (parts == 1) return function(context, begin, end);
   std::unique_lock lock(h.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return function(context, begin, end);
   if (!h.pool || h.pool->size() != count) h.pool = std::make_unique<Pool>(count - 1);
-  const int rounds = static_cast<int>(std::clamp<std::int64_t>(most / (kSmallestShare * parts), 1, 3));
-  h.pool->run({function, context, begin, end, std::min(parts, h.pool->size()), rounds});
+  const int rounds =
+      static_cast<int>(std::clamp<std::int64_t>(most / (kSmallestShare * parts), 1, Shares::kMostRounds));
+  h.pool->run({function, context, {begin, end, parts, rounds}});
 }
 
 }  // namespace detail

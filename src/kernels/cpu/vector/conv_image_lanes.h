@@ -13,6 +13,15 @@ namespace {
 // no term kNoTerm.
 constexpr std::int64_t kNoTerm = std::int64_t{1} << 40;
 
+// The kind of coordinate o, after those before it: mostly that of its neighbour, or with a stride that of one a
+// stride away. Where none of those near is alike, o is of a kind of its own, which costs a list of its own and no bit.
+constexpr std::int64_t kNearKinds = 32;
+ISOBIT_INLINE std::int64_t kind_of(const AxisTaps& a, const AxisTaps* before, std::int64_t o) {
+  for (std::int64_t n = o - 1; n >= 0 && n >= o - kNearKinds; --n)
+    if (alike(a, before[n])) return before[n].kind;
+  return o;
+}
+
 template <class Place>
 AxisTaps* axis_taps(Workspace& workspace, std::int64_t outputs, std::int64_t taps, std::int64_t inputs, Place place) {
   auto* axis = static_cast<AxisTaps*>(workspace.bytes(sizeof(AxisTaps) * static_cast<std::size_t>(outputs)));
@@ -28,6 +37,7 @@ AxisTaps* axis_taps(Workspace& workspace, std::int64_t outputs, std::int64_t tap
       a.tap[a.count] = static_cast<std::int32_t>(k);
       a.source[a.count++] = static_cast<std::int32_t>(source);
     }
+    a.kind = kind_of(a, axis, o);
     axis[o] = a;
   }
   return axis;

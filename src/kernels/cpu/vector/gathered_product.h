@@ -141,7 +141,8 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
         multiply_tile(rows, pieces[q].lanes, PackedRows{p.weights + (t * p.terms + k0) * kTileRows}, PackedColumns{b},
                       terms, tile);
       }
-      if (add_leaf(tile, partial + ((t - tile0) * panels + q) * kTileSize, level_stride, leaf, leaves))
+      if (add_leaf(tile, partial + ((t - tile0) * panels + q) * kTileSize, level_stride, leaf, leaves,
+                   rows * kTileColumns))
         done(q, t * height, rows, tile);
     }
   }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "contract/platform.h"
+#include "kernels/cpu/vector/alike_positions.h"
 #include "kernels/cpu/vector/all_finite.h"
 #include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/packing.h"
@@ -25,6 +26,7 @@ namespace {
 // inside are the term_index-th, tap `tap` of the kernel, at `source`.
 struct AxisTaps {
   std::int64_t terms = 0, count = 0;
+  std::int64_t kind = 0;  // the first coordinate whose taps fall inside alike: the same list of terms serves both
   std::int32_t *term_index = nullptr, *tap = nullptr, *source = nullptr;
 };
 
@@ -38,9 +40,13 @@ struct ImageLanes {
   const float* bias = nullptr;                                   // [rows] or nullptr
 };
 
-constexpr std::int64_t kPositionsAtOnce = 16;  // share a tile's weights while these are in the L1 cache
-constexpr std::int64_t kFetchChannels = 4;     // ahead of the one that is transposed
-constexpr std::int64_t kRowFloats = 16;        // a band of rows covers at least a cache line of each image
+// Share a tile's weights while these are in the L1 cache; of one row, whose weights are few, a list of terms.
+constexpr std::int64_t kPositionsAtOnce = 16, kPositionsOfOneRow = 64;
+ISOBIT_INLINE std::int64_t positions_at_once(const ImageLanes& p) {
+  return p.rows == 1 ? kPositionsOfOneRow : kPositionsAtOnce;
+}
+constexpr std::int64_t kFetchChannels = 4;  // ahead of the one that is transposed
+constexpr std::int64_t kRowFloats = 16;     // a band of rows covers at least a cache line of each image
 
 ISOBIT_INLINE std::int64_t band_rows(std::int64_t h, std::int64_t w) {
   const std::int64_t rows = (kRowFloats + w - 1) / w;
@@ -138,7 +144,7 @@ struct Position {
 std::int64_t choose_positions(const ImageLanes& p, std::int64_t i0, std::int64_t i1, const float* slab, bool* done,
                               Position* positions) {
   std::int64_t count = 0, terms = -1;
-  for (std::int64_t place = 0; place < (i1 - i0) * p.width && count < kPositionsAtOnce; ++place) {
+  for (std::int64_t place = 0; place < (i1 - i0) * p.width && count < positions_at_once(p); ++place) {
     const AxisTaps &rows = p.rows_taps[i0 + place / p.width], &columns = p.columns_taps[place % p.width];
     if (done[place] || (terms >= 0 && rows.terms * columns.terms != terms)) continue;
     terms = rows.terms * columns.terms;
@@ -157,7 +163,8 @@ void list_positions(const ImageLanes& p, std::int64_t k0, std::int64_t terms, Po
     Position& at = positions[q];
     at.list = nullptr;
     for (std::int64_t o = 0; o < q && at.list == nullptr; ++o)
-      if (alike(*at.rows, *positions[o].rows) && alike(*at.columns, *positions[o].columns)) at.list = positions[o].list;
+      if (at.rows->kind == positions[o].rows->kind && at.columns->kind == positions[o].columns->kind)
+        at.list = positions[o].list;
     if (at.list != nullptr) continue;
     lists[q].count = 0;
     if (at.rows->count > 0 && at.columns->count > 0) list_terms(p, *at.rows, *at.columns, k0, terms, lists[q]);
@@ -170,8 +177,53 @@ struct ImageLanesScratch {
   float *slab, *results, *partial;
   std::int64_t level_stride;
   std::int64_t row_stride;  // of results, between rows of the product
-  TermList lists[kPositionsAtOnce];
+  TermList* lists;          // of positions_at_once
 };
+
+// A position's finished sums, `rows` rows of a tile, to the results' rows from `row` on.
+void keep_results(const ImageLanes& p, const Position& at, const float* tile, std::int64_t row, std::int64_t rows,
+                  float* results, std::int64_t row_stride) {
+  float* to = results + at.place * kTileColumns;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (int l = 0; l < kTileColumns; l += kLanes) {
+      const FloatLanes value = load(tile + r * kTileColumns + l);
+      store(to + r * row_stride + l, p.bias == nullptr ? value : value + FloatLanes(p.bias[row + r]));
+    }
+}
+
+// How many positions from the first on share its list and lie as far apart as the first two: a run of
+// alike_positions.h.
+std::int64_t alike_run(const Position* positions, std::int64_t count) {
+  const std::int64_t most = count < kAlikePositions ? count : kAlikePositions;
+  std::int64_t run = 1;
+  while (run < most && positions[run].list == positions[0].list &&
+         positions[run].pixels - positions[run - 1].pixels == positions[1].pixels - positions[0].pixels)
+    ++run;
+  return run;
+}
+
+// multiply_positions of one row.
+void multiply_positions_of_one_row(const ImageLanes& p, Position* positions, std::int64_t count,
+                                   ImageLanesScratch& scratch) {
+  using contract::kLeaf;
+  alignas(64) float tile[kAlikePositions * kTileColumns];
+  const std::int64_t terms = p.channels * positions[0].rows->terms * positions[0].columns->terms;
+  const std::int64_t leaves = terms > kLeaf ? (terms + kLeaf - 1) / kLeaf : 1;
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const std::int64_t k0 = leaf * kLeaf;
+    list_positions(p, k0, terms - k0 < kLeaf ? terms - k0 : kLeaf, positions, count, scratch.lists);
+    for (std::int64_t q = 0, run; q < count; q += run) {
+      run = alike_run(positions + q, count - q);
+      const TermList& list = *positions[q].list;
+      const std::int64_t step = run > 1 ? positions[q + 1].pixels - positions[q].pixels : 0;
+      multiply_alike({p.weights, positions[q].pixels, step, list.a_offsets, list.b_offsets}, run, list.count, tile);
+      if (!add_leaf(tile, scratch.partial + q * kTileColumns, scratch.level_stride, leaf, leaves, run * kTileColumns))
+        continue;
+      for (std::int64_t i = 0; i < run; ++i)
+        keep_results(p, positions[q + i], tile + i * kTileColumns, 0, 1, scratch.results, scratch.row_stride);
+    }
+  }
+}
 
 // Sums for `count` positions of a band into scratch.results, row tiles [tile0, tile1).
 void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t count, std::int64_t images,
@@ -191,14 +243,9 @@ void multiply_positions(const ImageLanes& p, Position* positions, std::int64_t c
         multiply_tile(rows, images, SkippingRows{a, list.a_offsets},
                       ScatteredColumns{positions[q].pixels, list.b_offsets}, list.count, tile);
         float* partial = scratch.partial + ((t - tile0) * count + q) * kTileSize;
-        if (!add_leaf(tile, partial, scratch.level_stride, leaf, leaves)) continue;
-        float* to = scratch.results + (t - tile0) * height * scratch.row_stride + positions[q].place * kTileColumns;
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (int l = 0; l < kTileColumns; l += kLanes) {
-            const FloatLanes value = load(tile + r * kTileColumns + l);
-            store(to + r * scratch.row_stride + l,
-                  p.bias == nullptr ? value : value + FloatLanes(p.bias[t * height + r]));
-          }
+        if (!add_leaf(tile, partial, scratch.level_stride, leaf, leaves, rows * kTileColumns)) continue;
+        keep_results(p, positions[q], tile, t * height, rows,
+                     scratch.results + (t - tile0) * height * scratch.row_stride, scratch.row_stride);
       }
     }
   }
@@ -224,14 +271,16 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
   Workspace workspace;
   ImageLanesScratch scratch;
   scratch.row_stride = out_band * p.width * kTileColumns;
-  scratch.level_stride = kPositionsAtOnce * (tile1 - tile0) * kTileSize;
+  const std::int64_t at_once = positions_at_once(p);
+  scratch.level_stride = at_once * (p.rows == 1 ? kTileColumns : (tile1 - tile0) * kTileSize);
   scratch.slab = workspace.floats(p.channels * p.h * p.w * kTileColumns);
   scratch.results = workspace.floats(rows * scratch.row_stride);
   scratch.partial = workspace.floats(tree_levels(leaves > 1 ? leaves : 1) * scratch.level_stride);
-  for (TermList& list : scratch.lists)
-    list.a_offsets = workspace.ints(kLeaf), list.b_offsets = workspace.ints(kLeaf + kAhead);
+  scratch.lists = static_cast<TermList*>(workspace.bytes(sizeof(TermList) * static_cast<std::size_t>(at_once)));
+  for (std::int64_t q = 0; q < at_once; ++q)
+    scratch.lists[q] = {0, workspace.ints(kLeaf), workspace.ints(kLeaf + kAhead)};
   bool* done = static_cast<bool*>(workspace.bytes(static_cast<std::size_t>(out_band * p.width)));
-  Position positions[kPositionsAtOnce];
+  Position positions[kPositionsOfOneRow];
   std::int64_t filled = 0;  // rows of x that lie in the slab
 
   for (std::int64_t i0 = 0; i0 < p.height; i0 += out_band) {
@@ -244,8 +293,12 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
           filled += band;
         }
     for (std::int64_t k = 0; k < places; ++k) done[k] = false;
-    while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions))
-      multiply_positions(p, positions, count, images, tile0, tile1, scratch);
+    while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions)) {
+      if (p.rows == 1)
+        multiply_positions_of_one_row(p, positions, count, scratch);
+      else
+        multiply_positions(p, positions, count, images, tile0, tile1, scratch);
+    }
     lanes_to_rows(p, scratch.results, scratch.row_stride, rows, places, images, y_image,
                   y + first_row * p.height * p.width + i0 * p.width);
   }

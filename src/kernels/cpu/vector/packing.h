@@ -92,13 +92,14 @@ ISOBIT_INLINE void pack_columns(const float* source, std::int64_t k_stride, std:
   pack_panel<kTileColumns>(source, k_stride, lane_stride, terms, columns, panel);
 }
 
-// to[c * stride + r] = tile[r][c] for r < rows, c < columns.
+// to[c * stride + r] = tile[r][c] for r < rows, c < columns; rows of the tile lie kWidth floats apart, a multiple of 8.
+template <int kWidth = kTileColumns>
 ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                                     float* to) {
   for (std::int64_t c = 0; c < columns; c += 8)
     for (std::int64_t r = 0; r < rows; r += 8) {
       const float* row[8];
-      for (std::int64_t i = 0; i < 8; ++i) row[i] = tile + (r + i < rows ? r + i : rows - 1) * kTileColumns;
+      for (std::int64_t i = 0; i < 8; ++i) row[i] = tile + (r + i < rows ? r + i : rows - 1) * kWidth;
       __m256 block[8];
       read_transposed(row, c, block);
       for (std::int64_t i = 0; i < 8 && c + i < columns; ++i) store_some(to + (c + i) * stride + r, block[i], rows - r);

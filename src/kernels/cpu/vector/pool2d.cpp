@@ -1,13 +1,15 @@
 // Maximum and average pooling over the lane count: a register holds neighbouring outputs of one row.
 //
 // Outputs whose window lies inside the image from left to right go by registers; those at the left and right
-// border, and rows with no tap inside, one by one. Strides 1 and 2 load whole registers. The gradients and
-// adaptive pooling keep the reference's functions: they scatter, and cost little beside their neighbours.
+// border, and rows with no tap inside, one by one. Strides 1 and 2 load whole registers. Averages of other strides,
+// adaptive ones and the gradients of both have planes as lanes (plane_lanes.h). The maximum's gradient keeps the
+// reference's function: it scatters.
 #include <cmath>
 
 #include "contract/extrema.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/lane_leaf.h"
+#include "kernels/cpu/vector/plane_lanes.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -160,11 +162,6 @@ void max_pool2d(const Pool2dShape& s, const float* x, float* y, std::int64_t* in
 // ---- average
 // ------------------------------------------------------------------------------------------------
 
-struct AverageRule {
-  bool count_include_pad;
-  std::int64_t divisor_override;
-};
-
 // What the sum over the window of output column ow is divided by.
 float divisor_of(const Pool2dShape& s, const AverageRule& rule, const Row& row, std::int64_t ow) {
   if (rule.divisor_override != 0) return static_cast<float>(rule.divisor_override);
@@ -227,7 +224,30 @@ void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64
   const AverageRule rule = {count_include_pad, divisor_override};
   if (s.stride_w == 1) return average_planes<1>(s, rule, x, y);
   if (s.stride_w == 2) return average_planes<2>(s, rule, x, y);
+  const auto window_of = [&](std::int64_t oh, std::int64_t ow) { return average_window(s, rule, oh, ow); };
+  if (plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w))) return average_plane_lanes(s, x, y, window_of);
   average_planes<0>(s, rule, x, y);
+}
+
+void average_pool2d_backward(const Pool2dShape& s, bool count_include_pad, std::int64_t divisor_override,
+                             const float* dy, float* dx) {
+  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
+    return table_of(Isa::reference).average_pool2d_backward(s, count_include_pad, divisor_override, dy, dx);
+  average_backward_plane_lanes(s, dy, dx, [&](std::int64_t oh, std::int64_t ow) {
+    return average_window(s, {count_include_pad, divisor_override}, oh, ow);
+  });
+}
+
+void adaptive_average_pool2d(const Pool2dShape& s, const float* x, float* y) {
+  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
+    return table_of(Isa::reference).adaptive_average_pool2d(s, x, y);
+  average_plane_lanes(s, x, y, [&](std::int64_t oh, std::int64_t ow) { return adaptive_window(s, oh, ow); });
+}
+
+void adaptive_average_pool2d_backward(const Pool2dShape& s, const float* dy, float* dx) {
+  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
+    return table_of(Isa::reference).adaptive_average_pool2d_backward(s, dy, dx);
+  average_backward_plane_lanes(s, dy, dx, [&](std::int64_t oh, std::int64_t ow) { return adaptive_window(s, oh, ow); });
 }
 
 }  // namespace
@@ -235,6 +255,9 @@ void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64
 void fill_pool2d(KernelTable& t) {
   t.max_pool2d = max_pool2d;
   t.average_pool2d = average_pool2d;
+  t.average_pool2d_backward = average_pool2d_backward;
+  t.adaptive_average_pool2d = adaptive_average_pool2d;
+  t.adaptive_average_pool2d_backward = adaptive_average_pool2d_backward;
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

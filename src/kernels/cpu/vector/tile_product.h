@@ -85,7 +85,8 @@ void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
       }
       if (direct) continue;
       float* partial = block.partial + (panel * tiles + index) * kTileSize;
-      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves)) finish(i, rows, j, columns, tile);
+      if (add_leaf(tile, partial, block.level_stride, block.leaf, block.leaves, rows * kTileColumns))
+        finish(i, rows, j, columns, tile);
     }
   }
 }

@@ -1,0 +1,81 @@
+// Average pooling with planes as lanes: sixteen or eight of them side by side, [h][w][kLanes].
+//
+// Whatever the window, its taps are plain loads then, and so are the elements that a gradient is added to; outputs of
+// one row, strides apart, would be gathered lane by lane. Turning costs about a tenth of what pooling so costs.
+#pragma once
+
+#include "kernels/cpu/vector/packing.h"
+#include "kernels/dispatch/workspace.h"
+#include "kernels/formulas/pool_windows.h"
+#include "kernels/threads.h"
+
+namespace isobit::kernels::ISOBIT_ISA {
+namespace {
+
+constexpr std::int64_t kPlaneElements = 4096;  // of the turned planes that the second cache holds beside others
+constexpr std::int64_t kElementsAThread = 16384;
+
+// Whether there are planes for most lanes, and they are small enough. `elements`: of the larger side's planes.
+ISOBIT_INLINE bool plane_lanes_pay(std::int64_t planes, std::int64_t elements) {
+  return planes >= kLanes && elements <= kPlaneElements;
+}
+
+// work(first plane, planes <= kLanes) for all of them, on all threads.
+template <class Work>
+void for_each_lanes_of_planes(std::int64_t planes, std::int64_t elements, Work work) {
+  const std::int64_t sets = (planes + kLanes - 1) / kLanes;
+  parallel_for(0, sets, kElementsAThread / (elements * kLanes + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      work(i * kLanes, planes - i * kLanes < kLanes ? planes - i * kLanes : kLanes);
+  });
+}
+
+// y = chain over each window / divisor; window_of(oh, ow).
+template <class WindowOf>
+void average_plane_lanes(const Pool2dShape& s, const float* x, float* y, WindowOf window_of) {
+  const std::int64_t in = s.h * s.w, out = s.out_h * s.out_w;
+  for_each_lanes_of_planes(s.planes, in, [&](std::int64_t first, std::int64_t planes) {
+    Workspace workspace;
+    float *const from = workspace.floats(in * kLanes), *const to = workspace.floats(out * kLanes);
+    pack_transposed<kLanes>(x + first * in, in, in, planes, from);
+    float* o = to;
+    for (std::int64_t oh = 0; oh < s.out_h; ++oh)
+      for (std::int64_t ow = 0; ow < s.out_w; ++ow, o += kLanes) {
+        const Window window = window_of(oh, ow);
+        FloatLanes t(0.0f);
+        for (std::int64_t ih = window.h0; ih < window.h1; ++ih) {
+          const float *at = from + (ih * s.w + window.w0) * kLanes, *const last =
+                                                                        from + (ih * s.w + window.w1) * kLanes;
+          for (; at < last; at += kLanes) t = t + load(at);
+        }
+        store(o, window.empty() ? FloatLanes(0.0f) : t / FloatLanes(window.divisor));
+      }
+    store_transposed<kLanes>(to, out, planes, out, y + first * out);
+  });
+}
+
+// Walking the outputs in ascending order adds to each element its windows in ascending order.
+template <class WindowOf>
+void average_backward_plane_lanes(const Pool2dShape& s, const float* dy, float* dx, WindowOf window_of) {
+  const std::int64_t in = s.h * s.w, out = s.out_h * s.out_w;
+  for_each_lanes_of_planes(s.planes, in, [&](std::int64_t first, std::int64_t planes) {
+    Workspace workspace;
+    float *const from = workspace.floats(out * kLanes), *const to = workspace.floats(in * kLanes);
+    pack_transposed<kLanes>(dy + first * out, out, out, planes, from);
+    for (std::int64_t i = 0; i < in * kLanes; i += kLanes) store(to + i, FloatLanes(0.0f));
+    const float* o = from;
+    for (std::int64_t oh = 0; oh < s.out_h; ++oh)
+      for (std::int64_t ow = 0; ow < s.out_w; ++ow, o += kLanes) {
+        const Window window = window_of(oh, ow);
+        const FloatLanes share = load(o) / FloatLanes(window.divisor);
+        for (std::int64_t ih = window.h0; ih < window.h1; ++ih) {
+          float *at = to + (ih * s.w + window.w0) * kLanes, *const last = to + (ih * s.w + window.w1) * kLanes;
+          for (; at < last; at += kLanes) store(at, load(at) + share);
+        }
+      }
+    store_transposed<kLanes>(to, in, planes, in, dx + first * in);
+  });
+}
+
+}  // namespace
+}  // namespace isobit::kernels::ISOBIT_ISA

@@ -7,11 +7,6 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-// Packed weights are read faster; packing many of them for few positions takes longer still.
-ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
-  return positions > tuning().pack_positions || rows <= 4 * kTileRows;
-}
-
 bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   const std::int64_t height = tile_height(co);

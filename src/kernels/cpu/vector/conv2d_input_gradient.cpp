@@ -8,6 +8,9 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 constexpr std::int64_t kPackChannels = 16;
+// As many positions as pay for packing a forward convolution's weights are worth: those of an input gradient's terms
+// lie further apart.
+constexpr std::int64_t kPositionsForward = 2;
 
 // One axis of one phase: elements phase, phase + stride, ...; tap i of the `count` that meet them reads
 // output position + shift[i].
@@ -46,10 +49,21 @@ Margin margin_of(const PhaseAxis* axes, std::int64_t phases, std::int64_t output
 }
 
 struct Phase {
-  const float* weights;         // packed [group][row tile][terms][kTileRows]
+  const float* weights;         // packed [group][row tile][terms][kTileRows], or nullptr: of term k and channel c at
+  const std::int32_t* taps;     // group's weights + c * kernel + taps[k]
   const std::int32_t* offsets;  // [terms], (co, kh, kw)
   std::int64_t terms;
 };
+
+// Where the weight of each term lies, from the group's first on.
+const std::int32_t* weight_places(Workspace& workspace, const Conv2dShape& s, const std::int32_t* tap,
+                                  std::int64_t taps) {
+  const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, kernel = s.kh * s.kw;
+  std::int32_t* places = workspace.ints(co * taps);
+  for (std::int64_t o = 0; o < co; ++o)
+    for (std::int64_t i = 0; i < taps; ++i) places[o * taps + i] = static_cast<std::int32_t>(o * ci * kernel + tap[i]);
+  return places;
+}
 
 Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, const PhaseAxis& rows,
                  const PhaseAxis& columns, Margin top, Margin left, const float* weight) {
@@ -65,6 +79,8 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
       offsets[o * taps + i] =
           static_cast<std::int32_t>(slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
   }
+  if (!packing_pays(kPositionsForward * s.n * rows.elements * columns.elements, ci) && co * ci * kernel <= kOffsetLimit)
+    return {nullptr, weight_places(workspace, s, tap, taps), offsets, terms};
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
   // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.
   const std::int64_t blocks = (co + kPackChannels - 1) / kPackChannels;
@@ -86,7 +102,7 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t t = 0; t < tiles; ++t) pack_block(i / blocks, i % blocks * kPackChannels, t);
   });
-  return {packed, offsets, terms};
+  return {packed, nullptr, offsets, terms};
 }
 
 // Weights [co][ci][tap] as rows of input channels: packed[group][row tile][co][tap][kTileRows]. A few output channels
@@ -186,7 +202,9 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
             if (phase.terms == 0) continue;
             GatheredProduct p;
             p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
-            p.weights = phase.weights + group * tiles * phase.terms * kTileRows;
+            p.weights = phase.weights == nullptr ? nullptr : phase.weights + group * tiles * phase.terms * kTileRows;
+            p.plain_weights = weight + group * co * ci * s.kh * s.kw, p.weight_row = s.kh * s.kw;
+            p.weight_offsets = phase.taps;
             p.height = axes_h[f / phases_w].elements, p.width = axes_w[f % phases_w].elements;
             p.image = slab.image, p.row_step = slab.row;
             p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;

@@ -25,6 +25,11 @@ std::int64_t images_per_slab(const Slab& slab, std::int64_t images, std::int64_t
   return best;
 }
 
+// Packed weights are read faster; packing many of them for few positions takes longer still.
+ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
+  return positions > tuning().pack_positions || rows <= 4 * kTileRows;
+}
+
 void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,
               std::int64_t tile1) {
   if (direct_is_faster(p)) {

@@ -11,6 +11,7 @@
 #include "contract/platform.h"
 #include "kernels/cpu/vector/conv_slab.h"
 #include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/pixel_columns.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/dispatch/workspace.h"
 
@@ -47,6 +48,8 @@ struct PanelPieces {
   int run_count = 0;
   std::int64_t lanes = 0;
   bool one_row = false;  // all lanes filled from one row of one image
+  PixelPieces pixels;    // the same by vectors
+  bool by_tile = false;  // packed by the first tile of rows
 };
 
 PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int64_t positions) {
@@ -61,6 +64,7 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
     const std::int64_t length = p.width - j < left ? p.width - j : left;
     const std::int64_t source = n * p.image + i * p.row_step + j;
     pieces.one_row = length == kTileColumns;
+    if (kPacksPixels) pieces.pixels.add(lane, length, source);
     for (std::int64_t l = 0; l < length; l += pieces.copy_width)
       pieces.copies[pieces.copy_count++] = {static_cast<std::int32_t>(lane + l), static_cast<std::int32_t>(source + l)};
     if (flat && lane > 0 && i > 0) {
@@ -72,6 +76,7 @@ PanelPieces panel_pieces(const GatheredProduct& p, std::int64_t first, std::int6
     j = 0;
     if (++i == p.height) i = 0, ++n;
   }
+  pieces.by_tile = kPacksPixels && p.weights != nullptr && pieces.lanes > kLanes && pieces.pixels.fits;
   return pieces;
 }
 
@@ -118,12 +123,12 @@ void store_runs(const GatheredProduct& p, const PixelRun* runs, int run_count, s
 
 constexpr std::int64_t kPanelsAtOnce = 4;  // share a row tile's weights while those are in the L1 cache
 
-// One leaf of row tiles [tile0, tile1) times `panels` panels of pixels. done(q, first row, rows, tile) receives
-// finished tiles.
+// One leaf of row tiles [tile0, tile1) times `panels` panels of pixels, packed but those that the first tile packs.
+// done(q, first row, rows, tile) receives finished tiles.
 template <class Done>
-void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::int64_t panels, const float* pixels,
-                     std::int64_t panel_stride, std::int64_t leaf, std::int64_t leaves, std::int64_t tile0,
-                     std::int64_t tile1, float* partial, std::int64_t level_stride, Done done) {
+void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::int64_t panels, const float* slab,
+                     float* pixels, std::int64_t panel_stride, std::int64_t leaf, std::int64_t leaves,
+                     std::int64_t tile0, std::int64_t tile1, float* partial, std::int64_t level_stride, Done done) {
   using contract::kLeaf;
   alignas(64) float tile[kTileSize];
   const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
@@ -134,8 +139,11 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
     for (std::int64_t r = 0; r < rows && p.weights == nullptr; ++r)
       row[r] = p.plain_weights + (t * height + r) * p.weight_row;
     for (std::int64_t q = 0; q < panels; ++q) {
-      const float* b = pixels + q * panel_stride;
-      if (p.weights == nullptr) {
+      float* b = pixels + q * panel_stride;
+      if (pieces[q].by_tile && t == tile0) {
+        multiply_tile_of_pixels(rows, p.weights + (t * p.terms + k0) * kTileRows, slab, p.offsets + k0,
+                                pieces[q].pixels, terms, b, tile);
+      } else if (p.weights == nullptr) {
         multiply_tile(rows, pieces[q].lanes, GatheredRows{row, p.weight_offsets + k0}, PackedColumns{b}, terms, tile);
       } else {
         multiply_tile(rows, pieces[q].lanes, PackedRows{p.weights + (t * p.terms + k0) * kTileRows}, PackedColumns{b},
@@ -167,8 +175,8 @@ void multiply_pixels(const GatheredProduct& p, const float* slab, std::int64_t i
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf, terms = p.terms - k0 < kLeaf ? p.terms - k0 : kLeaf;
       for (std::int64_t q = 0; q < panels; ++q)
-        pack_pixels(pieces[q], slab, p.offsets + k0, terms, pixels + q * panel_stride);
-      multiply_panels(p, pieces, panels, pixels, panel_stride, leaf, leaves, tile0, tile1, partial, level_stride,
+        if (!pieces[q].by_tile) pack_pixels(pieces[q], slab, p.offsets + k0, terms, pixels + q * panel_stride);
+      multiply_panels(p, pieces, panels, slab, pixels, panel_stride, leaf, leaves, tile0, tile1, partial, level_stride,
                       [&](std::int64_t q, std::int64_t first_row, std::int64_t rows, float* tile) {
                         store_runs(p, pieces[q].runs, pieces[q].run_count, first_row, rows, kTileColumns, tile);
                       });

@@ -9,7 +9,7 @@
 //   StridedRows    a[k * step + r]             StridedColumns   b[k * step + c]
 //   RowsAlongK     a[r * step + k]             PackingColumns   b[k * step + c], copied to a panel on the way
 //   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
-//   SkippingRows   a[offsets[k] + r]
+//   SkippingRows   a[offsets[k] + r]           PackingPixels    rows of an image, copied likewise (pixel_columns.h)
 //
 // "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
 // is finite; who builds the offsets has made sure.
@@ -55,7 +55,9 @@ struct RowsAlongK {
   const float* a;
   std::int64_t stride;
 };
-// So that a convolution's taps are read where they are.
+constexpr int kAhead = 12;
+// So that a convolution's taps are read where they are. kAhead more offsets than terms are read, of any value, to fetch
+// what comes: what lies past a workspace's block is read so.
 struct GatheredRows {
   const float* const* rows;
   const std::int32_t* offsets;
@@ -79,8 +81,7 @@ struct SkippingColumns {  // of a panel that is packed
   const float* b;
   const std::int32_t* offsets;
 };
-// kAhead more offsets than terms are read, to fetch what comes.
-constexpr int kAhead = 12;
+// kAhead more offsets than terms are read.
 struct ScatteredColumns {
   const float* b;
   const std::int32_t* offsets;
@@ -142,7 +143,12 @@ struct RowsWalk<GatheredRows, kRows> {
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) row[r] = from.rows[r];
   }
-  ISOBIT_INLINE void begin(std::int64_t k) { offset = offsets[k]; }
+  ISOBIT_INLINE void begin(std::int64_t k) {
+    offset = offsets[k];
+    const std::int64_t ahead = offsets[k + kAhead];
+    ISOBIT_UNROLL(GCC unroll 4)
+    for (int r = 0; r < kRows; r += 4) __builtin_prefetch(row[r] + ahead);
+  }
   [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return row[r][offset]; }
   ISOBIT_INLINE void step() {}
 };
@@ -228,8 +234,13 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
     columns.begin(k);
     Lanes column[kVectors];
     ISOBIT_UNROLL(GCC unroll 2)
-    for (int v = 0; v < kVectors; ++v) read(columns.at() + v * kLanes, column[v]);
-    if constexpr (std::is_same_v<Columns, PackingColumns>) {
+    for (int v = 0; v < kVectors; ++v) {
+      if constexpr (requires { columns.vector(v); })
+        column[v] = columns.vector(v);
+      else
+        read(columns.at() + v * kLanes, column[v]);
+    }
+    if constexpr (requires { columns.panel; }) {
       ISOBIT_UNROLL(GCC unroll 2)
       for (int v = 0; v < kVectors; ++v) store(columns.panel + v * kLanes, column[v]);
     }

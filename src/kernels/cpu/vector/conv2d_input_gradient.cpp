@@ -204,7 +204,7 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
             p.rows = ci, p.terms = phase.terms, p.offsets = phase.offsets;
             p.weights = phase.weights == nullptr ? nullptr : phase.weights + group * tiles * phase.terms * kTileRows;
             p.plain_weights = weight + group * co * ci * s.kh * s.kw, p.weight_row = s.kh * s.kw;
-            p.weight_offsets = phase.taps;
+            p.weight_offsets = phase.taps, p.distant = true;
             p.height = axes_h[f / phases_w].elements, p.width = axes_w[f % phases_w].elements;
             p.image = slab.image, p.row_step = slab.row;
             p.y = dx + (n * s.ci + group * ci) * s.h * s.w + f / phases_w * s.w + f % phases_w;

@@ -24,6 +24,7 @@ struct GatheredProduct {
   const float* plain_weights = nullptr;  // where packing would not pay: weights[r][k] at
   std::int64_t weight_row = 0;           // plain_weights + r * weight_row + weight_offsets[k]
   const std::int32_t* weight_offsets = nullptr;
+  bool distant = false;                   // neighbouring terms' plain weights lie apart
   const std::int32_t* offsets = nullptr;  // [terms]
   const float* bias = nullptr;            // [rows] or nullptr
   std::int64_t height = 0, width = 0;     // positions of an image
@@ -143,6 +144,8 @@ void multiply_panels(const GatheredProduct& p, const PanelPieces* pieces, std::i
       if (pieces[q].by_tile && t == tile0) {
         multiply_tile_of_pixels(rows, p.weights + (t * p.terms + k0) * kTileRows, slab, p.offsets + k0,
                                 pieces[q].pixels, terms, b, tile);
+      } else if (p.weights == nullptr && p.distant) {
+        multiply_tile(rows, pieces[q].lanes, DistantRows{{row, p.weight_offsets + k0}}, PackedColumns{b}, terms, tile);
       } else if (p.weights == nullptr) {
         multiply_tile(rows, pieces[q].lanes, GatheredRows{row, p.weight_offsets + k0}, PackedColumns{b}, terms, tile);
       } else {

@@ -56,12 +56,14 @@ struct RowsAlongK {
   std::int64_t stride;
 };
 constexpr int kAhead = 12;
-// So that a convolution's taps are read where they are. kAhead more offsets than terms are read, of any value, to fetch
-// what comes: what lies past a workspace's block is read so.
+// So that a convolution's taps are read where they are.
 struct GatheredRows {
   const float* const* rows;
   const std::int32_t* offsets;
 };
+// The same from further away, fetched ahead: kAhead more offsets than terms are read, of any value (what lies past a
+// workspace's block).
+struct DistantRows : GatheredRows {};
 
 struct PackedColumns {
   const float* b;
@@ -143,14 +145,19 @@ struct RowsWalk<GatheredRows, kRows> {
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) row[r] = from.rows[r];
   }
-  ISOBIT_INLINE void begin(std::int64_t k) {
-    offset = offsets[k];
-    const std::int64_t ahead = offsets[k + kAhead];
-    ISOBIT_UNROLL(GCC unroll 4)
-    for (int r = 0; r < kRows; r += 4) __builtin_prefetch(row[r] + ahead);
-  }
+  ISOBIT_INLINE void begin(std::int64_t k) { offset = offsets[k]; }
   [[nodiscard]] ISOBIT_INLINE float factor(int r) const { return row[r][offset]; }
   ISOBIT_INLINE void step() {}
+};
+template <int kRows>
+struct RowsWalk<DistantRows, kRows> : RowsWalk<GatheredRows, kRows> {
+  explicit ISOBIT_INLINE RowsWalk(DistantRows from) : RowsWalk<GatheredRows, kRows>(from) {}
+  ISOBIT_INLINE void begin(std::int64_t k) {
+    RowsWalk<GatheredRows, kRows>::begin(k);
+    const std::int64_t ahead = this->offsets[k + kAhead];
+    ISOBIT_UNROLL(GCC unroll 4)
+    for (int r = 0; r < kRows; r += 4) __builtin_prefetch(this->row[r] + ahead);
+  }
 };
 
 template <class Columns>

@@ -11,6 +11,9 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+inline constexpr bool kPacksPixels = true;
+
 // Lanes [first, first + length) of a vector are the floats from `source` + first on, relative to the slab.
 struct PixelPieces {
   static constexpr int kMostPieces = 4;
@@ -36,9 +39,6 @@ struct PixelPieces {
     }
   }
 };
-
-#if ISOBIT_LANES == 16 && defined(__AVX512F__)
-inline constexpr bool kPacksPixels = true;
 
 template <int kPieces>
 struct PackingPixels {
@@ -109,6 +109,10 @@ ISOBIT_INLINE void multiply_tile_of_pixels(std::int64_t rows, const float* a, co
 }
 #else
 inline constexpr bool kPacksPixels = false;
+struct PixelPieces {
+  static constexpr bool fits = false;
+  ISOBIT_INLINE void add(std::int64_t, std::int64_t, std::int64_t) {}
+};
 ISOBIT_INLINE void multiply_tile_of_pixels(std::int64_t, const float*, const float*, const std::int32_t*,
                                            const PixelPieces&, std::int64_t, float*, float*) {}
 #endif

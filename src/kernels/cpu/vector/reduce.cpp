@@ -9,6 +9,7 @@
 #include "contract/formula.h"
 #include "contract/lane_sum.h"
 #include "kernels/dispatch/kernel_table.h"
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
@@ -254,6 +255,42 @@ ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, s
   for (int w = 0; w < kWide; ++w) put(out + w * kLanes, last(value[w]), extent);
 }
 
+// Columns [0, columns) of one leaf of kRows rows: all of them in registers, merged as the fold does.
+template <class Rule, int kRows, class Last>
+void leaf_of_few_rows(const float* x, const std::int64_t* offset, std::int64_t columns, float* out, Last last) {
+  const float* row[kRows];
+  for (int r = 0; r < kRows; ++r) row[r] = x + offset[r];
+  for_each_register(
+      columns, [&](std::int64_t c, auto extent) __attribute__((always_inline)) {
+        FloatLanes t[kRows];
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) t[r] = Rule::step(FloatLanes(Rule::kStart), fetch(row[r] + c, extent));
+        int count = kRows;
+#pragma GCC unroll 3
+        for (int half = 4; half >= 1; half /= 2) {
+#pragma GCC unroll 4
+          for (int j = 0; j + half < count; ++j) t[j] = Rule{}(t[j], t[j + half]);
+          if (count > half) count = half;
+        }
+        put(out + c, last(t[0]), extent);
+      });
+}
+constexpr int kFewRows = 8;
+
+// Columns [c, last), c a multiple of 32, of one leaf.
+template <class Rule, class Last>
+void leaf_of_all_columns(const float* x, const std::int64_t* offset, std::int64_t rows, std::int64_t c,
+                         std::int64_t last, float* out, Last last_step) {
+  if (rows > 0 && rows <= kFewRows) {
+    static constexpr auto kFunctions = by_size<kFewRows>([](auto few) { return &leaf_of_few_rows<Rule, few, Last>; });
+    return kFunctions.of[rows](x + c, offset, last - c, out + c, last_step);
+  }
+  for (; c + contract::kSumLanes <= last; c += contract::kSumLanes)
+    leaf_of_columns<Rule, kSlots>(x + c, offset, rows, Whole{}, out + c, last_step);
+  for (; c + kLanes <= last; c += kLanes) leaf_of_columns<Rule, 1>(x + c, offset, rows, Whole{}, out + c, last_step);
+  if (c < last) leaf_of_columns<Rule, 1>(x + c, offset, rows, Part{last - c}, out + c, last_step);
+}
+
 // Blocks of 32 columns; a leaf's values of all columns go to one row of scratch, the tree runs over these
 // rows. Where there is one leaf, its values are the results.
 template <class Rule, class Finish>
@@ -269,8 +306,9 @@ void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float
   const std::int64_t smallest = kWorthAThread / (smaller(kLeaf, reduced.count) * kBlock) + 1;
   parallel_for(0, groups * leaves * blocks, smallest, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t offset[kLeaf], offsets_of = -1;
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t group = task / blocks / leaves, leaf = task / blocks % leaves;
+    for (std::int64_t task = begin, next; task < end; task = next) {
+      const std::int64_t group = task / blocks / leaves, leaf = task / blocks % leaves, block = task % blocks;
+      next = smaller(end, task - block + blocks);  // all of this leaf's columns that are ours
       const std::int64_t rows = smaller(kLeaf, reduced.count - leaf * kLeaf);
       if (leaf != offsets_of) {
         const std::int64_t step = reduced.rank > 0 ? reduced.stride[reduced.rank - 1] : 0;
@@ -279,17 +317,9 @@ void reduce_columns(const Axes& kept, const Axes& reduced, const float* x, float
         });
         offsets_of = leaf;
       }
-      const float* const from = x + kept.offset_of(group * columns);
-      float* const to = values + (group * leaves + leaf) * columns;
-      std::int64_t c = task % blocks * kBlock;
-      const std::int64_t last = smaller(c + kBlock, columns);
-      if (c + kBlock <= last) {
-        leaf_of_columns<Rule, kSlots>(from + c, offset, rows, Whole{}, to + c, last_step);
-        continue;
-      }
-      for (; c + kLanes <= last; c += kLanes)
-        leaf_of_columns<Rule, 1>(from + c, offset, rows, Whole{}, to + c, last_step);
-      if (c < last) leaf_of_columns<Rule, 1>(from + c, offset, rows, Part{last - c}, to + c, last_step);
+      leaf_of_all_columns<Rule>(x + kept.offset_of(group * columns), offset, rows, block * kBlock,
+                                smaller(columns, (block + next - task) * kBlock),
+                                values + (group * leaves + leaf) * columns, last_step);
     }
   });
 

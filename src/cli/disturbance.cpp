@@ -1,6 +1,5 @@
 #include "cli/disturbance.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,6 +8,8 @@
 
 #include <cerrno>
 #include <system_error>
+
+#include "cli/affinity.h"
 
 namespace isobit::cli {
 namespace {
@@ -21,24 +22,12 @@ long nanoseconds(clockid_t clock) {
   return now.tv_sec * 1'000'000'000L + now.tv_nsec;
 }
 
-void pin_to_first_cpu() {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-}
-
 // Only what is safe in a fork of a process with threads. The share is one of processor time: whoever is measured beside
 // it does not get it back by being scheduled in between.
 [[noreturn]] void disturb(int percent, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
-  pin_to_first_cpu();
+  pin_to_allowed_cpu(0);
   for (long next = nanoseconds(CLOCK_MONOTONIC) + kPeriod;; next += kPeriod) {
     const long until = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) + kPeriod / 100 * percent;
     while (nanoseconds(CLOCK_PROCESS_CPUTIME_ID) < until) {

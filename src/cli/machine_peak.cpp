@@ -1,5 +1,6 @@
 #include "cli/machine_peak.h"
 
+#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/affinity.h"
 #include "cli/bench_timing.h"
 
 #if defined(__x86_64__)
@@ -61,20 +63,29 @@ double multiply_plain(float* sink) {
   return 2.0 * 8 * kTurns;
 }
 
-// What `threads` threads do together per nanosecond; work returns how much it did.
+// What `threads` threads do together per nanosecond; work returns how much it did. Each has a CPU of its own where
+// there are so many, and they begin together: some systems let a new thread wait for ten milliseconds and more on the
+// CPU of the one that made it, while others idle.
 double rate(int threads, const std::function<double(int)>& work) {
   std::vector<double> rates;
   for (int round = 0; round < 5; ++round) {
     std::vector<double> done(static_cast<std::size_t>(threads));
+    std::barrier begin(threads + 1);
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t) {
+      all.emplace_back([&, t] {
+        if (threads > 1) pin_to_allowed_cpu(t);
+        begin.arrive_and_wait();
+        done[static_cast<std::size_t>(t)] = work(t);
+      });
+    }
+    begin.arrive_and_wait();
     const auto start = std::chrono::steady_clock::now();
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back([&, t] { done[static_cast<std::size_t>(t)] = work(t); });
-    done[0] = work(0);
-    for (std::thread& other : others) other.join();
+    for (std::thread& thread : all) thread.join();
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    double all = 0;
-    for (const double d : done) all += d;
-    rates.push_back(all / took.count());
+    double sum = 0;
+    for (const double d : done) sum += d;
+    rates.push_back(sum / took.count());
   }
   return quantile(rates, 0.5);
 }

@@ -48,7 +48,8 @@ int cgroup_cpus() {
   return 0;
 }
 
-constexpr int kMostShares = 0xffff;  // of one call
+constexpr int kMostShares = 0xfff;  // of one call
+static_assert(Shares::kMostRounds <= 0xf);
 
 // Work of one call.
 struct Job {
@@ -131,15 +132,16 @@ class Pool {
     }
   }
 
-  // What a thread must know before it may read the job, in one word: which call, into how many shares and rounds.
+  // What a thread must know before it may read the job, in one word: which call (48 bits: nine years of one each
+  // microsecond), into how many shares and rounds.
   struct Call {
     std::uint64_t number;
     int parts, rounds;
     static Call of(std::uint64_t word) {
-      return {word >> 24, static_cast<int>(word >> 8 & 0xffff), static_cast<int>(word & 0xff)};
+      return {word >> 16, static_cast<int>(word >> 4 & kMostShares), static_cast<int>(word & 0xf)};
     }
     [[nodiscard]] std::uint64_t word() const {
-      return number << 24 | static_cast<std::uint64_t>(parts) << 8 | static_cast<std::uint64_t>(rounds);
+      return number << 16 | static_cast<std::uint64_t>(parts) << 4 | static_cast<std::uint64_t>(rounds);
     }
   };
   // The next round of a share, or -1. `taken` holds the number of the call that it counts rounds of: nobody sets it

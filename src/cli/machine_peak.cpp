@@ -1,5 +1,6 @@
 #include "cli/machine_peak.h"
 
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstring>
@@ -67,25 +68,32 @@ double multiply_plain(float* sink) {
 // there are so many, and they begin together: some systems let a new thread wait for ten milliseconds and more on the
 // CPU of the one that made it, while others idle.
 double rate(int threads, const std::function<double(int)>& work) {
+  using Clock = std::chrono::steady_clock;
+  struct Turn {
+    double done = 0;
+    Clock::time_point begin, end;  // by the thread's own clock: who waits for it may be late himself
+  };
   std::vector<double> rates;
   for (int round = 0; round < 5; ++round) {
-    std::vector<double> done(static_cast<std::size_t>(threads));
-    std::barrier begin(threads + 1);
+    std::vector<Turn> turns(static_cast<std::size_t>(threads));
+    std::barrier together(threads);
     std::vector<std::thread> all;
     for (int t = 0; t < threads; ++t) {
       all.emplace_back([&, t] {
         if (threads > 1) pin_to_allowed_cpu(t);
-        begin.arrive_and_wait();
-        done[static_cast<std::size_t>(t)] = work(t);
+        Turn& turn = turns[static_cast<std::size_t>(t)];
+        together.arrive_and_wait();
+        turn.begin = Clock::now();
+        turn.done = work(t);
+        turn.end = Clock::now();
       });
     }
-    begin.arrive_and_wait();
-    const auto start = std::chrono::steady_clock::now();
     for (std::thread& thread : all) thread.join();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    double sum = 0;
-    for (const double d : done) sum += d;
-    rates.push_back(sum / took.count());
+    double done = 0;
+    Clock::time_point begin = turns[0].begin, end = turns[0].end;
+    for (const Turn& turn : turns)
+      done += turn.done, begin = std::min(begin, turn.begin), end = std::max(end, turn.end);
+    rates.push_back(done / std::chrono::duration<double, std::nano>(end - begin).count());
   }
   return quantile(rates, 0.5);
 }

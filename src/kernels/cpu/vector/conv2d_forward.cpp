@@ -8,6 +8,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 bool forward_by_image_lanes(const Conv2dShape& s, const float* x, const float* weight, const float* bias, float* y) {
+  if (!fills_lanes(s.n)) return false;
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, terms = ci * s.kh * s.kw, tiles = row_tiles(co);
   const std::int64_t height = tile_height(co);
   Workspace workspace;

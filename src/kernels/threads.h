@@ -22,7 +22,8 @@ namespace isobit::kernels {
 // setting, which may differ between threads); nullptr: what set_thread_count said last. Cheap, at least 1, no throw.
 using ThreadCountSource = int (*)();
 void set_thread_count_source(ThreadCountSource source);
-// Precondition: count >= 1; throws std::invalid_argument otherwise. May exceed available_cpus() (tests).
+// Precondition: count >= 1; throws std::invalid_argument otherwise. May exceed available_cpus() (tests). Not from
+// within a function that parallel_for calls. Where the system gives fewer threads, work runs on its caller.
 void set_thread_count(int count);
 
 class ThreadCountScope {

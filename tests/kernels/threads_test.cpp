@@ -1,6 +1,7 @@
 #include "kernels/threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +209,31 @@ TEST(ParallelFor, SurvivesFork) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve address space themselves
+// A system that gives no more threads: their caller does the work.
+TEST(ParallelFor, GoesOnWithoutThreads) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};  // 4,000 stacks take 32 GiB
+    setrlimit(RLIMIT_AS, &limit);
+    set_thread_count(4000);
+    for (int call = 0; call < 2; ++call) {
+      for (const int visits : touched(5000, 1))
+        if (visits != 1) _exit(1);
+    }
+    set_thread_count(2);
+    for (const int visits : touched(5000, 1))
+      if (visits != 1) _exit(2);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 TEST(Threads, ZeroIsRefused) { EXPECT_THROW(set_thread_count(0), std::invalid_argument); }
 

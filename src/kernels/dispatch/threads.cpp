@@ -12,6 +12,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,16 +69,16 @@ thread_local bool inside_pool = false;
 class Pool {
  public:
   explicit Pool(int workers) : taken_(static_cast<std::size_t>(workers) + 1) {
-    for (int i = 1; i <= workers; ++i) threads_.emplace_back([this, i] { work(i); });
-  }
-  ~Pool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
+    try {
+      for (int i = 1; i <= workers; ++i) threads_.emplace_back([this, i] { work(i); });
+    } catch (...) {  // the system gives no more
+      end();
+      throw;
     }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
+  ~Pool() { end(); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
@@ -180,6 +181,15 @@ class Pool {
       const std::lock_guard lock(mutex_);
       done_.notify_all();
     }
+  }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
   }
 
   void work(int own) {
@@ -302,7 +312,15 @@ void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest
   if (parts == 1) return function(context, begin, end);
   std::unique_lock lock(h.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return function(context, begin, end);
-  if (!h.pool || h.pool->size() != count) h.pool = std::make_unique<Pool>(count - 1);
+  if (!h.pool || h.pool->size() != count) {
+    h.pool.reset();
+    try {
+      h.pool = std::make_unique<Pool>(count - 1);
+    } catch (const std::system_error&) {  // no threads left: slower, and the same bits
+      lock.unlock();
+      return function(context, begin, end);
+    }
+  }
   const int rounds =
       static_cast<int>(std::clamp<std::int64_t>(most / (kSmallestShare * parts), 1, Shares::kMostRounds));
   h.pool->run({function, context, {begin, end, parts, rounds}});

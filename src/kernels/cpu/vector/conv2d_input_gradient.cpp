@@ -11,6 +11,9 @@ constexpr std::int64_t kPackChannels = 16;
 // As many positions as pay for packing a forward convolution's weights are worth: those of an input gradient's terms
 // lie further apart.
 constexpr std::int64_t kPositionsForward = 2;
+// Weights of fewer taps lie a cache line apart from term to term, often in the same set of the cache, for each tile of
+// rows anew (1 x 1 of 1024 channels, read where they lie: 1.3 to 2.3 times as long with AVX2).
+constexpr std::int64_t kTapsInPlace = 8;
 
 // One axis of one phase: elements phase, phase + stride, ...; tap i of the `count` that meet them reads
 // output position + shift[i].
@@ -79,7 +82,8 @@ Phase make_phase(Workspace& workspace, const Conv2dShape& s, const Slab& slab, c
       offsets[o * taps + i] =
           static_cast<std::int32_t>(slab.offset(o, top.before + rows.shift[r], left.before + columns.shift[c]));
   }
-  if (!packing_pays(kPositionsForward * s.n * rows.elements * columns.elements, ci) && co * ci * kernel <= kOffsetLimit)
+  if (taps >= kTapsInPlace && !packing_pays(kPositionsForward * s.n * rows.elements * columns.elements, ci) &&
+      co * ci * kernel <= kOffsetLimit)
     return {nullptr, weight_places(workspace, s, tap, taps), offsets, terms};
   float* packed = workspace.floats(s.groups * tiles * terms * kTileRows);
   // A few output channels at a time: their weights stay in cache while every tile takes its rows from them.

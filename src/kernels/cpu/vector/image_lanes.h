@@ -140,13 +140,17 @@ struct Position {
   const TermList* list = nullptr;  // of the leaf under way
 };
 
-// The positions of rows [i0, i1) whose sums have as many terms as the first that is not done; marks them done.
+// The positions of rows [i0, i1) whose sums have as many terms as the first that is not done; marks them done. `first`:
+// none before that place is left.
 std::int64_t choose_positions(const ImageLanes& p, std::int64_t i0, std::int64_t i1, const float* slab, bool* done,
-                              Position* positions) {
+                              std::int64_t& first, Position* positions) {
+  const std::int64_t places = (i1 - i0) * p.width;
+  while (first < places && done[first]) ++first;
   std::int64_t count = 0, terms = -1;
-  for (std::int64_t place = 0; place < (i1 - i0) * p.width && count < positions_at_once(p); ++place) {
+  for (std::int64_t place = first; place < places && count < positions_at_once(p); ++place) {
+    if (done[place]) continue;
     const AxisTaps &rows = p.rows_taps[i0 + place / p.width], &columns = p.columns_taps[place % p.width];
-    if (done[place] || (terms >= 0 && rows.terms * columns.terms != terms)) continue;
+    if (terms >= 0 && rows.terms * columns.terms != terms) continue;
     terms = rows.terms * columns.terms;
     done[place] = true;
     const bool some = rows.count > 0 && columns.count > 0;
@@ -293,7 +297,8 @@ void multiply_image_lanes(const ImageLanes& p, const float* x, std::int64_t x_im
           filled += band;
         }
     for (std::int64_t k = 0; k < places; ++k) done[k] = false;
-    while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, positions)) {
+    std::int64_t left = 0;
+    while (const std::int64_t count = choose_positions(p, i0, i1, scratch.slab, done, left, positions)) {
       if (p.rows == 1)
         multiply_positions_of_one_row(p, positions, count, scratch);
       else

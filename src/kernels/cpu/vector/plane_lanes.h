@@ -15,10 +15,14 @@ namespace {
 constexpr std::int64_t kPlaneElements = 4096;  // of the turned planes that the second cache holds beside others
 constexpr std::int64_t kElementsAThread = 16384;
 
-// Whether there are planes for most lanes, and they are small enough. `elements`: of the larger side's planes.
-ISOBIT_INLINE bool plane_lanes_pay(std::int64_t planes, std::int64_t elements) {
-  return planes >= kLanes && elements <= kPlaneElements;
+// Whether there are planes for most lanes, and they are small enough, on both sides.
+ISOBIT_INLINE bool plane_lanes_pay(const Pool2dShape& s) {
+  const std::int64_t rest = s.planes % kLanes;
+  const bool filled = s.planes >= kLanes && (rest == 0 || 2 * rest >= kLanes || s.planes >= 4 * kLanes);
+  return filled && s.h * s.w <= kPlaneElements && s.out_h * s.out_w <= kPlaneElements;
 }
+// Whether windows cover half of a plane: turning one costs about as much as reading it.
+ISOBIT_INLINE bool windows_cover(const Pool2dShape& s) { return 2 * s.out_h * s.out_w * s.kh * s.kw >= s.h * s.w; }
 
 // work(first plane, planes <= kLanes) for all of them, on all threads.
 template <class Work>
@@ -34,7 +38,7 @@ void for_each_lanes_of_planes(std::int64_t planes, std::int64_t elements, Work w
 template <class WindowOf>
 void average_plane_lanes(const Pool2dShape& s, const float* x, float* y, WindowOf window_of) {
   const std::int64_t in = s.h * s.w, out = s.out_h * s.out_w;
-  for_each_lanes_of_planes(s.planes, in, [&](std::int64_t first, std::int64_t planes) {
+  for_each_lanes_of_planes(s.planes, in + out, [&](std::int64_t first, std::int64_t planes) {
     Workspace workspace;
     float *const from = workspace.floats(in * kLanes), *const to = workspace.floats(out * kLanes);
     pack_transposed<kLanes>(x + first * in, in, in, planes, from);
@@ -58,7 +62,7 @@ void average_plane_lanes(const Pool2dShape& s, const float* x, float* y, WindowO
 template <class WindowOf>
 void average_backward_plane_lanes(const Pool2dShape& s, const float* dy, float* dx, WindowOf window_of) {
   const std::int64_t in = s.h * s.w, out = s.out_h * s.out_w;
-  for_each_lanes_of_planes(s.planes, in, [&](std::int64_t first, std::int64_t planes) {
+  for_each_lanes_of_planes(s.planes, in + out, [&](std::int64_t first, std::int64_t planes) {
     Workspace workspace;
     float *const from = workspace.floats(out * kLanes), *const to = workspace.floats(in * kLanes);
     pack_transposed<kLanes>(dy + first * out, out, out, planes, from);

@@ -225,13 +225,13 @@ void average_pool2d(const Pool2dShape& shape, bool count_include_pad, std::int64
   if (s.stride_w == 1) return average_planes<1>(s, rule, x, y);
   if (s.stride_w == 2) return average_planes<2>(s, rule, x, y);
   const auto window_of = [&](std::int64_t oh, std::int64_t ow) { return average_window(s, rule, oh, ow); };
-  if (plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w))) return average_plane_lanes(s, x, y, window_of);
+  if (plane_lanes_pay(s) && windows_cover(s)) return average_plane_lanes(s, x, y, window_of);
   average_planes<0>(s, rule, x, y);
 }
 
 void average_pool2d_backward(const Pool2dShape& s, bool count_include_pad, std::int64_t divisor_override,
                              const float* dy, float* dx) {
-  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
+  if (!plane_lanes_pay(s) || !windows_cover(s))
     return table_of(Isa::reference).average_pool2d_backward(s, count_include_pad, divisor_override, dy, dx);
   average_backward_plane_lanes(s, dy, dx, [&](std::int64_t oh, std::int64_t ow) {
     return average_window(s, {count_include_pad, divisor_override}, oh, ow);
@@ -239,14 +239,12 @@ void average_pool2d_backward(const Pool2dShape& s, bool count_include_pad, std::
 }
 
 void adaptive_average_pool2d(const Pool2dShape& s, const float* x, float* y) {
-  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
-    return table_of(Isa::reference).adaptive_average_pool2d(s, x, y);
+  if (!plane_lanes_pay(s)) return table_of(Isa::reference).adaptive_average_pool2d(s, x, y);
   average_plane_lanes(s, x, y, [&](std::int64_t oh, std::int64_t ow) { return adaptive_window(s, oh, ow); });
 }
 
 void adaptive_average_pool2d_backward(const Pool2dShape& s, const float* dy, float* dx) {
-  if (!plane_lanes_pay(s.planes, larger(s.h * s.w, s.out_h * s.out_w)))
-    return table_of(Isa::reference).adaptive_average_pool2d_backward(s, dy, dx);
+  if (!plane_lanes_pay(s)) return table_of(Isa::reference).adaptive_average_pool2d_backward(s, dy, dx);
   average_backward_plane_lanes(s, dy, dx, [&](std::int64_t oh, std::int64_t ow) { return adaptive_window(s, oh, ow); });
 }
 

@@ -145,6 +145,7 @@ class Pool {
       return number << 16 | static_cast<std::uint64_t>(parts) << 4 | static_cast<std::uint64_t>(rounds);
     }
   };
+
   // The next round of a share, or -1. `taken` holds the number of the call that it counts rounds of: nobody sets it
   // back, and who comes late to a call that is over finds its rounds taken, or a later number.
   static int take(Taken& taken, Call call) {

@@ -6,6 +6,7 @@
 // Positions that lie step floats apart and whose taps fall inside alike take the rows' place.
 #pragma once
 
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/gemm_microkernel.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -43,14 +44,8 @@ __attribute__((noinline)) void alike_leaf(AlikePositions p, std::int64_t terms, 
   }
 }
 
-// tile[q * kTileColumns + l] for q < positions <= kAlikePositions.
-template <int kPositions = kAlikePositions>
-ISOBIT_INLINE void multiply_alike(AlikePositions p, std::int64_t positions, std::int64_t terms, float* tile) {
-  if constexpr (kPositions > 0) {
-    if (positions == kPositions) return alike_leaf<kPositions>(p, terms, tile);
-    multiply_alike<kPositions - 1>(p, positions, terms, tile);
-  }
-}
+// tile[q * kTileColumns + l] for q < i, of[i].
+constexpr auto kAlikeFunctions = by_size<kAlikePositions>([](auto positions) { return &alike_leaf<positions>; });
 
 }  // namespace
 }  // namespace isobit::kernels::ISOBIT_ISA

@@ -55,7 +55,7 @@ struct RowsAlongK {
   const float* a;
   std::int64_t stride;
 };
-constexpr int kAhead = 12;
+constexpr int kAhead = 12;  // terms from the one at work to the one that is fetched
 // So that a convolution's taps are read where they are.
 struct GatheredRows {
   const float* const* rows;

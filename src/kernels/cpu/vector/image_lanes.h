@@ -220,7 +220,7 @@ void multiply_positions_of_one_row(const ImageLanes& p, Position* positions, std
       run = alike_run(positions + q, count - q);
       const TermList& list = *positions[q].list;
       const std::int64_t step = run > 1 ? positions[q + 1].pixels - positions[q].pixels : 0;
-      multiply_alike({p.weights, positions[q].pixels, step, list.a_offsets, list.b_offsets}, run, list.count, tile);
+      kAlikeFunctions.of[run]({p.weights, positions[q].pixels, step, list.a_offsets, list.b_offsets}, list.count, tile);
       if (!add_leaf(tile, scratch.partial + q * kTileColumns, scratch.level_stride, leaf, leaves, run * kTileColumns))
         continue;
       for (std::int64_t i = 0; i < run; ++i)

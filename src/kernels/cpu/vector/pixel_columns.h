@@ -2,10 +2,11 @@
 //
 // A panel's lanes are consecutive positions of an image, in whatever rows: each of its two vectors comes from up to
 // kMostPieces rows of the slab. With AVX-512 a vector is put together by masked loads, which the products beside them
-// hide: of 14 rows' 28 multiply-adds a term, 14 cycles, loads take 9 to 11. Copied beforehand a panel costs a tenth of
-// the time of 64 rows.
+// hide: 28 multiply-adds of 14 rows take 14 cycles a term, 16 to 22 loads 8 to 11. Copied beforehand a panel costs a
+// tenth of the time of 64 rows.
 #pragma once
 
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/gemm_microkernel.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -68,7 +69,7 @@ struct ColumnsWalk<PackingPixels<kPieces>> {
   }
   ISOBIT_INLINE void begin(std::int64_t k) { term = slab + offsets[k]; }
   [[nodiscard]] ISOBIT_INLINE FloatLanes vector(int v) const {
-    if constexpr (kPieces == 1) return load(term + source[v][0]);
+    if constexpr (kPieces == 1) return load(term + source[v][0]);  // past a row's end: lanes that are not stored
     __m512 x = _mm512_maskz_loadu_ps(mask[v][0], term + source[v][0]);
     ISOBIT_UNROLL(GCC unroll 4)
     for (int i = 1; i < kPieces; ++i) x = _mm512_mask_loadu_ps(x, mask[v][i], term + source[v][i]);
@@ -80,32 +81,19 @@ struct ColumnsWalk<PackingPixels<kPieces>> {
 
 // tile_leaf of packed rows for tiles of two vectors.
 template <int kPieces>
-class PixelTileFunctions {
- public:
-  using Function = void (*)(PackedRows a, PackingPixels<kPieces> b, std::int64_t terms, float* out,
-                            std::int64_t out_stride);
-  constexpr PixelTileFunctions() { fill<kTileRows>(); }
-  [[nodiscard]] ISOBIT_INLINE Function operator()(std::int64_t rows) const { return by_rows_[rows]; }
-
- private:
-  template <int kRows>
-  constexpr void fill() {
-    by_rows_[kRows] = tile_leaf<PackedRows, PackingPixels<kPieces>, FloatLanes, kRows, kTileVectors>;
-    if constexpr (kRows > 1) fill<kRows - 1>();
-  }
-  Function by_rows_[kTileRows + 1] = {};
-};
-template <int kPieces>
-constexpr PixelTileFunctions<kPieces> kPixelTileFunctions;
+constexpr auto kPixelTileFunctions = by_size<kTileRows>(
+    [](auto rows) { return &tile_leaf<PackedRows, PackingPixels<kPieces>, FloatLanes, rows, kTileVectors>; });
 
 // tile[r * kTileColumns + c], and the panel that it is computed from. Precondition: pieces fit.
 ISOBIT_INLINE void multiply_tile_of_pixels(std::int64_t rows, const float* a, const float* slab,
                                            const std::int32_t* offsets, const PixelPieces& from, std::int64_t terms,
                                            float* panel, float* tile) {
   const int pieces = from.count[0] > from.count[1] ? from.count[0] : from.count[1];
-  if (pieces == 1) return kPixelTileFunctions<1>(rows)({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
-  if (pieces == 2) return kPixelTileFunctions<2>(rows)({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
-  kPixelTileFunctions<4>(rows)({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
+  if (pieces == 1)
+    return kPixelTileFunctions<1>.of[rows]({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
+  if (pieces == 2)
+    return kPixelTileFunctions<2>.of[rows]({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
+  kPixelTileFunctions<4>.of[rows]({a}, {slab, offsets, &from, panel}, terms, tile, kTileColumns);
 }
 #else
 inline constexpr bool kPacksPixels = false;

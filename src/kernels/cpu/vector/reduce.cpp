@@ -166,6 +166,7 @@ template <class Rule, class T, class Element>
 ISOBIT_INLINE T short_leaf(std::int64_t n, Element element) {
   T t[kShort];
   for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(T(Rule::kStart), element(j));
+#pragma GCC unroll 4
   for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
     for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
     if (n > half) n = half;
@@ -255,24 +256,15 @@ ISOBIT_INLINE void leaf_of_columns(const float* x, const std::int64_t* offset, s
   for (int w = 0; w < kWide; ++w) put(out + w * kLanes, last(value[w]), extent);
 }
 
-// Columns [0, columns) of one leaf of kRows rows: all of them in registers, merged as the fold does.
+// Columns [0, columns) of one leaf of kRows rows, all of them in registers.
 template <class Rule, int kRows, class Last>
 void leaf_of_few_rows(const float* x, const std::int64_t* offset, std::int64_t columns, float* out, Last last) {
   const float* row[kRows];
   for (int r = 0; r < kRows; ++r) row[r] = x + offset[r];
   for_each_register(
       columns, [&](std::int64_t c, auto extent) __attribute__((always_inline)) {
-        FloatLanes t[kRows];
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) t[r] = Rule::step(FloatLanes(Rule::kStart), fetch(row[r] + c, extent));
-        int count = kRows;
-#pragma GCC unroll 3
-        for (int half = 4; half >= 1; half /= 2) {
-#pragma GCC unroll 4
-          for (int j = 0; j + half < count; ++j) t[j] = Rule{}(t[j], t[j + half]);
-          if (count > half) count = half;
-        }
-        put(out + c, last(t[0]), extent);
+        const auto element = [&](std::int64_t r) __attribute__((always_inline)) { return fetch(row[r] + c, extent); };
+        put(out + c, last(short_leaf<Rule, FloatLanes>(kRows, element)), extent);
       });
 }
 constexpr int kFewRows = 8;

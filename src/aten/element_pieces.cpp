@@ -14,6 +14,7 @@
 
 #include "aten/flat_elements.h"
 #include "aten/graph_check.h"
+#include "aten/turned_copy.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -188,10 +189,22 @@ std::optional<at::Tensor> by_own_loops(std::string_view name, const IValue* argu
   if (name == "aten::mul_.Tensor") return computed(ExactBinary::multiply, true);
   if (name == "aten::div.Tensor") return computed(ExactBinary::divide, false);
   if (name == "aten::div_.Tensor") return computed(ExactBinary::divide, true);
-  if (name == "aten::copy_") return written(arguments[1].isTensor() && flat_copy(first, arguments[1].toTensor()));
+  if (name == "aten::copy_") {
+    if (!arguments[1].isTensor()) return std::nullopt;
+    const at::Tensor& second = arguments[1].toTensor();
+    return written(flat_copy(first, second) || turned_copy(first, second));
+  }
   if (name == "aten::fill_.Scalar") return written(flat_fill(first, arguments[1].toScalar()));
   if (name == "aten::zero_") return written(flat_zero(first));
   return std::nullopt;
+}
+
+// Whether the first two lie in memory in different orders: a copy of one to the other is worth its own loop even to one
+// thread.
+bool in_another_order(const IValue* arguments, std::size_t count) {
+  if (count < 2 || !arguments[1].isTensor()) return false;
+  const at::Tensor &first = arguments[0].toTensor(), &second = arguments[1].toTensor();
+  return second.defined() && first.strides() != second.strides() && first.sizes() == second.sizes();
 }
 
 }  // namespace
@@ -203,15 +216,17 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
   // Nested, sparse, quantized tensors and other backends have kernels of their own.
   if (after.highestPriorityTypeId() != c10::DispatchKey::CPU) return false;
-  if (count == 0 || kernels::thread_count() < 2) return false;
-  if (!arguments[0].isTensor() || !arguments[0].toTensor().defined()) return false;
+  if (count == 0 || !arguments[0].isTensor() || !arguments[0].toTensor().defined()) return false;
+  const bool alone = kernels::thread_count() < 2;
+  if (alone && !in_another_order(arguments, count)) return false;
   const Operator* found = find(op);
-  if (found == nullptr) return false;
+  if (found == nullptr || (alone && found->name != "aten::copy_")) return false;
   if (auto result = by_own_loops(found->name, arguments)) {
     torch::jit::drop(*stack, count);
     torch::jit::push(*stack, std::move(*result));
     return true;
   }
+  if (alone) return false;
   Operands operands;
   if (!operands.collect(arguments, count)) return false;
 

@@ -1,6 +1,7 @@
 #include "aten/turned_copy.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -53,19 +54,43 @@ std::optional<Turned> turned(const Tensor& to, const Tensor& from) {
   return changed_places ? std::optional(t) : std::nullopt;
 }
 
-// A tile of up to kRows x kColumns is read along the rows and written along the columns.
-constexpr std::int64_t kRows = 64, kColumns = 16;
+// Blocks of 4 x 4 turned in registers: words are moved, whatever they hold.
+using Word4 = float __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr std::int64_t kSide = 4;
+__attribute__((always_inline)) inline void copy_block(const float* from, std::int64_t from_stride, float* to,
+                                                      std::int64_t to_stride) {
+  Word4 x[kSide];
+#pragma GCC unroll 4
+  for (int i = 0; i < kSide; ++i) x[i] = *reinterpret_cast<const Word4*>(from + i * from_stride);
+  const Word4 low0 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
+              high0 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
+              low1 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
+              high1 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+  const Word4 y[kSide] = {
+      __builtin_shufflevector(low0, low1, 0, 1, 4, 5), __builtin_shufflevector(low0, low1, 2, 3, 6, 7),
+      __builtin_shufflevector(high0, high1, 0, 1, 4, 5), __builtin_shufflevector(high0, high1, 2, 3, 6, 7)};
+#pragma GCC unroll 4
+  for (int i = 0; i < kSide; ++i) *reinterpret_cast<Word4*>(to + i * to_stride) = y[i];
+}
+
+// A tile of up to kRows x kColumns in blocks; those at an end that is no multiple of four copy again what their
+// neighbours have copied.
+constexpr std::int64_t kRows = 16, kColumns = 16;  // lines of a cache, so few that those a page apart fit it together
 void copy_tile(const Turned& t, std::int64_t row, std::int64_t column, const float* from, float* to) {
   const std::int64_t rows = std::min(kRows, t.rows - row), columns = std::min(kColumns, t.columns - column);
   from += column * t.rows + row, to += row * t.columns + column;
-  if (columns == kColumns) {
+  if (rows < kSide || columns < kSide) {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < kColumns; ++c) to[r * t.columns + c] = from[c * t.rows + r];
+      for (std::int64_t c = 0; c < columns; ++c) to[r * t.columns + c] = from[c * t.rows + r];
     }
     return;
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) to[r * t.columns + c] = from[c * t.rows + r];
+  for (std::int64_t i = 0; i < rows; i += kSide) {
+    const std::int64_t r = std::min(i, rows - kSide);
+    for (std::int64_t j = 0; j < columns; j += kSide) {
+      const std::int64_t c = std::min(j, columns - kSide);
+      copy_block(from + c * t.rows + r, t.rows, to + r * t.columns + c, t.columns);
+    }
   }
 }
 
@@ -92,9 +117,9 @@ bool turned_copy(const Tensor& to, const Tensor& from) {
 
 Tensor in_row_major(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  // Where autograd still has to see it, it does.
-  const bool recorded =
-      x.requires_grad() && !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradCPU);
+  // Where autograd still has to see it, it does: backward, or forward by dual numbers.
+  const bool recorded = ((x.requires_grad() && at::GradMode::is_enabled()) || x._fw_grad(0).defined()) &&
+                        !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradCPU);
   if (recorded || x.numel() < kFewest || !is_dense_float(x)) return x.contiguous();
   const Tensor y(at::detail::empty_cpu(x.sizes(), at::kFloat));
   return turned_copy(y, x) ? y : x.contiguous();

@@ -2,7 +2,10 @@
 #include "aten/turned_copy.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "operator_cases.h"
 
@@ -58,6 +61,32 @@ TEST(TurnedCopy, LeavesAllOthersAlone) {
   EXPECT_TRUE(same_bits(aten::in_row_major(small), small));
 }
 
+// Words of any kind, whole and ragged blocks, through the operators that copy.
+TEST(TurnedCopy, OperatorsThatCopy) {
+  at::manual_seed(113);
+  for (const int threads : {1, 2, 3}) {
+    for (const at::DimVector& sizes : {at::DimVector{2, 33, 17, 5},
+                                       {1, 5, 300, 300},
+                                       {3, 4, 31, 29},
+                                       {1, 3, 64, 65},
+                                       {600, 2, 3, 3},
+                                       {20, 1030, 3, 1}}) {
+      const Tensor words = at::randint(std::numeric_limits<std::int32_t>::min(),
+                                       std::numeric_limits<std::int32_t>::max(), sizes, at::kInt);
+      const Tensor x = words.view(at::kFloat), last = x.contiguous(kLast);
+      const kernels::ThreadCountScope scope(threads);
+      Tensor again, first, kept, written = at::zeros_like(x);
+      {
+        const aten::OperatorSwitch on;
+        again = x.contiguous(kLast), first = last.contiguous(), kept = last.clone(at::MemoryFormat::Contiguous);
+        written.copy_(last);
+      }
+      for (const Tensor& one : {again, first, kept, written})
+        EXPECT_TRUE(at::equal(one.contiguous().view(at::kInt), words)) << x.sizes() << ", threads " << threads;
+    }
+  }
+}
+
 // Whoever records gradients still sees the copy.
 TEST(TurnedCopy, GradientsPassThrough) {
   const aten::OperatorSwitch on;
@@ -66,6 +95,16 @@ TEST(TurnedCopy, GradientsPassThrough) {
   EXPECT_TRUE(y.is_contiguous() && y.requires_grad());
   y.mul(2).sum().backward();
   EXPECT_TRUE(same_bits(x.grad(), at::full(x.sizes(), 2.0f)));
+}
+
+// Without gradients a parameter is copied as any tensor is.
+TEST(TurnedCopy, ParametersWithoutGradients) {
+  const aten::OperatorSwitch on;
+  const Tensor x = at::randn({2, 33, 17, 5}).contiguous(kLast).requires_grad_();
+  const at::NoGradGuard no_grad;
+  const Tensor y = aten::in_row_major(x);
+  EXPECT_TRUE(y.is_contiguous() && !y.requires_grad());
+  EXPECT_TRUE(same_bits(y, x.detach()));
 }
 
 // A model in channels last: the same bits, and gradients in the parameters' own format.

@@ -22,6 +22,7 @@ def install() -> None:
     _refuse_several_devices()
     _refuse_sharding()
     _refuse_muon()
+    _watch_registrations()
 
 
 _UNCOMPILED = "run the model uncompiled while isobit is on, or disable isobit"
@@ -166,3 +167,26 @@ def _refuse_muon() -> None:
         muon.step = refusing(muon.step, "torch.optim.Muon",
                              "use another optimizer (torch.optim.AdamW, SGD): it computes in bfloat16, for which there are no "
                              "formulas; or take its steps outside isobit (with isobit.disabled():), which a record says")
+
+
+# ---- kernels registered by Python: the dispatcher tells nobody of them
+
+
+def _watch_registrations() -> None:
+    module = torch._C._DispatchModule  # torch.library.Library and all that is built on it register through one
+    for name in ("impl", "impl_t_t", "impl_with_aoti_compile", "fallback", "fallback_fallthrough"):
+        register = getattr(module, name, None)
+        if register is not None and not hasattr(register, "_isobit"):
+            setattr(module, name, _looked_at(register))
+
+
+def _looked_at(register: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(register)
+    def registers(*arguments: Any, **keywords: Any) -> Any:
+        result = register(*arguments, **keywords)
+        if _library.is_on() and "Meta" not in arguments:  # values of shapes only; hundreds where torch._decomp is loaded
+            _library.check_kernels()
+        return result
+
+    registers._isobit = True  # type: ignore[attr-defined]
+    return registers

@@ -20,12 +20,13 @@ from isobit import _bypasses, _check_mode, _library
 from isobit._errors import RecordError, RefusedError, carries_refusal
 
 _handles: list[Any] = []
+_launched = False  # one of several processes of `isobit launch`
 _module_watchers = 0  # those who want to know where in a model the program is: the switch, a trace
 
 
 def install() -> None:
-    global _steps
-    _steps = 0
+    global _steps, _launched
+    _steps, _launched = 0, "ISOBIT_LAUNCH" in os.environ
     _check_graphs()
     _bypasses.install()
     watch_modules()
@@ -127,7 +128,7 @@ _steps = 0
 
 def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> None:
     global _steps
-    if "ISOBIT_LAUNCH" in os.environ and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
+    if _launched and getattr(sys.modules.get("isobit._record"), "_current", None) is None:
         raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each "
                           "would do all of it\n"
                           "  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within\n"

@@ -5,8 +5,11 @@ Thread-safe as the C functions are.
 """
 
 import ctypes
+import operator
 import pathlib
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import torch
@@ -51,10 +54,8 @@ _products = _declare(_library, "products")
 _contract_in_force = _declare(_library, "contract_in_force")
 _is_on = _declare(_brief, "is_on", result=ctypes.c_int)
 _check_graph = _declare(_library, "check_graph", ctypes.POINTER(_POINTER), _COUNT)
-_adam_in_one_pass = _declare(_library, "adam_in_one_pass", ctypes.POINTER(_POINTER), _COUNT, ctypes.POINTER(ctypes.c_double),
-                             ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int))
-_sgd_in_one_pass = _declare(_library, "sgd_in_one_pass", ctypes.POINTER(_POINTER), _COUNT, ctypes.POINTER(ctypes.c_double),
-                            ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+_adam_in_one_pass = _declare(_library, "adam_in_one_pass", _POINTER, _COUNT, _POINTER, ctypes.c_int, ctypes.c_int)
+_sgd_in_one_pass = _declare(_library, "sgd_in_one_pass", _POINTER, _COUNT, ctypes.c_int, _POINTER, ctypes.c_int, ctypes.c_int)
 _operators_observed = _declare(_brief, "operators_observed", result=ctypes.c_int)
 _fingerprint = _declare(_library, "fingerprint", _POINTER, _TEXT)
 _fingerprint_list = _declare(_library, "fingerprint_list", ctypes.POINTER(_POINTER), ctypes.POINTER(_TEXT), _COUNT, _TEXT)
@@ -65,6 +66,7 @@ forget_module: Callable[[int], None] = _declare(_brief, "forget_module", ctypes.
 _enter_new_module: Callable[[int, bytes], int] = _declare(_brief, "enter_new_module", ctypes.c_uint64, _TEXT, result=ctypes.c_int)
 _release_memory = _declare(_library, "release_memory", result=_COUNT)
 _begin_step = _declare(_brief, "begin_step", _COUNT)
+_check_kernels = _declare(_brief, "check_kernels")
 _guard_scripts = _declare(_library, "guard_scripts")
 _check_script = _declare(_brief, "check_script", _POINTER, _COUNT, ctypes.c_int)
 _forget_plans = _declare(_library, "forget_plans", _POINTER, _COUNT)
@@ -145,23 +147,29 @@ def check_graph(tensors: Sequence[torch.Tensor]) -> None:
     _raise(_check_graph(_pointers(tensors), len(tensors)))
 
 
-def adam_in_one_pass(tensors: Sequence[torch.Tensor], scalars: Sequence[float], decoupled: bool, together: bool) -> bool:
-    """Five tensors a parameter (src/extension/extension.h); together: in place of the foreach form. False: nothing has changed,
-    and torch's sequence has to run."""
-    taken = ctypes.c_int(0)
-    _raise(_adam_in_one_pass(_pointers(tensors), len(tensors) // 5, (ctypes.c_double * 5)(*scalars), decoupled,
-                             together, ctypes.byref(taken)))
-    return bool(taken.value)
+# At every step of an optimizer, so by arrays, which take a fraction of the time of ctypes' own.
+_cdata = operator.attrgetter("_cdata")
+_Lists = Sequence[Sequence[torch.Tensor]]
 
 
-def sgd_in_one_pass(tensors: Sequence[torch.Tensor | None], scalars: Sequence[float], nesterov: bool,
-                    together: bool) -> bool:
-    """Three a parameter. As adam_in_one_pass."""
-    taken = ctypes.c_int(0)
-    pointers = (_POINTER * len(tensors))(*[None if tensor is None else tensor._cdata for tensor in tensors])
-    _raise(_sgd_in_one_pass(pointers, len(tensors) // 3, (ctypes.c_double * 4)(*scalars), nesterov, together,
-                            ctypes.byref(taken)))
-    return bool(taken.value)
+def adam_in_one_pass(lists: _Lists, scalars: Iterable[float], decoupled: bool, together: bool) -> bool:
+    """lists: parameters, gradients, both averages, steps, of one length (src/extension/extension.h); together: in place of the
+    foreach form. False: nothing has changed, and torch's sequence has to run."""
+    pointers, numbers = array("Q", map(_cdata, chain.from_iterable(lists))), array("d", scalars)
+    return _taken(_adam_in_one_pass(pointers.buffer_info()[0], len(lists[0]), numbers.buffer_info()[0], decoupled, together))
+
+
+def sgd_in_one_pass(lists: _Lists, scalars: Iterable[float], nesterov: bool, together: bool) -> bool:
+    """lists: parameters, gradients, buffers where there is momentum. As adam_in_one_pass."""
+    pointers, numbers = array("Q", map(_cdata, chain.from_iterable(lists))), array("d", scalars)
+    return _taken(_sgd_in_one_pass(pointers.buffer_info()[0], len(lists[0]), len(lists) > 2, numbers.buffer_info()[0], nesterov,
+                                   together))
+
+
+def _taken(message: bytes | None) -> bool:
+    if message:
+        _raise(message)
+    return message is None
 
 
 def operators_observed() -> bool:
@@ -215,3 +223,8 @@ def scalar_functions() -> list[str]:
 
 def begin_step(step: int) -> None:
     _raise(_begin_step(step))
+
+
+def check_kernels() -> None:
+    """RefusedError where a library has replaced an allowed operator's kernel while the switch is on."""
+    _raise(_check_kernels())

@@ -8,6 +8,7 @@ sequence itself where not, and where somebody watches its operators.
 """
 
 import importlib
+import itertools
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,50 +41,54 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 def _are_plain(*lists: Sequence[torch.Tensor]) -> bool:
     """No classes of tensors that see what is called on them, nor modes that do."""
-    return (all(_PLAIN.issuperset(map(type, tensors)) for tensors in lists) and not _check_mode.on
+    return (_PLAIN.issuperset(map(type, itertools.chain.from_iterable(lists))) and not _check_mode.on
             and not torch._C._len_torch_function_stack() and not torch._C._len_torch_dispatch_stack())
 
 
-def _numbers(options: dict[str, Any], *names: str) -> list[float] | None:
+# What follows runs at every step of every optimizer: C's loops instead of generators and comprehensions.
+def _numbers(options: dict[str, Any], names: Sequence[str]) -> list[float] | None:
     """None where one is no number of Python's, or too large an integer for a float."""
-    values: list[Any] = [options.get(name) for name in names]
-    good = all(type(value) is float or (type(value) is int and abs(value) < 2**53) for value in values)
-    return values if good else None
+    values: list[Any] = list(map(options.get, names))
+    kinds = set(map(type, values))
+    if not kinds <= {float, int}:
+        return None
+    return values if int not in kinds or all(abs(value) < 2**53 for value in values if type(value) is int) else None
 
 
-def _none_of(options: dict[str, Any], *names: str) -> bool:
-    return not any(options.get(name) for name in names) and options.get("grad_scale") is None and options.get("found_inf") is None
+def _none_of(options: dict[str, Any], names: Sequence[str], more: Sequence[Any]) -> bool:
+    return (not any(map(options.get, names)) and options.get("grad_scale") is None and options.get("found_inf") is None
+            and not (more and any(value is not None for value in more)))
 
 
-def _rows(*lists: Sequence[Any]) -> list[Any] | None:
-    """What belongs to the first parameter, to the second, ...; None where a list is shorter than another."""
-    alike = all(len(values) == len(lists[0]) for values in lists)
-    return [value for row in zip(*lists, strict=True) for value in row] if alike else None
+def _of_one_length(lists: Sequence[Sequence[Any]]) -> bool:
+    return len(set(map(len, lists))) == 1
 
 
 def _adam(sequence: _Step, together: bool) -> _Step:
+    numbers_of = ("lr", "beta1", "beta2", "eps", "weight_decay")
+    without = ("amsgrad", "maximize", "capturable", "differentiable", "has_complex")
+
     def step(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any, state_steps: Any,
              *more: Any, **options: Any) -> None:
-        lists = (params, grads, exp_avgs, exp_avg_sqs, state_steps)
-        rows, numbers = _rows(*lists), _numbers(options, "lr", "beta1", "beta2", "eps", "weight_decay")
-        if not (rows is not None and numbers and not any(value is not None for value in more)
-                and _none_of(options, "amsgrad", "maximize", "capturable", "differentiable", "has_complex")
+        lists, numbers = (params, grads, exp_avgs, exp_avg_sqs, state_steps), _numbers(options, numbers_of)
+        if not (numbers and _of_one_length(lists) and _none_of(options, without, more)
                 and _are_plain(*lists)
-                and _library.adam_in_one_pass(rows, numbers, bool(options.get("decoupled_weight_decay")), together)):
+                and _library.adam_in_one_pass(lists, numbers, bool(options.get("decoupled_weight_decay")), together)):
             sequence(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *more, **options)
 
     return step
 
 
 def _sgd(sequence: _Step, together: bool) -> _Step:
+    numbers_of, without = ("lr", "momentum", "dampening", "weight_decay"), ("maximize", "has_sparse_grad")
+
     def step(params: Any, grads: Any, momentum_buffer_list: Any, *more: Any, **options: Any) -> None:
-        numbers = _numbers(options, "lr", "momentum", "dampening", "weight_decay")
-        buffers: list[torch.Tensor] = momentum_buffer_list if options.get("momentum") else []
-        rows = _rows(params, grads, buffers or [None] * len(params))
+        numbers = _numbers(options, numbers_of)
+        lists = (params, grads, momentum_buffer_list) if options.get("momentum") else (params, grads)
         # Before a first step buffers are None, which is no tensor.
-        if not (rows is not None and numbers and not any(value is not None for value in more)
-                and _none_of(options, "maximize", "has_sparse_grad") and _are_plain(params, grads, buffers)
-                and _library.sgd_in_one_pass(rows, numbers, bool(options.get("nesterov")), together)):
+        if not (numbers and _of_one_length(lists) and _none_of(options, without, more)
+                and _are_plain(*lists)
+                and _library.sgd_in_one_pass(lists, numbers, bool(options.get("nesterov")), together)):
             sequence(params, grads, momentum_buffer_list, *more, **options)
 
     return step

@@ -1,5 +1,6 @@
 """isobit.record: a record of an ordinary training loop, on disk as `isobit run` makes it (docs/formats/run.md)."""
 
+import contextlib
 import io
 import os
 import pathlib
@@ -30,7 +31,7 @@ from isobit import (
 )
 from isobit._batches import Batches, Progress
 from isobit._checkpoint import PARTS, canonical, shape_of
-from isobit._errors import RecordError
+from isobit._errors import RecordError, RefusedError
 from isobit._grains import Step
 from isobit._job import Lost
 from isobit._job_record import OpenedElsewhere, end_together, open_together, require_job
@@ -170,6 +171,8 @@ class record:
             self._process = None
             self._state = "failed"
             over = error if kind is not None and not (isinstance(error, SystemExit) and not error.code) else None
+            replaced = _switch.replaced_kernel()  # of the last steps, which nobody may have looked at
+            over = over or replaced
             if self._job is None:
                 ended = over
             else:
@@ -180,12 +183,13 @@ class record:
             else:
                 reason = _provenance.without_home(f"{type(ended).__name__}: {ended}").partition("\n")[0]
                 self._folder.fail(reason[:500])
-                if ended is not over:  # another worker's
+                if ended is not error:  # another worker's, or a kernel's
                     raise ended from error
         finally:
             self._process = None
             if not self._is_stock and len(_switch._places) >= self._depth_before:  # else the program has undone it already
-                _switch.disable()
+                with contextlib.suppress(*([RefusedError] if replaced else [])):
+                    _switch.disable()
 
     def log(self, part: str = "train", **values: SupportsFloat | torch.Tensor) -> None:
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3).

@@ -98,7 +98,8 @@ def _refuse_within_autocast() -> None:
 
 
 def disable() -> None:
-    """Undoes one enable(). RuntimeError where there was none. Thread-safe as enable() is.
+    """Undoes one enable(). RuntimeError where there was none; RefusedError, with the switch off, where a library had replaced
+    an operator's kernel meanwhile. Thread-safe as enable() is.
 
     For a part of a program that isobit cannot compute, use disabled(): it says where the part ends.
     """
@@ -117,6 +118,7 @@ def _undo_one(call: str) -> None:
     _places.pop()
     if _stays_off:
         return
+    replaced = replaced_kernel() if not _places else None
     if not _places:
         _workers.remove()
         _routes.remove()
@@ -127,6 +129,17 @@ def _undo_one(call: str) -> None:
     _library.disable()
     if not _places:
         _tell(False, call)
+    if replaced is not None:
+        raise replaced
+
+
+def replaced_kernel() -> RefusedError | None:
+    """The refusal where a library has replaced a kernel since the switch went on."""
+    try:
+        _library.check_kernels()
+    except RefusedError as error:
+        return error
+    return None
 
 
 def _tell(on: bool, call: str) -> None:
@@ -160,9 +173,11 @@ def disabled() -> Iterator[None]:
     """Stock PyTorch within a block, or within a function that it decorates; afterwards the switch is as it was before.
 
     Nothing in the block is certified: isobit.record notes which steps ran in one, and isobit verify names them in its
-    verdict. Within no enable() it does nothing. Threads as for enable().
+    verdict. Within no enable() it does nothing. RefusedError, with the switch still on, where a library has replaced an
+    operator's kernel. Threads as for enable().
     """
     with _lock:
+        _library.check_kernels()
         depth, isa, products = len(_places), _isa_in_force(), products_in_force()
         for _ in range(depth):
             _undo_one("disabled")

@@ -127,6 +127,15 @@ def replaced_before() -> Any:
         library._destroy()
 
 
+def replaced_under_the_switch() -> Any:
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("mm", lambda a, _b: torch.zeros_like(a), "CPU")
+        return numbers(3, 3) @ numbers(3, 3)
+    finally:
+        library._destroy()
+
+
 WAYS = [
     Way("functions and methods of tensors", "covered", "or refused, operator by operator ([coverage](coverage.md))",
         lambda: numbers(33).exp().softmax(0)),
@@ -154,6 +163,7 @@ WAYS = [
         defined_under_the_switch),
     Way("an operator that a library replaced before the switch went on", "refused", "before autograd and behind it",
         replaced_before),
+    Way("an operator that Python replaces under the switch", "refused", "`torch.library`, at once", replaced_under_the_switch),
     Way("16-bit floats", "refused", "[types](#types)", lambda: numbers(5).half() + 1),
     Way("complex numbers", "refused", "copied only", lambda: torch.complex(numbers(5), numbers(5)) * 2),
     Way("`torch.fft`", "refused", "", lambda: torch.fft.fft(numbers(8))),

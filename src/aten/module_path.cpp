@@ -139,8 +139,7 @@ void forget_module(std::uint64_t module) {
 }
 
 void begin_step(std::int64_t step) {
-  constexpr std::int64_t kEvery = 16;  // so that the check is lost in the time of the steps
-  if (step < 0 || step % kEvery == 1) check_kernels();
+  if (step >= 0) check_kernels_in_turn();
   current_step = step;
   const std::lock_guard lock(known.mutex);
   known.log_of_thread.erase(at::RecordFunction::currentThreadId());

@@ -43,8 +43,7 @@ class ModuleScope {
 };
 
 // The calling thread begins this step: shown in refusals; the previous step's log is dropped. Negative: no step.
-// Throws where a library has replaced a kernel under the switch (guard.h); looked at every sixteenth step, and
-// whenever no step begins.
+// Throws where a library has replaced a kernel under the switch (check_kernels_in_turn, guard.h).
 void begin_step(std::int64_t step);
 
 // "model.head": the path of the modules that the calling thread is within, in backward of those whose forward recorded

@@ -17,6 +17,7 @@
 #include "aten/check_mode.h"
 #include "aten/classification.h"
 #include "aten/graph_check.h"
+#include "aten/guard.h"
 #include "aten/module_path.h"
 #include "aten/operator_switch.h"
 #include "aten/optimizer_steps.h"
@@ -59,6 +60,14 @@ at::Tensor given(void* tensor) { return tensor == nullptr ? at::Tensor() : tenso
 
 isobit::aten::Order order_of(int together) {
   return together != 0 ? isobit::aten::Order::all_at_once : isobit::aten::Order::one_by_one;
+}
+
+// As reported; "" where the step was not taken.
+template <class Step>
+const char* reported_if_taken(Step&& step) {
+  bool taken = false;
+  const char* const text = reported([&] { taken = step(); });
+  return text == nullptr && !taken ? "" : text;
 }
 
 void write_hex(const isobit::kernels::Fingerprint& fingerprint, char* hex) {
@@ -158,26 +167,26 @@ const char* isobit_check_graph(void* const* roots, std::int64_t count) {
 int isobit_operators_observed() { return isobit::aten::graph_check::observes() ? 1 : 0; }
 
 const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
-                                    int together, int* taken) {
-  return reported([=] {
+                                    int together) {
+  return reported_if_taken([=] {
     std::vector<isobit::aten::AdamTensors> all;
     all.reserve(static_cast<std::size_t>(count));
-    for (void* const* t = tensors; t != tensors + 5 * count; t += 5)
-      all.push_back({given(t[0]), given(t[1]), given(t[2]), given(t[3]), given(t[4])});
-    *taken = isobit::aten::adam_in_one_pass(
+    for (void* const* t = tensors; t != tensors + count; ++t)
+      all.push_back({given(t[0]), given(t[count]), given(t[2 * count]), given(t[3 * count]), given(t[4 * count])});
+    return isobit::aten::adam_in_one_pass(
         all, {scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], decoupled != 0}, order_of(together));
   });
 }
 
-const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
-                                   int together, int* taken) {
-  return reported([=] {
+const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, int buffers, const double* scalars,
+                                   int nesterov, int together) {
+  return reported_if_taken([=] {
     std::vector<isobit::aten::SgdTensors> all;
     all.reserve(static_cast<std::size_t>(count));
-    for (void* const* t = tensors; t != tensors + 3 * count; t += 3)
-      all.push_back({given(t[0]), given(t[1]), given(t[2])});
-    *taken = isobit::aten::sgd_in_one_pass(all, {scalars[0], scalars[1], scalars[2], scalars[3], nesterov != 0},
-                                           order_of(together));
+    for (void* const* t = tensors; t != tensors + count; ++t)
+      all.push_back({given(t[0]), given(t[count]), given(buffers ? t[2 * count] : nullptr)});
+    return isobit::aten::sgd_in_one_pass(all, {scalars[0], scalars[1], scalars[2], scalars[3], nesterov != 0},
+                                         order_of(together));
   });
 }
 
@@ -257,6 +266,10 @@ void isobit_forget_module(std::uint64_t module) { isobit::aten::forget_module(mo
 
 const char* isobit_begin_step(std::int64_t step) {
   return reported([step] { isobit::aten::begin_step(step); });
+}
+
+const char* isobit_check_kernels() {
+  return reported([] { isobit::aten::check_kernels(); });
 }
 
 const char* isobit_operators(const char** lines) {

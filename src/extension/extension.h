@@ -39,15 +39,14 @@ int isobit_operators_observed();
 const char* isobit_fingerprint(void* tensor, char* hex);
 const char* isobit_fingerprint_list(void* const* tensors, const char* const* names, std::int64_t count, char* hex);
 
-// torch.optim's steps in one pass (aten/optimizer_steps.h); *taken: 0 where the caller has to run the sequence, and
-// nothing has changed. tensors: for each parameter, Adam: it, its gradient, both averages and the step; SGD: it, its
-// gradient and the buffer (a null pointer where momentum is 0). scalars: Adam: lr, beta1, beta2, eps, weight_decay;
-// SGD: lr, momentum, dampening, weight_decay.
-// together: not 0 in place of a foreach form.
+// torch.optim's steps in one pass (aten/optimizer_steps.h). "": the caller has to run the sequence, and nothing has
+// changed. tensors: `count` parameters, then their gradients, and so on; Adam: both averages and the steps; SGD: the
+// buffers, where momentum is not 0. scalars: Adam: lr, beta1, beta2, eps, weight_decay; SGD: lr, momentum, dampening,
+// weight_decay. together: not 0 in place of a foreach form.
 const char* isobit_adam_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int decoupled,
-                                    int together, int* taken);
-const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, const double* scalars, int nesterov,
-                                   int together, int* taken);
+                                    int together);
+const char* isobit_sgd_in_one_pass(void* const* tensors, std::int64_t count, int buffers, const double* scalars,
+                                   int nesterov, int together);
 
 // Where the calling thread is, for refusals (aten/module_path.h). A module is Python's id() of it. Entering gives how
 // many the thread is within then; 0: isobit_enter_new_module has to say its name, and gives 0 where it fails (no
@@ -58,6 +57,8 @@ void isobit_leave_module(int n);
 // It is gone: another object may have its id.
 void isobit_forget_module(std::uint64_t module);
 const char* isobit_begin_step(std::int64_t step);
+// A refusal where a library has replaced a kernel while the switch is on (aten/guard.h).
+const char* isobit_check_kernels();
 
 // The check (aten/check_mode.h): from now on, and for good, refusals are noted (on the thread that meets them) and
 // computed by stock. Before the first isobit_enable; afterwards no function here gives a fingerprint, and none of

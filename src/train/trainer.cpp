@@ -14,6 +14,7 @@
 #include "archive/user_error.h"
 #include "aten/batch_statistics.h"
 #include "aten/device_work.h"
+#include "aten/guard.h"
 #include "aten/module_path.h"
 #include "contract/full_sum.h"
 #include "contract/order_plan.h"
@@ -267,6 +268,7 @@ StepResult Trainer::close(const StepPlace& place, const StepOrder& order, grains
 
 Evaluation Trainer::evaluate() {
   aten::begin_step(-1);
+  aten::check_kernels();
   if (execution_.shared == nullptr) return evaluator_.evaluate(model());
   return evaluator_.evaluate(model(), [this](std::int64_t parts, const auto& compute) {
     return execution_.shared->evaluate(steps_done_, parts, compute, caller());

@@ -2,6 +2,9 @@
 // values, gradients, orders, edge values.
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <limits>
+#include <vector>
+
 #include "kernels/wide_functions_list.h"
 #include "operator_cases.h"
 
@@ -237,6 +240,42 @@ TEST(EverydayFunctions, FractionalPoolingAndBilinear) {
   check({"bilinear",
          {at::randn({12, 6}), at::randn({12, 5}), at::randn({4, 6, 5}), at::randn({4})},
          [](const Tensors& t) { return at::bilinear(t[0], t[1], t[2], t[3]); }});
+}
+
+// Few weights are looked at one by one, many by operators: zeros behind them change no draw, only the way.
+TEST(EverydayFunctions, DrawsOfFewWeightsAndOfMany) {
+  const aten::OperatorSwitch on;
+  at::manual_seed(6);
+  const Tensor hostile = at::tensor({0.0f, -0.0f, 1e-45f, 0.0f, 3e38f, 2e38f, 0.0f, 1.0f});  // their sum overflows
+  const std::vector<Tensor> given = {hostile,
+                                     hostile.slice(0, 0, 5),
+                                     at::tensor({0.0f, 1e-45f, 1e-40f}),
+                                     at::rand({3, 40}).mul(at::rand({3, 40}).gt(0.5)),
+                                     at::rand({1, 4000}),
+                                     at::ones({7, 1}),
+                                     at::rand({5, 6}).t()};
+  for (const Tensor& weights : given) {
+    for (const std::int64_t count : {1, 9, 5000}) {
+      at::DimVector sizes(weights.sizes());
+      sizes.back() = 5000;
+      const Tensor behind = at::zeros(sizes), many = at::cat({weights, behind}, -1);
+      at::manual_seed(static_cast<std::uint64_t>(count));
+      const Tensor few = at::multinomial(weights, count, true);
+      at::manual_seed(static_cast<std::uint64_t>(count));
+      EXPECT_TRUE(few.equal(at::multinomial(many, count, true))) << weights.sizes() << ", " << count;
+      EXPECT_TRUE((weights.dim() == 1 ? weights.unsqueeze(0) : weights)
+                      .gather(-1, few.view({-1, count}))
+                      .gt(0)
+                      .all()
+                      .item<bool>())
+          << weights.sizes();
+    }
+  }
+  for (const float bad : {-1e-45f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_THROW(at::multinomial(at::tensor({1.0f, bad}), 1, true), c10::Error);
+  EXPECT_THROW(at::multinomial(at::tensor({0.0f, 1.0f, 0.0f, 0.0f}).view({2, 2}), 1, true),
+               c10::Error);  // a row of zeros
+  EXPECT_EQ(at::multinomial(at::ones({0, 4}), 2, true).sizes(), (at::IntArrayRef{0, 2}));
 }
 
 TEST(EverydayFunctions, Draws) {

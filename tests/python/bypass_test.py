@@ -1,14 +1,19 @@
 """Ways past the dispatcher stop with isobit's message, and leave nothing behind."""
 
+import contextlib
+import pathlib
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 import warnings
+from unittest import mock
 
 import torch
 
 import isobit
+from isobit import _library
 
 
 def in_another_process(code):
@@ -184,6 +189,68 @@ class Others(unittest.TestCase):
                 library._destroy()
         with isobit.enabled():
             self.assertEqual((x @ x).sum().item(), 27)
+
+
+class ReplacedKernels(unittest.TestCase):
+    """Kernels registered while the switch is on, of which the dispatcher tells nobody."""
+
+    def setUp(self):
+        self.library = torch.library.Library("aten", "IMPL")
+        self.addCleanup(lambda: self.library.m is not None and self.library._destroy())
+
+    def replace(self):
+        self.library.impl("relu", lambda x: x.clamp(min=0) * 1.001, "CPU")
+
+    def test_refused_where_python_registers_them(self):
+        refused = self.assertRaisesRegex(isobit.RefusedError, r"(?s)aten::relu has had its kernel replaced.*before switching isobit on")
+        with refused, isobit.enabled():
+            with refused:
+                self.replace()
+            self.library._destroy()
+            self.assertEqual(torch.relu(torch.ones(1)).item(), 1)
+            with refused:  # taken back, but what was computed meanwhile stays
+                _library.check_kernels()
+        self.assertFalse(isobit.is_enabled())
+        with isobit.enabled():
+            self.assertEqual(torch.relu(torch.ones(1)).item(), 1)
+
+    def test_shapes_and_operators_of_ones_own(self):
+        with isobit.enabled():
+            self.library.impl("mm", lambda a, b: a.new_empty(a.shape[0], b.shape[1]), "Meta")
+            own = torch.library.Library("isobit_bypass_test", "FRAGMENT")
+            self.addCleanup(own._destroy)
+            own.define("own(Tensor x) -> Tensor")
+            own.impl("own", torch.exp, "CPU")
+            _library.check_kernels()
+
+    def test_a_record_with_one_is_not_sealed(self):
+        """As a library in C++ would, which passes Python by: found by the look before the seal, however few steps there were."""
+        for taken_back in (False, True):
+            with self.subTest(taken_back=taken_back), tempfile.TemporaryDirectory() as runs:
+                library = torch.library.Library("aten", "IMPL")
+                model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+                optimizer = torch.optim.SGD(model.parameters(), 0.1)
+                with self.assertRaisesRegex(isobit.RefusedError, "aten::relu has had its kernel replaced"):
+                    with isobit.record(runs=runs) as run:
+                        run.track(model)
+                        with mock.patch.object(_library, "check_kernels") if not taken_back else contextlib.suppress(isobit.RefusedError):
+                            library.impl("relu", lambda x: x.clamp(min=0) * 1.001, "CPU")
+                        model(torch.ones(1, 2)).sum().backward()
+                        optimizer.step()
+                        if taken_back:
+                            library._destroy()
+                if not taken_back:
+                    library._destroy()
+                self.assertFalse(isobit.is_enabled())
+                self.assertEqual(len(list(pathlib.Path(runs).glob("*/experiment.toml"))), 1)
+                self.assertEqual(list(pathlib.Path(runs).glob("*/manifest.json")), [])
+
+    def test_disabled_does_not_hide_one(self):
+        with self.assertRaisesRegex(isobit.RefusedError, "aten::relu"), isobit.enabled():
+            with mock.patch.object(_library, "check_kernels"):
+                self.replace()
+            with isobit.disabled():
+                self.fail("the switch went off over another library's kernel")
 
 
 class Types(unittest.TestCase):

@@ -272,7 +272,7 @@ class Shown(Case):
         ours = [adam._single_tensor_adam, adam._multi_tensor_adam, sgd._single_tensor_sgd, sgd._multi_tensor_sgd]
         isobit.disable()
         theirs = [adam._single_tensor_adam, adam._multi_tensor_adam, sgd._single_tensor_sgd, sgd._multi_tensor_sgd]
-        self.assertFalse(_library.sgd_in_one_pass([torch.ones(3), torch.ones(3), None], (0.1, 0, 0, 0), False, False))
+        self.assertFalse(_library.sgd_in_one_pass(([torch.ones(3)], [torch.ones(3)]), (0.1, 0, 0, 0), False, False))
         isobit.enable()
         self.assertEqual([function.__module__ for function in ours], ["isobit._optimizers"] * 4)
         self.assertEqual([function.__module__ for function in theirs], ["torch.optim.adam"] * 2 + ["torch.optim.sgd"] * 2)

@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/searchsorted.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -176,9 +177,58 @@ Tensor normal_both(const Tensor& mean, const Tensor& deviation, std::optional<Ge
   return normals(at::infer_size_dimvector(mean.sizes(), deviation.sizes()), mean, deviation, std::move(generator));
 }
 
-// With replacement, or one: the first place whose running sum is above u times the last. Without: the largest quotients
-// of the weights by exponentials (Efraimidis and Spirakis), in their order. binary64 weights (those of
-// WeightedRandomSampler) are rounded to binary32 first.
+constexpr std::int64_t kFewWeights = 4096;  // looked at one by one in less time than operators take to be called
+
+bool are_few(const Tensor& weights) { return weights.device().is_cpu() && weights.numel() <= kFewWeights; }
+
+// Every weight finite and not negative, and as many above 0 in each row as are drawn.
+void check_weights(const char* op, const Tensor& weights, std::int64_t needed) {
+  bool finite = true, enough = true;
+  if (are_few(weights)) {
+    const float* w = weights.const_data_ptr<float>();
+    for (std::int64_t row = 0; row < weights.size(0); ++row) {
+      std::int64_t above = 0;
+      for (std::int64_t i = 0; i < weights.size(1); ++i, ++w) {
+        finite = finite && *w >= 0 && *w < std::numeric_limits<float>::infinity();  // false for NaN
+        above += *w > 0 ? 1 : 0;
+      }
+      enough = enough && above >= needed;
+    }
+  } else {
+    finite = weights.ge(0).logical_and_(weights.lt(std::numeric_limits<float>::infinity())).all().item<bool>();
+    enough = finite && weights.gt(0).sum(-1).ge(needed).all().item<bool>();
+  }
+  TORCH_CHECK(finite, op, ": weights must be finite and not negative");
+  TORCH_CHECK(enough, op, ": a row has too few weights above 0");
+}
+
+// Of each u in [0, 1), the first place of its row whose running sum is above u times the last, or the first that has
+// the last sum. u: [rows, count]; running sums that overflowed may make a threshold NaN, above which is nothing.
+Tensor places_of(const Tensor& sums, const Tensor& u) {
+  const std::int64_t n = sums.size(1);
+  if (!are_few(sums) || u.numel() > kFewWeights) {
+    const Tensor last_sums = sums.select(-1, n - 1).unsqueeze(-1);
+    const Tensor place = at::searchsorted(sums, u.mul(last_sums), false, true);
+    return place.minimum(at::searchsorted(sums, last_sums.contiguous(), false, false));
+  }
+  Tensor places = new_tensor(u.sizes(), at::kLong);
+  auto* to = places.mutable_data_ptr<std::int64_t>();
+  const float *row = sums.const_data_ptr<float>(), *from = u.const_data_ptr<float>();
+  for (std::int64_t r = 0; r < sums.size(0); ++r, row += n) {
+    const float total = row[n - 1];
+    const std::int64_t last = std::lower_bound(row, row + n, total) - row;
+    for (std::int64_t k = 0; k < u.size(1); ++k) {
+      const float threshold = *from++ * total;
+      const std::int64_t place =
+          std::partition_point(row, row + n, [=](float sum) { return !(sum > threshold); }) - row;
+      *to++ = std::min(place, last);
+    }
+  }
+  return places;
+}
+
+// With replacement, or one: by running sums. Without: the largest quotients of the weights by exponentials (Efraimidis
+// and Spirakis), in their order. binary64 weights (those of WeightedRandomSampler) are rounded to binary32 first.
 Tensor draw_places(const Tensor& wide, std::int64_t count, bool replacement, std::optional<Generator> generator) {
   constexpr const char* op = "aten::multinomial";
   const Tensor given = wide.scalar_type() == at::kDouble ? wide.to(at::kFloat) : wide;
@@ -188,21 +238,15 @@ Tensor draw_places(const Tensor& wide, std::int64_t count, bool replacement, std
   const std::int64_t n = given.size(-1);
   TORCH_CHECK(count > 0 && (replacement || count <= n), op, ": cannot draw ", count, " of ", n, " values");
   const Tensor weights = contiguous(given.dim() == 1 ? given.unsqueeze(0) : given);
-  TORCH_CHECK(weights.ge(0).logical_and_(weights.lt(std::numeric_limits<float>::infinity())).all().item<bool>(), op,
-              ": weights must be finite and not negative");
-  const Tensor left = weights.gt(0).sum(-1);
-  TORCH_CHECK(left.ge(replacement ? 1 : count).all().item<bool>(), op, ": a row has too few weights above 0");
+  check_weights(op, weights, replacement ? 1 : count);
   Tensor result;
   if (!replacement && count > 1) {
     result = std::get<1>(weights.div(exponentials(op, weights.sizes(), generator)).topk(count, -1, true, true));
   } else {
-    const Tensor sums = weights.cumsum(-1);
     const Tensor u = new_tensor({weights.size(0), count});
     const std::uint64_t key = take_key(op, generator);
     kernels::fill_uniform(key, 0, 0.0f, 1.0f, u.mutable_data_ptr<float>(), u.numel());
-    const Tensor place = at::searchsorted(sums, u.mul(sums.select(-1, n - 1).unsqueeze(-1)), false, true);
-    const Tensor last = at::searchsorted(sums, sums.select(-1, n - 1).unsqueeze(-1).contiguous(), false, false);
-    result = place.minimum(last);
+    result = places_of(weights.cumsum(-1), u);
   }
   return given.dim() == 1 ? result.squeeze(0) : result;
 }

@@ -9,7 +9,7 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kSmallest = 1 << 15;  // elements a thread should at least have
+constexpr std::int64_t kSmallest = 1 << 13;  // elements a thread should at least have: 2 to 4 us
 
 struct WideSums {
   WideInt high = wide_set(0), low = wide_set(0);

@@ -106,5 +106,33 @@ TEST(Activations, OutGivesTheSame) {
   expect_throws([&] { at::mish(x.to(at::kHalf)); }, "Half");
 }
 
+// Rows are read where they lie; the same elements in another order of memory take the operators one after the other.
+TEST(Activations, GluAndPreluByRowsAndByOperators) {
+  at::manual_seed(83);
+  const Tensor few = at::tensor({0.0f, -0.0f, 1e-45f, -1e-40f, 3e38f, -3e38f, static_cast<float>(INFINITY),
+                                 -static_cast<float>(INFINITY), static_cast<float>(NAN), -200.0f, 100.0f});
+  const aten::OperatorSwitch on;
+  for (const at::DimVector& sizes : {at::DimVector{3, 10, 130}, {1, 2, 5000}, {2, 300, 4}, {70, 66, 1}, {0, 4, 80}}) {
+    Tensor x = at::randn(sizes).mul(3);
+    if (x.numel() > 0) x.view(-1).narrow(0, 1, few.numel()).copy_(few);
+    for (const int threads : {1, 3}) {
+      const kernels::ThreadCountScope scope(threads);
+      for (const std::int64_t dim : {1, 2}) {
+        if (sizes[dim] % 2 != 0) continue;
+        const Tensor y = at::glu(x, dim), dy = at::randn_like(y);
+        EXPECT_TRUE(same_bits(y, at::glu(scattered(x), dim))) << x.sizes() << ", dim " << dim;
+        EXPECT_TRUE(same_bits(at::glu_backward(dy, x, dim), at::glu_backward(dy, scattered(x), dim))) << x.sizes();
+      }
+      for (const Tensor& slope : {at::full({1}, -0.25f), at::rand({1, sizes[1], 1}), at::rand({sizes[1], 1})}) {
+        const Tensor dy = at::randn_like(x);
+        EXPECT_TRUE(same_bits(at::_prelu_kernel(x, slope), at::_prelu_kernel(scattered(x), slope))) << x.sizes();
+        const auto [dx, dslope] = at::_prelu_kernel_backward(dy, x, slope);
+        const auto [dx2, dslope2] = at::_prelu_kernel_backward(dy, scattered(x), slope);
+        EXPECT_TRUE(same_bits(dx, dx2) && same_bits(dslope, dslope2)) << x.sizes() << slope.sizes();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace isobit::test

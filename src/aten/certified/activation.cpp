@@ -7,11 +7,14 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/leaky_relu.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
+#include "kernels/flat_elements.h"
 #include "kernels/pointwise.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -163,15 +166,57 @@ Tensor& log_sigmoid_backward_out(const Tensor& dy, const Tensor& x, const Tensor
 
 // ---- prelu
 
+// x as rows of `length` elements with a slope for each, the slopes in turns: float32 on the host, contiguous.
+// step(row's place, slope, length). False, with nothing done, where the slope is not one or one a channel, and for
+// short rows.
+template <class Step>
+bool with_slopes(const Tensor& x, const Tensor& slope, Step step) {
+  constexpr std::int64_t kShortest = 64;
+  const bool fits = is_float(x) && is_float(slope) && x.is_cpu() && slope.is_cpu() && working_device() == nullptr &&
+                    x.is_contiguous() && slope.is_contiguous() && slope.dim() <= x.dim() && x.numel() > 0;
+  if (!fits) return false;
+  const float* const slopes = slope.const_data_ptr<float>();
+  if (slope.numel() == 1) return step(0, slopes[0], x.numel()), true;
+  if (x.dim() < 2 || slope.dim() != x.dim() || slope.size(1) != x.size(1) || slope.numel() != x.size(1)) return false;
+  const std::int64_t channels = x.size(1), rows = x.size(0) * channels, length = x.numel() / rows;
+  if (length < kShortest) return false;
+  kernels::parallel_for(0, rows, 16384 / length + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) step(row * length, slopes[row % channels], length);
+  });
+  return true;
+}
+
 Tensor prelu(const Tensor& x, const Tensor& slope) {
+  if (is_float(x) && is_float(slope)) {
+    const Tensor y = new_tensor(x.sizes());
+    const float* const from = static_cast<const float*>(x.const_data_ptr());
+    float* const to = y.mutable_data_ptr<float>();
+    const auto step = [=](std::int64_t at, float by, std::int64_t n) {
+      kernels::leaky_relu(from + at, by, to + at, n);
+    };
+    if (with_slopes(x, slope, step)) return y;
+  }
   return pointwise_new<2>("aten::_prelu_kernel", {x, slope}, kernel_of(BinaryWith::prelu, {}));
+}
+Tensor prelu_input_gradient(const Tensor& given, const Tensor& x, const Tensor& slope) {
+  if (is_float(given) && is_float(x) && given.sizes() == x.sizes() && given.is_cpu()) {
+    const Tensor dx = new_tensor(x.sizes()), dy = contiguous(given);
+    const float *const from = static_cast<const float*>(dy.const_data_ptr()), *const at_x = static_cast<const float*>(
+                                                                                  x.const_data_ptr());
+    float* const to = dx.mutable_data_ptr<float>();
+    const auto step = [=](std::int64_t at, float by, std::int64_t n) {
+      kernels::leaky_relu_backward(from + at, at_x + at, by, to + at, n);
+    };
+    if (with_slopes(x, slope, step)) return dx;
+  }
+  return pointwise_new<3>("aten::_prelu_kernel_backward", {given, x, slope},
+                          [](const auto& in, auto* dx, std::int64_t n) {
+                            kernels::ternary_with(TernaryWith::prelu_backward, {}, in[0], in[1], in[2], dx, n);
+                          });
 }
 // Both of the broadcast sizes; autograd sums the slope's.
 std::tuple<Tensor, Tensor> prelu_backward(const Tensor& dy, const Tensor& x, const Tensor& slope) {
-  return {pointwise_new<3>("aten::_prelu_kernel_backward", {dy, x, slope},
-                           [](const auto& in, auto* dx, std::int64_t n) {
-                             kernels::ternary_with(TernaryWith::prelu_backward, {}, in[0], in[1], in[2], dx, n);
-                           }),
+  return {prelu_input_gradient(dy, x, slope),
           pointwise_new<2>("aten::_prelu_kernel_backward", {dy, x}, kernel_of(BinaryWith::prelu_slope_backward, {}))};
 }
 
@@ -210,15 +255,64 @@ Halves halves(const char* op, const Tensor& x, std::int64_t dim) {
   const std::int64_t half = x.size(dim) / 2;
   return {x.narrow(dim, 0, half), x.narrow(dim, half, half), dim};
 }
+
+constexpr std::int64_t kPiece = 1024;  // elements
+
+// x as [outer, 2, half], read where it lies: step(place in x of a's elements, place in y, how many, half);
+// b's are `half` further on. False, with nothing done, for other types, places and orders, and for short rows.
+template <class Step>
+bool by_rows(const Tensor& x, const Halves& h, Step step) {
+  constexpr std::int64_t kShortest = 64, kWork = 8192;
+  const std::int64_t outer = c10::multiply_integers(x.sizes().slice(0, static_cast<std::size_t>(h.dim)));
+  const std::int64_t half = outer == 0 ? 0 : h.a.numel() / outer;
+  if (half < kShortest || !is_float(x) || !x.is_contiguous() || !x.is_cpu() || working_device() != nullptr)
+    return false;
+  const std::int64_t pieces = (half + kPiece - 1) / kPiece;
+  kernels::parallel_for(0, outer * pieces, kWork / std::min(half, kPiece), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i / pieces, first = i % pieces * kPiece;
+      step(2 * row * half + first, row * half + first, std::min(kPiece, half - first), half);
+    }
+  });
+  return true;
+}
+
 Tensor glu(const Tensor& x, std::int64_t dim) {
   const Halves h = halves("aten::glu", x, dim);
-  return h.a.mul(h.b.sigmoid());
+  const Tensor y = new_tensor(h.a.sizes(), x.scalar_type());
+  const auto step = [&, from = x.const_data_ptr(), to = y.mutable_data_ptr()](std::int64_t a, std::int64_t at,
+                                                                              std::int64_t n, std::int64_t half) {
+    const float* const in = static_cast<const float*>(from) + a;
+    float* const out = static_cast<float*>(to) + at;
+    kernels::unary(kernels::Unary::sigmoid, in + half, out, n);
+    kernels::flat_binary(kernels::ExactBinary::multiply, in, out, out, n);
+  };
+  return by_rows(x, h, step) ? y : h.a.mul(h.b.sigmoid());
 }
 Tensor& glu_out(const Tensor& x, std::int64_t dim, Tensor& out) {
   return float_out("aten::glu", isobit::aten::glu(x, dim), out);
 }
+// Undefined where the rows are not read where they lie.
+Tensor glu_backward_by_rows(const Tensor& dy, const Tensor& x, const Halves& h) {
+  if (!is_float(dy) || dy.sizes() != h.a.sizes()) return {};
+  const Tensor gradient = contiguous(dy), dx = new_tensor(x.sizes(), x.scalar_type());
+  const auto step = [&, dy = static_cast<const float*>(gradient.const_data_ptr()),
+                     from = static_cast<const float*>(x.const_data_ptr()),
+                     to = static_cast<float*>(dx.mutable_data_ptr())](std::int64_t a, std::int64_t at, std::int64_t n,
+                                                                      std::int64_t half) {
+    using enum kernels::ExactBinary;
+    float s[kPiece], product[kPiece];
+    kernels::unary(kernels::Unary::sigmoid, from + a + half, s, n);
+    kernels::flat_binary(multiply, dy + at, s, to + a, n);
+    kernels::flat_binary(multiply, dy + at, from + a, product, n);
+    kernels::binary(kernels::Binary::sigmoid_backward, product, s, to + a + half, n);
+  };
+  return by_rows(x, h, step) ? dx : Tensor();
+}
+
 Tensor glu_backward(const Tensor& dy, const Tensor& x, std::int64_t dim) {
   const Halves h = halves("aten::glu_backward", x, dim);
+  if (Tensor dx = glu_backward_by_rows(dy, x, h); dx.defined()) return dx;
   const Tensor s = h.b.sigmoid(), product = contiguous(dy.mul(h.a));
   const Tensor dx = new_tensor(x.sizes(), x.scalar_type());
   dx.narrow(h.dim, 0, s.size(h.dim)).copy_(dy.mul(s));

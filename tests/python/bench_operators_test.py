@@ -72,6 +72,18 @@ class BenchOperators(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no row has maxpool in its name", done.stderr)
 
+    def test_small_programs(self):
+        """Each takes its steps under the switch and without it."""
+        with unittest.mock.patch.object(sys, "path", [os.path.dirname(SCRIPT), *sys.path]):
+            programs = runpy.run_path(SCRIPT)["FAMILIES"]["program"][0]
+        for name, build in programs():
+            with self.subTest(name):
+                step = build()
+                step()
+                with isobit.enabled():
+                    step()
+                step()
+
 
 if __name__ == "__main__":
     unittest.main()

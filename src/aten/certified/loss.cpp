@@ -113,16 +113,19 @@ Tensor reduced(const Tensor& terms, std::int64_t reduction) {
 }
 Tensor mse(const Tensor& x, const Tensor& target, std::int64_t reduction) {
   require_computed("aten::mse_loss", {&x, &target});
-  return reduced(x.sub(target).square(), reduction);
+  Tensor difference = x.sub(target);  // nobody else's, so squared where it lies
+  return reduced(difference.square_(), reduction);
 }
 Tensor& mse_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
   return float_out("aten::mse_loss", mse(x, target, reduction), out);
 }
 Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction) {
   require_computed("aten::mse_loss_backward", {&dy, &x, &target});
-  const Tensor difference = x.sub(target);
+  Tensor difference = x.sub(target);
   const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
-  return difference.mul(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0).mul(dy);
+  difference.mul_(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0);
+  const bool fits = dy.scalar_type() == difference.scalar_type() && (dy.dim() == 0 || dy.sizes() == difference.sizes());
+  return fits ? difference.mul_(dy) : difference.mul(dy);
 }
 Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
   return float_out("aten::mse_loss_backward", mse_backward(dy, x, target, reduction), out);

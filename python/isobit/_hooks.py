@@ -151,7 +151,7 @@ class _CheckingEngine:
         self._run_backward = _with_refusals(engine.run_backward)
 
     def run_backward(self, roots: Sequence[torch.Tensor], *arguments: Any, **keywords: Any) -> Any:
-        if not all(isinstance(root, torch.Tensor) for root in roots):
+        if not all(map(torch.is_tensor, roots)):
             _check_mode.refuse(RefusedError(
                 "isobit: a backward from a GradientEdge is not certified under "
                 f"{_library.contract_in_force()}\n  do     give the tensor itself: its graph can be checked"))

@@ -1,9 +1,13 @@
 // The guard on the whole dispatcher: no operator outside the four classes, nothing refused that computes.
 #include "aten/guard.h"
 
+#include <dlfcn.h>
+
 #include <cfenv>
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -164,14 +168,42 @@ TEST(Guard, RefusesOperatorsThatALibraryRegistersLater) {
 at::Tensor twice(const at::Tensor& x) { return at::mul(x, 2); }
 
 TEST(Guard, NoticesReplacedKernels) {
-  const Guard guard;
-  EXPECT_EQ(refusal_of([] { begin_step(1); }), "");
   {
-    torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
-    library.impl("trunc", TORCH_FN(twice));
-    EXPECT_NE(refusal_of([] { begin_step(17); }).find("aten::trunc"), std::string::npos);
+    const Guard guard;
+    EXPECT_EQ(refusal_of([] { check_kernels(); }), "");
+    {
+      torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+      library.impl("trunc", TORCH_FN(twice));
+      EXPECT_NE(refusal_of([] { check_kernels(); }).find("aten::trunc"), std::string::npos);
+    }
+    EXPECT_NE(refusal_of([] { check_kernels(); }).find("aten::trunc"),
+              std::string::npos);  // taken back, but it was there
   }
-  EXPECT_EQ(refusal_of([] { begin_step(-1); }), "");
+  EXPECT_EQ(refusal_of([] { check_kernels(); }), "");
+  const Guard another;
+  EXPECT_EQ(refusal_of([] { check_kernels(); }), "");
+}
+
+// A loop's steps look: at once after a library has been loaded, else when sixteen steps and a quarter of a second are
+// over.
+TEST(Guard, StepsNoticeReplacedKernels) {
+  const Guard guard;
+  const auto refusal_of_steps = [](int count) {
+    std::string refused;
+    for (int step = 0; step < count && refused.empty(); ++step) refused = refusal_of([=] { begin_step(step + 1); });
+    return refused;
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(refusal_of_steps(20), "");  // looked now
+  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+  library.impl("trunc", TORCH_FN(twice));
+  if (void* const loaded =
+          dlopen("libBrokenLocale.so.1", RTLD_NOW | RTLD_LOCAL)) {  // the C library's, which nobody uses
+    EXPECT_NE(refusal_of_steps(1).find("aten::trunc"), std::string::npos);
+    dlclose(loaded);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_NE(refusal_of_steps(20).find("aten::trunc"), std::string::npos);
   begin_step(-1);
 }
 
@@ -212,7 +244,7 @@ TEST(Guard, NoticesKernelsThatReplaceViewsBookkeeping) {
   {
     torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::ADInplaceOrView, __FILE__, __LINE__);
     library.impl("mm", TORCH_FN(other_product));
-    EXPECT_NE(refusal_of([] { begin_step(1); }).find("aten::mm"), std::string::npos);
+    EXPECT_NE(refusal_of([] { check_kernels(); }).find("aten::mm"), std::string::npos);
   }
   begin_step(-1);
 }

@@ -4,8 +4,12 @@ Installed with the first enable(); they pass everything on while the switch is o
 """
 
 import functools
+import importlib.abc
+import importlib.machinery
+import inspect
 import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,12 +20,16 @@ from isobit._errors import RefusedError
 
 def install() -> None:
     _refuse_compilation()
+    _refuse_inductor()
+    _refuse_tensor_expressions()
     _refuse_autocast()
     _refuse_scaling()
     _refuse_graphs()
     _refuse_several_devices()
     _refuse_sharding()
+    _refuse_backends()
     _refuse_muon()
+    _refuse_registrations()
     _watch_registrations()
 
 
@@ -85,6 +93,63 @@ def _exported(export: Callable[..., Any]) -> Callable[..., Any]:
             return export(*arguments, **keywords)
 
     return without_isobit
+
+
+# ---- torch.compile's compiler called by hand, and the code that it has made, which nothing but its objects leads to
+
+# {module: what is called there}: whoever imports these pays for it, and so they are not imported here.
+_INDUCTOR = {
+    "torch._inductor.compile_fx": ("compile_fx",),
+    "torch._inductor.standalone_compile": ("standalone_compile",),
+    "torch._inductor.output_code": ("CompiledFxGraph.__call__", "CompiledAOTI.__call__"),
+}
+
+
+def _refuse_inductor() -> None:
+    if not any(isinstance(finder, _InductorFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _InductorFinder())
+    for name in _INDUCTOR:
+        if name in sys.modules:
+            _refuse_within(sys.modules[name])
+
+
+def _refuse_within(module: types.ModuleType) -> None:
+    for path in _INDUCTOR[module.__name__]:
+        owner, _, name = path.rpartition(".")
+        holder: Any = getattr(module, owner, None) if owner else module
+        stock = getattr(holder, name, None)
+        if stock is not None and not hasattr(stock, "_isobit"):
+            setattr(holder, name, refusing(stock, "torch._inductor", _UNCOMPILED,
+                                           instead=None if owner else lambda model, *_arguments, **_options: model))
+
+
+class _InductorFinder(importlib.abc.MetaPathFinder):
+    """Finds those modules as Python does; once they are loaded, they refuse."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None,
+                  _target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if fullname in _INDUCTOR else None
+        loader: Any = spec and spec.loader
+        if loader is not None:
+            load = loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                load(module)
+                _refuse_within(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _refuse_tensor_expressions() -> None:
+    expressions: Any = getattr(torch._C, "_te", None)
+    for kind, methods in (("TensorExprKernel", ("run",)), ("CodeGen", ("call", "call_raw"))):
+        for name in methods:
+            stock = getattr(getattr(expressions, kind, None), name, None)
+            if stock is not None and not hasattr(stock, "_isobit"):
+                setattr(getattr(expressions, kind), name, refusing(
+                    stock, f"torch._C._te.{kind}",
+                    "call the graph that it was made of: its kernels compute past PyTorch's dispatcher"))
 
 
 # ---- autocast: what it makes of float32 has no formulas in the contract
@@ -158,6 +223,31 @@ def _refuse_sharding() -> None:
         sharding.fully_shard = refusing(sharding.fully_shard, "torch.distributed.fsdp.fully_shard", remedy)
 
 
+# ---- collectives that add, of a backend itself: those of a process group are operators, and c10d's
+
+
+def _refuse_backends() -> None:
+    backend: Any = getattr(getattr(torch._C, "_distributed_c10d", None), "Backend", None)
+    for name in ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base"):
+        stock = getattr(backend, name, None)
+        if stock is not None and not hasattr(stock, "_isobit"):
+            setattr(backend, name, refusing(
+                stock, f"torch.distributed.Backend.{name}",
+                "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)",
+                _adds_floats))
+
+
+def _adds_floats(backend: Any, *arguments: Any, **keywords: Any) -> bool:
+    """One rank only copies."""
+    return backend.size() > 1 and any(map(_has_floats, (*arguments, *keywords.values())))
+
+
+def _has_floats(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point() or value.is_complex()
+    return isinstance(value, (list, tuple)) and any(map(_has_floats, value))
+
+
 # ---- Muon: what it makes of a gradient it makes in bfloat16
 
 
@@ -170,6 +260,88 @@ def _refuse_muon() -> None:
 
 
 # ---- kernels registered by Python: the dispatcher tells nobody of them
+
+_IN_FRONT = ("AutogradCPU", "AutogradCUDA", "BackendSelect", "ADInplaceOrView")  # of the kernels that refuse
+
+
+@functools.cache
+def _listed() -> frozenset[str]:
+    """Operators, with their overloads, of the namespaces in which some may run."""
+    operators = [(kind, name, overload) for kind, name, overload, *_ in _library.operators()]
+    namespaces = {name.partition("::")[0] for kind, name, _ in operators if kind != "refused"}
+    return frozenset(f"{name}.{overload}".rstrip(".") for _, name, overload in operators if name.partition("::")[0] in namespaces)
+
+
+def _refuse_registrations() -> None:
+    """Before there is a kernel, so that a refusal that the program catches leaves none; for keys, too, that the look at all
+    kernels does not see."""
+    library: Any = torch.library.Library
+    for name in ("impl", "_impl_with_aoti_compile"):
+        register = getattr(library, name, None)
+        if register is not None and not hasattr(register, "_isobit"):
+            setattr(library, name, _asked_before(register))
+    overload: Any = torch._ops.OpOverload
+    if not hasattr(overload.py_impl, "_isobit"):
+        overload.py_impl = _refusing_python_kernels(overload.py_impl)
+
+
+def _asked_before(register: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(register)
+
+    @functools.wraps(register)
+    def registers(library: Any, *arguments: Any, **keywords: Any) -> Any:
+        if _library.is_on():
+            given = signature.bind(library, *arguments, **keywords).arguments
+            operator, key = given["op_name"], given.get("dispatch_key") or library.dispatch_key
+            name = operator.name() if isinstance(operator, torch._ops.OpOverload) else str(operator)
+            name = name if "::" in name else f"{library.ns}::{name}"
+            if key != "Meta" and name in _listed() and name not in library._op_defs:
+                _refuse_kernel(name, key or "CompositeImplicitAutograd")
+            elif key in _IN_FRONT and not _by_torch("torch.library"):
+                _check_mode.refuse(RefusedError(
+                    f"isobit: {name} with a kernel in front of isobit's ({key}) is not certified under "
+                    f"{_library.contract_in_force()}\n  do     register it for CPU, CUDA or Autograd"))
+        return register(library, *arguments, **keywords)
+
+    registers._isobit = True  # type: ignore[attr-defined]
+    return registers
+
+
+def _refusing_python_kernels(py_impl: Callable[..., Any]) -> Callable[..., Any]:
+    """Those of keys and transforms: those of a subclass or a mode belong to it."""
+
+    @functools.wraps(py_impl)
+    def asks(operator: Any, key: Any) -> Any:
+        register = py_impl(operator, key)
+
+        def registers(function: Any) -> Any:
+            if _library.is_on() and not inspect.isclass(key) and operator.name() in _listed():
+                _refuse_kernel(operator.name(), getattr(key, "name", str(key)))
+            return register(function)
+
+        return registers
+
+    asks._isobit = True  # type: ignore[attr-defined]
+    return asks
+
+
+def _refuse_kernel(name: str, key: str) -> None:
+    if not _by_torch("torch.library", "torch._library"):
+        _check_mode.refuse(RefusedError(
+            f"isobit: {name} with a kernel of another library's ({key}) is not certified under {_library.contract_in_force()}\n"
+            "  do     leave the operator as it is, and call a function of your own in its place"))
+
+
+def _by_torch(*between: str) -> bool:
+    """Whether torch registers for itself, as its modules do when they are loaded: the first caller that is none of those
+    between and of isobit."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not any(name == one or name.startswith(one + ".") for one in (*between, "isobit")):
+            return name.partition(".")[0] == "torch"
+        frame = frame.f_back
+    return False
 
 
 def _watch_registrations() -> None:

@@ -153,6 +153,7 @@ class record:
         self._tracing = _trace.of_record(self.path, self._again)
         self._state = "running"
         self._depth_before, self._off = len(_switch._places), None
+        self._replaced_before = _switch.last_replaced
         _switch.watchers.append(self._switched)
         _current = self
         return self
@@ -163,16 +164,18 @@ class record:
         if self._process != os.getpid():
             return
         _current = None
-        _trace.end(self._tracing, error)
-        self._hooks.remove()
-        _switch.watchers.remove(self._switched)
+        replaced: RefusedError | None = None
         try:
+            _switch.watchers.remove(self._switched)
+            self._hooks.remove()
+            _trace.end(self._tracing, error)
             self._note_outside_at_end()
             self._process = None
             self._state = "failed"
             over = error if kind is not None and not (isinstance(error, SystemExit) and not error.code) else None
             replaced = _switch.replaced_kernel()  # of the last steps, which nobody may have looked at
-            over = over or replaced
+            caught = _switch.last_replaced if _switch.last_replaced is not self._replaced_before else None
+            over = over or replaced or caught
             if self._job is None:
                 ended = over
             else:

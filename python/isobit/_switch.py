@@ -1,13 +1,15 @@
 """The switch: enable, disable, enabled, disabled; counted, and one for the whole process."""
 
 import contextlib
+import functools
+import inspect
 import json
 import os
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Literal, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import torch
 
@@ -21,6 +23,9 @@ PRODUCTS: tuple[Products, ...] = ("ordered", "exact3")
 
 # isobit verify runs a script again on an instruction set of its own choice, whatever the script says.
 _FORCED_ISA: Isa | None = json.loads(os.environ["ISOBIT_RERUN"])["isa"] if "ISOBIT_RERUN" in os.environ else None
+
+_Parameters = ParamSpec("_Parameters")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _lock = threading.RLock()
 _places: list[str] = []  # "module:line" of each enable() that holds; their number is the depth
@@ -119,25 +124,33 @@ def _undo_one(call: str) -> None:
     if _stays_off:
         return
     replaced = replaced_kernel() if not _places else None
-    if not _places:
-        _workers.remove()
-        _routes.remove()
-        _optimizers.remove()
-        _host_scalars.remove()
-        _torchscript.remove()
-        _hooks.remove()
-    _library.disable()
+    try:
+        if not _places:
+            _workers.remove()
+            _routes.remove()
+            _optimizers.remove()
+            _host_scalars.remove()
+            _torchscript.remove()
+            _hooks.remove()
+    finally:  # whatever could not be undone: the switch goes off
+        _library.disable()
     if not _places:
         _tell(False, call)
     if replaced is not None:
         raise replaced
 
 
+# The last refusal of a replaced kernel, which a program may have caught: no record over it is sealed.
+last_replaced: RefusedError | None = None
+
+
 def replaced_kernel() -> RefusedError | None:
     """The refusal where a library has replaced a kernel since the switch went on."""
+    global last_replaced
     try:
         _library.check_kernels()
     except RefusedError as error:
+        last_replaced = error
         return error
     return None
 
@@ -158,6 +171,44 @@ def _place() -> str:
     return f"{frame.f_globals.get('__name__', '')}:{frame.f_lineno}"
 
 
+class _Block(contextlib.ContextDecorator, contextlib.AbstractContextManager[None]):
+    """A context manager that decorates functions, but not those whose bodies run after they have returned."""
+
+    def __init__(self, name: str, make: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+        self._name, self._make = name, make
+        self._entered: list[contextlib.AbstractContextManager[None]] = []
+
+    def _recreate_cm(self) -> "_Block":
+        return type(self)(self._name, self._make)
+
+    def __enter__(self) -> None:
+        context = self._make()
+        context.__enter__()
+        self._entered.append(context)
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._entered.pop().__exit__(*error)
+
+    def __call__(self, function: _Function) -> _Function:
+        body: Any = getattr(function, "__func__", function)
+        if not inspect.isroutine(body) and not isinstance(body, functools.partial):
+            body = type(body).__call__
+        if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+            name = getattr(function, "__qualname__", function)
+            raise TypeError(f"@isobit.{self._name}() does not reach the body of {name}, a generator or coroutine, which runs "
+                            f"later: use `with isobit.{self._name}():` within it")
+        return super().__call__(function)
+
+
+def _block(manager: Callable[_Parameters, contextlib.AbstractContextManager[None]]) -> Callable[_Parameters, _Block]:
+    @functools.wraps(manager)
+    def make(*arguments: _Parameters.args, **keywords: _Parameters.kwargs) -> _Block:
+        return _Block(manager.__name__, functools.partial(manager, *arguments, **keywords))
+
+    return make
+
+
+@_block
 @contextlib.contextmanager
 def enabled(isa: Isa = "auto", products: Products | None = None) -> Iterator[None]:
     """enable() within a block, or within a function that it decorates. Arguments, errors and threads as there."""
@@ -168,6 +219,7 @@ def enabled(isa: Isa = "auto", products: Products | None = None) -> Iterator[Non
         disable()
 
 
+@_block
 @contextlib.contextmanager
 def disabled() -> Iterator[None]:
     """Stock PyTorch within a block, or within a function that it decorates; afterwards the switch is as it was before.

@@ -4,23 +4,39 @@
 
 #include <ATen/Context.h>
 
+#include <cstdint>
+#include <mutex>
+
 namespace isobit::aten {
 
 class DeterministicWrites {
  public:
-  DeterministicWrites()
-      : before_(at::globalContext().deterministicAlgorithms()),
-        warn_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(true, false);
+  DeterministicWrites() {
+    const std::lock_guard lock(mode().mutex);
+    if (mode().users++ > 0) return;
+    mode().before = at::globalContext().deterministicAlgorithms();
+    mode().warn_before = at::globalContext().deterministicAlgorithmsWarnOnly();
+    if (!mode().before) at::globalContext().setDeterministicAlgorithms(true, false);
   }
   ~DeterministicWrites() {
-    if (!before_) at::globalContext().setDeterministicAlgorithms(false, warn_before_);
+    const std::lock_guard lock(mode().mutex);
+    if (--mode().users == 0 && !mode().before)
+      at::globalContext().setDeterministicAlgorithms(false, mode().warn_before);
   }
   DeterministicWrites(const DeterministicWrites&) = delete;
   DeterministicWrites& operator=(const DeterministicWrites&) = delete;
 
  private:
-  bool before_, warn_before_;
+  // The process's: the last thread that leaves puts back what the first one found.
+  struct Mode {
+    std::mutex mutex;
+    std::int64_t users = 0;
+    bool before = false, warn_before = false;
+  };
+  static Mode& mode() {
+    static Mode* const mode = new Mode;
+    return *mode;
+  }
 };
 
 }  // namespace isobit::aten

@@ -14,6 +14,7 @@
 
 #include "aten/flat_elements.h"
 #include "aten/graph_check.h"
+#include "aten/memory_overlap.h"
 #include "aten/turned_copy.h"
 #include "kernels/threads.h"
 
@@ -105,8 +106,8 @@ bool written_apart(const Operands& operands, const at::Tensor& result) {
   if (at::has_internal_overlap(result) != at::MemOverlap::No) return false;
   return std::all_of(operands.cut.begin(), operands.cut.end(), [&](const auto& one) {
     const at::Tensor& tensor = one.second;
-    return !tensor.is_alias_of(result) || (tensor.const_data_ptr() == result.const_data_ptr() &&
-                                           tensor.strides() == result.strides() && tensor.dtype() == result.dtype());
+    return !may_meet(tensor, result) || (tensor.const_data_ptr() == result.const_data_ptr() &&
+                                         tensor.strides() == result.strides() && tensor.dtype() == result.dtype());
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/flat_elements.h"
 #include "kernels/threads.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 namespace {
@@ -69,8 +70,7 @@ struct Pair {
 
 // Memory that is the tensor's own or, element by element, the other's.
 bool apart_or_same(const Tensor& to, const Tensor& from) {
-  return !to.is_alias_of(from) || to.const_data_ptr() == from.const_data_ptr() ||
-         at::get_overlap_status(to, from) == at::MemOverlapStatus::No;
+  return !may_meet(to, from) || to.const_data_ptr() == from.const_data_ptr();
 }
 
 }  // namespace

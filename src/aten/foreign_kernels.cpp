@@ -10,6 +10,7 @@
 
 #include "aten/dispatcher_entry.h"
 #include "aten/refusal.h"
+#include "aten/stand_ins.h"
 
 namespace isobit::aten {
 namespace {
@@ -63,6 +64,16 @@ class ForeignKernelRefused final : public c10::OperatorKernel {
 
 }  // namespace
 
+bool is_torchs(const OperatorHandle& op, DispatchKey key) {
+  const auto& kernels = kernels_of(op);
+  const auto found = kernels.find(key);
+  if (found == kernels.end() || found->second.empty() || package().empty()) return false;
+  std::string_view made = found->second.front().debug;
+  if (!made.starts_with(kRegistered)) return false;
+  made.remove_prefix(kRegistered.size());
+  return made.starts_with(package());
+}
+
 std::vector<ForeignKernel> foreign_kernels(const OperatorHandle& op) {
   std::vector<ForeignKernel> found;
   if (!op.hasSchema()) return found;
@@ -71,8 +82,8 @@ std::vector<ForeignKernel> foreign_kernels(const OperatorHandle& op) {
   for (const auto& [key, kernels] : kernels_of(op)) {
     if (kernels.empty()) continue;
     std::string_view made = kernels.front().debug;
-    if (!made.starts_with(kRegistered)) continue;  // the guard's
-    made.remove_prefix(kRegistered.size());
+    if (made == kGuardsKernel || made == kNotingKernel) continue;
+    if (made.starts_with(kRegistered)) made.remove_prefix(kRegistered.size());  // else a text of the library's own
     if (made.starts_with(tree) || is_switchs(kernels.front())) continue;
     if (!package().empty() && made.starts_with(package())) continue;
     if (is_met(key)) found.push_back({key, std::string(made)});

@@ -26,4 +26,7 @@ struct ForeignKernel {
 // Throws "isobit: aten::mm is computed by another library (PLACE) and is not certified ...".
 [[nodiscard]] c10::KernelFunction refusing_foreign_kernel(std::string place);
 
+// Whether the kernel at this very key was registered by a Python module of the torch that is loaded.
+[[nodiscard]] bool is_torchs(const c10::OperatorHandle& op, c10::DispatchKey key);
+
 }  // namespace isobit::aten

@@ -124,6 +124,7 @@ Plan plan(const OperatorHandle& op, bool known) {
     if (before_backend) {
       for (const DispatchKey key : kAutogradKeys) registrations.push_back({key, refusing_kernel()});
     }
+    if (!known) registrations.push_back({DispatchKey::ADInplaceOrView, refusing_kernel()});
     return {kind, std::move(registrations)};
   }
   if (kind == OperatorClass::exact) {
@@ -237,20 +238,22 @@ void note_refusals(const OperatorHandle& op, std::vector<c10::RegistrationHandle
 
 }  // namespace
 
-// An allowed operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
+// An operator as the guard left it: what its calls meet on the way to a dense CPU or CUDA tensor.
 struct Watched {
   static constexpr DispatchKey kKeys[] = {
       DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA, DispatchKey::BackendSelect,  DispatchKey::CPU,
       DispatchKey::CUDA,        DispatchKey::SparseCPU,    DispatchKey::ADInplaceOrView};
   static constexpr std::size_t kCount = std::size(kKeys);
 
-  explicit Watched(const OperatorHandle& handle) : op(handle) {
+  // Of a refused one only what may be met before its refusal.
+  Watched(const OperatorHandle& handle, bool refused) : op(handle), is_refused(refused) {
     for (std::size_t i = 0; i < kCount; ++i) {
-      if (op.hasComputedKernelForDispatchKey(kKeys[i])) kernels[i] = now(kKeys[i]);
+      if (is_looked_at(kKeys[i]) && op.hasComputedKernelForDispatchKey(kKeys[i])) kernels[i] = now(kKeys[i]);
     }
   }
   [[nodiscard]] bool unchanged() const {
     for (std::size_t i = 0; i < kCount; ++i) {
+      if (!is_looked_at(kKeys[i])) continue;
       if (op.hasComputedKernelForDispatchKey(kKeys[i]) != kernels[i].isValid()) return false;
       if (kernels[i].isValid() && !kernels[i]._equalsBoxedAndUnboxed(now(kKeys[i]))) return false;
     }
@@ -258,7 +261,12 @@ struct Watched {
   }
   [[nodiscard]] const c10::KernelFunction& now(DispatchKey key) const { return kernel_at(op, key); }
 
+  [[nodiscard]] bool is_looked_at(DispatchKey key) const {
+    return !is_refused || (key != DispatchKey::CPU && key != DispatchKey::CUDA && key != DispatchKey::SparseCPU);
+  }
+
   OperatorHandle op;
+  bool is_refused;
   c10::KernelFunction kernels[kCount];
 };
 
@@ -296,7 +304,7 @@ Guard::Guard() : installed_(std::make_unique<Installed>()) {
                                                             std::nullopt, nullptr, kGuardsKernel));
     }
     if (check_mode::on()) note_refusals(*op, installed_->kernels);
-    if (planned.kind != OperatorClass::refused) installed_->watched.emplace_back(*op);
+    installed_->watched.emplace_back(*op, planned.kind == OperatorClass::refused);
   }
   keep_subnormals();
   graph_check::mark(true);
@@ -312,6 +320,12 @@ void Guard::check_kernels() const {
   for (const Watched& watched : installed_->watched) {
     if (!installed_->replaced.empty()) break;
     if (!watched.unchanged()) installed_->replaced = watched.op.operator_name().name;
+  }
+  for (const LateKernel& late : installed_->late) {  // refusals of operators that were defined since
+    if (check_mode::on() || !installed_->replaced.empty()) break;
+    // Those of torch's own Python (torch._prims, say) call operators.
+    if (!late.position->kernel._equalsBoxedAndUnboxed(kernel_at(late.op, late.key)) && !is_torchs(late.op, late.key))
+      installed_->replaced = late.op.operator_name().name;
   }
   if (!installed_->replaced.empty()) {
     refuse(installed_->replaced, "has had its kernel replaced by another library and is not certified",

@@ -19,6 +19,7 @@
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 #include "aten/uninitialised.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 namespace {
@@ -151,8 +152,19 @@ void check_summed(const OperatorHandle& op, const Arguments& arguments) {
   refuse(full_name(op), "is certified for integers, or for a group of one rank");
 }
 
+// Integers with a float of Python's, and quotients of integers, are computed in torch's default type.
+bool in_default_type(const Arguments& arguments) {
+  if (has_arithmetic(c10::get_default_dtype_as_scalartype())) return false;
+  return arguments.every_tensor([](const at::Tensor& tensor) {
+    return !is_float(tensor.scalar_type()) || (tensor.dim() == 0 && tensor.unsafeGetTensorImpl()->is_wrapped_number());
+  });
+}
+
 void check_rounded(const OperatorHandle& op, const Arguments& arguments) {
   if (!arguments.every_type(has_arithmetic)) refuse_arithmetic(full_name(op));
+  if (in_default_type(arguments) &&
+      (!only_integers(arguments) || op.operator_name().name.find("div") != std::string::npos))
+    refuse_arithmetic(full_name(op));
 }
 
 // Whether an index names a position twice along a dimension. Looked up on the host.
@@ -171,6 +183,25 @@ void check_device_places(const OperatorHandle& op, const Arguments& arguments) {
          "compute this part on the CPU");
 }
 
+// Of what an operator writes no element lies on another, and of what it reads none where it writes another. A constant
+// may be written to one place twice.
+void keep_apart(const OperatorHandle& op, const Arguments& arguments) {
+  const auto& all = op.schema().arguments();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const c10::AliasInfo* const alias = all[i].alias_info();
+    if (alias == nullptr || !alias->isWrite() || !arguments.at(i).isTensor()) continue;
+    const at::Tensor written = arguments.at(i).toTensor();
+    const std::string& name = op.operator_name().name;
+    if (name != "aten::zero_" && name != "aten::fill_" && name != "aten::masked_fill_")
+      require_own_places(name, written);
+    for (std::size_t j = 0; j < all.size(); ++j) {
+      if (j == i || !arguments.at(j).isTensor() || !arguments.at(j).toTensor().defined()) continue;
+      const at::Tensor read = arguments.at(j).toTensor(), apart = apart_from(written, read);
+      if (!apart.is_same(read)) arguments.at(j) = apart;
+    }
+  }
+}
+
 template <ExactRule rule>
 void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const Arguments arguments(op, *stack);
@@ -182,6 +213,10 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   if constexpr (rule == ExactRule::rounds) check_rounded(op, arguments);
   if constexpr (rule == ExactRule::integers) {
     if (!only_integers(arguments)) refuse(full_name(op), "is certified for integers and bool only");
+  }
+  if constexpr (rule == ExactRule::inspects || rule == ExactRule::converts || rule == ExactRule::real ||
+                rule == ExactRule::rounds || rule == ExactRule::integers || rule == ExactRule::places) {
+    keep_apart(op, arguments);
   }
   if constexpr (rule == ExactRule::sorts) {
     if (IValue* stable = arguments.find("stable")) *stable = true;

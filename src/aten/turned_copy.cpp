@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "aten/memory_overlap.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -98,7 +99,7 @@ void copy_tile(const Turned& t, std::int64_t row, std::int64_t column, const flo
 
 bool turned_copy(const Tensor& to, const Tensor& from) {
   if (from.numel() < kFewest || to.sizes() != from.sizes() || !is_dense_float(to) || !is_dense_float(from) ||
-      to.is_alias_of(from))
+      may_meet(to, from))
     return false;
   const std::optional<Turned> t = turned(to, from);
   if (!t) return false;

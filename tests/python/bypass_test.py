@@ -1,6 +1,9 @@
 """Ways past the dispatcher stop with isobit's message, and leave nothing behind."""
 
+import asyncio
 import contextlib
+import functools
+import inspect
 import pathlib
 import subprocess
 import sys
@@ -63,6 +66,103 @@ class Compilation(unittest.TestCase):
         """)
         self.assertEqual(code, 0, printed)
         self.assertIn("torch.compile is not certified", printed)
+
+
+    def test_inductor_called_by_hand(self):
+        """Loaded, and compiled with, before the switch first went on; and loaded while it is on."""
+        for loaded in ("before", "under the switch"):
+            code, printed = in_another_process(f"""
+                import torch, isobit
+                from torch.fx.experimental.proxy_tensor import make_fx
+                x, loaded = torch.linspace(-2, 2, 100), {loaded!r}
+                graph = make_fx(lambda x: (x.exp().sum(),))(x)
+                if loaded != "before":
+                    isobit.enable()
+                from torch._inductor.compile_fx import compile_fx
+                from torch._inductor import standalone_compile
+                isobit.disable() if isobit.is_enabled() else None
+                compiled = {{"compile_fx": compile_fx(graph, [x]),
+                             "standalone": standalone_compile(graph, [x], dynamic_shapes="from_graph")}}
+                stock = [compiled[name](x)[0] for name in compiled]
+                isobit.enable()
+                compiled["compiles"] = lambda x: compile_fx(graph, [x])(x)
+                compiled["compiles alone"] = lambda x: standalone_compile(graph, [x], dynamic_shapes="from_graph")
+                for name, call in compiled.items():
+                    try:
+                        print(name, "ran", call(x))
+                    except isobit.RefusedError as error:
+                        print(name, str(error).partition("\\n")[0])
+                isobit.disable()
+                print("same", [compiled[name](x)[0] for name in ("compile_fx", "standalone")] == stock)
+            """)
+            with self.subTest(loaded):
+                self.assertEqual(code, 0, printed)
+                for name in ("compile_fx", "standalone", "compiles", "compiles alone"):
+                    self.assertIn(f"{name} isobit: torch._inductor is not certified under", printed)
+                self.assertIn("same True", printed)
+
+    def test_the_switch_does_not_load_inductor(self):
+        code, printed = in_another_process("""
+            import sys, isobit
+            isobit.enable()
+            print(*[name for name in sys.modules if name.startswith("torch._inductor")])
+        """)
+        self.assertEqual((code, printed.strip()), (0, ""))
+
+    @unittest.skipUnless(hasattr(torch._C, "_te"), "this PyTorch has no tensor expressions")
+    def test_tensor_expressions(self):
+        kernel = torch._C._te.TensorExprKernel
+        with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "torch._C._te.TensorExprKernel is not certified"):
+            kernel.run(None, (torch.ones(3),))
+        with self.assertRaises(TypeError):
+            kernel.run(None, (torch.ones(3),))
+
+
+class Decorators(unittest.TestCase):
+    def test_bodies_that_run_later(self):
+        def generator():
+            yield isobit.is_enabled()
+
+        async def coroutine():
+            return isobit.is_enabled()
+
+        async def asynchronous():
+            yield isobit.is_enabled()
+
+        class Callable:
+            async def __call__(self):
+                return isobit.is_enabled()
+
+        for manager in (isobit.enabled, isobit.disabled):
+            for function in (generator, coroutine, asynchronous, functools.partial(generator), staticmethod(generator), Callable(),
+                             Callable().__call__):
+                with self.subTest(manager.__name__, function=function), self.assertRaisesRegex(
+                        TypeError, rf"@isobit.{manager.__name__}\(\) does not reach .*with isobit.{manager.__name__}\(\):"):
+                    manager()(function)
+        with self.assertRaisesRegex(TypeError, "bodies_that_run_later.<locals>.coroutine"):
+            isobit.enabled()(coroutine)
+        self.assertFalse(asyncio.run(coroutine()))
+
+    def test_functions_and_blocks(self):
+        @isobit.enabled(isa="reference")
+        def inner(depth):
+            """Text."""
+            return (isobit.is_enabled(), isobit.isa()) if not depth else inner(depth - 1)
+
+        self.assertEqual((inner.__name__, inner.__doc__), ("inner", "Text."))
+        for _ in range(2):
+            self.assertEqual(inner(2), (True, "reference"))
+            self.assertFalse(isobit.is_enabled())
+        block = isobit.enabled()
+        with block:
+            with block, isobit.disabled():
+                self.assertFalse(isobit.disabled()(isobit.is_enabled)())
+            self.assertTrue(isobit.is_enabled())
+        self.assertFalse(isobit.is_enabled())
+        with self.assertRaisesRegex(ValueError, "unknown isa"), isobit.enabled("sse"):
+            self.fail()
+        self.assertEqual(list(inspect.signature(isobit.enabled).parameters), ["isa", "products"])
+        self.assertIn("enable() within a block", isobit.enabled.__doc__)
 
 
 class Export(unittest.TestCase):
@@ -192,21 +292,25 @@ class Others(unittest.TestCase):
 
 
 class ReplacedKernels(unittest.TestCase):
-    """Kernels registered while the switch is on, of which the dispatcher tells nobody."""
+    """Kernels registered while the switch is on, of which the dispatcher tells nobody; by torch's C++ class, behind the library."""
 
     def setUp(self):
-        self.library = torch.library.Library("aten", "IMPL")
-        self.addCleanup(lambda: self.library.m is not None and self.library._destroy())
+        self.library = self.behind()
 
-    def replace(self):
-        self.library.impl("relu", lambda x: x.clamp(min=0) * 1.001, "CPU")
+    def behind(self):
+        library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 1)
+        self.addCleanup(library.reset)
+        return library
+
+    def replace(self, library=None):
+        (library or self.library).impl("relu", "CPU", lambda x: x.clamp(min=0) * 1.001, False)
 
     def test_refused_where_python_registers_them(self):
         refused = self.assertRaisesRegex(isobit.RefusedError, r"(?s)aten::relu has had its kernel replaced.*before switching isobit on")
         with refused, isobit.enabled():
             with refused:
                 self.replace()
-            self.library._destroy()
+            self.library.reset()
             self.assertEqual(torch.relu(torch.ones(1)).item(), 1)
             with refused:  # taken back, but what was computed meanwhile stays
                 _library.check_kernels()
@@ -216,7 +320,7 @@ class ReplacedKernels(unittest.TestCase):
 
     def test_shapes_and_operators_of_ones_own(self):
         with isobit.enabled():
-            self.library.impl("mm", lambda a, b: a.new_empty(a.shape[0], b.shape[1]), "Meta")
+            self.library.impl("mm", "Meta", lambda a, b: a.new_empty(a.shape[0], b.shape[1]), False)
             own = torch.library.Library("isobit_bypass_test", "FRAGMENT")
             self.addCleanup(own._destroy)
             own.define("own(Tensor x) -> Tensor")
@@ -227,20 +331,20 @@ class ReplacedKernels(unittest.TestCase):
         """As a library in C++ would, which passes Python by: found by the look before the seal, however few steps there were."""
         for taken_back in (False, True):
             with self.subTest(taken_back=taken_back), tempfile.TemporaryDirectory() as runs:
-                library = torch.library.Library("aten", "IMPL")
+                library = self.behind()
                 model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
                 optimizer = torch.optim.SGD(model.parameters(), 0.1)
                 with self.assertRaisesRegex(isobit.RefusedError, "aten::relu has had its kernel replaced"):
                     with isobit.record(runs=runs) as run:
                         run.track(model)
                         with mock.patch.object(_library, "check_kernels") if not taken_back else contextlib.suppress(isobit.RefusedError):
-                            library.impl("relu", lambda x: x.clamp(min=0) * 1.001, "CPU")
+                            self.replace(library)
                         model(torch.ones(1, 2)).sum().backward()
                         optimizer.step()
                         if taken_back:
-                            library._destroy()
+                            library.reset()
                 if not taken_back:
-                    library._destroy()
+                    library.reset()
                 self.assertFalse(isobit.is_enabled())
                 self.assertEqual(len(list(pathlib.Path(runs).glob("*/experiment.toml"))), 1)
                 self.assertEqual(list(pathlib.Path(runs).glob("*/manifest.json")), [])
@@ -251,6 +355,120 @@ class ReplacedKernels(unittest.TestCase):
                 self.replace()
             with isobit.disabled():
                 self.fail("the switch went off over another library's kernel")
+
+
+class Registrations(unittest.TestCase):
+    """Kernels that torch.library would register under the switch: refused before there is one."""
+
+    def library(self, *arguments):
+        library = torch.library.Library(*arguments)
+        self.addCleanup(lambda: library.m is not None and library._destroy())
+        return library
+
+    def test_every_key_of_a_listed_operator(self):
+        x, fallthrough = torch.linspace(-2, 2, 5), torch.library.fallthrough_kernel
+        library = self.library("aten", "IMPL")
+        with isobit.enabled():
+            for name, keys in {"exp": ("CPU", "CUDA", "FuncTorchBatched", "Negative", "AutocastCPU", "Autograd", "Functionalize", ""),
+                               "add.Tensor": ("CPU", "Tracer"), "aten::matmul": ("CompositeImplicitAutograd",),
+                               "special_bessel_j0": ("BackendSelect", "AutogradCPU", "ADInplaceOrView")}.items():
+                for key in keys:
+                    for kernel in (fallthrough, lambda *arguments: arguments[0] * 0):
+                        with self.subTest(name, key=key), self.assertRaisesRegex(
+                                isobit.RefusedError, f"aten::{name.rpartition('::')[2]} with a kernel of another .*({key})"):
+                            library.impl(name, kernel, key)
+            for name, register in {
+                    "an overload": lambda: library.impl(torch.ops.aten.add.Tensor, torch.sub, "CPU"),
+                    "keywords": lambda: library.impl(op_name="exp", fn=torch.sin, dispatch_key="CPU"),
+                    "the library's key": lambda: self.library("aten", "IMPL", "CPU").impl("exp", torch.sin),
+                    "register_vmap": lambda: torch.library.register_vmap("aten::exp", lambda _info, _dims, a: (a, 0)),
+                    "register_autograd": lambda: torch.library.register_autograd("aten::exp", lambda _context, gradient: gradient),
+                    "register_kernel": lambda: torch.library.register_kernel("aten::exp", "cpu", torch.sin),
+                    "py_impl": lambda: torch.ops.aten.exp.default.py_impl(torch._C.DispatchKey.CPU)(torch.sin)}.items():
+                with self.subTest(name), self.assertRaisesRegex(isobit.RefusedError, "with a kernel of another library's"):
+                    register()
+            _library.check_kernels()  # none was left
+            self.assertTrue(torch.equal(torch.vmap(torch.exp)(x), x.exp()))
+            with self.assertRaises(isobit.RefusedError):
+                torch.special.bessel_j0(x)
+        self.assertEqual(torch.ops.aten.exp.default.py_kernels.get(torch._C.DispatchKey.CPU), None)
+
+    def test_in_front_of_the_refusal_of_ones_own(self):
+        with isobit.enabled():
+            own = self.library("isobit_bypass_front", "DEF")
+            own.define("own(Tensor x) -> Tensor")
+            for key in ("AutogradCPU", "AutogradCUDA", "BackendSelect", "ADInplaceOrView"):
+                with self.subTest(key), self.assertRaisesRegex(isobit.RefusedError, "isobit_bypass_front::own with a kernel in front of"):
+                    own.impl("own", torch.sin, key)
+            for key in ("CPU", "Autograd", "FuncTorchBatched", "AutocastCPU", "CompositeExplicitAutograd"):
+                own.impl("own", torch.sin, key)
+            with self.assertRaisesRegex(isobit.RefusedError, "isobit_bypass_front::own is not certified"):
+                torch.ops.isobit_bypass_front.own(torch.ones(2))
+        own.impl("own", torch.sin, "AutogradCPU")
+
+    def test_libraries_load(self):
+        """torch's own parts that register when they are loaded, and custom operators."""
+        code, printed = in_another_process("""
+            import isobit
+            isobit.enable()
+            import torch, torch._dynamo, torch._inductor.compile_fx, torch.export, torch._decomp, torch._prims.rng_prims
+            import torch.distributed.tensor, torch.distributed.fsdp, torch.ao.quantization.fx, torch.nn.attention.flex_attention
+            library = torch.library
+            for name, mutates in (("plain", ()), ("writes", ("x",))):
+                @library.custom_op(f"isobit_bypass_loads::{name}", mutates_args=mutates)
+                def own(x: torch.Tensor) -> torch.Tensor:
+                    return x.clone()
+                own.register_fake(torch.empty_like)
+                own.register_vmap(lambda _info, dims, x: (x, dims[0]))
+                own.register_kernel("cuda")(torch.clone)
+                if not mutates:
+                    own.register_autograd(lambda _context, gradient: gradient)
+                    library.register_autocast(f"isobit_bypass_loads::{name}", "cpu", torch.float32)
+                try:
+                    own(torch.ones(2))
+                except isobit.RefusedError as error:
+                    print(str(error).partition("\\n")[0])
+            print("loaded")
+        """)
+        self.assertEqual(code, 0, printed)
+        for text in ("isobit_bypass_loads::plain is not certified", "isobit_bypass_loads::writes is not certified", "loaded"):
+            self.assertIn(text, printed)
+
+
+class Backends(unittest.TestCase):
+    def test_a_backends_own_sums(self):
+        code, printed = in_another_process("""
+            import datetime, tempfile, threading, torch, isobit, torch.distributed as dist
+            x, whole, single = [torch.ones(3)], [torch.ones(3, dtype=torch.int64)], torch.ones(1)
+            folder = tempfile.mkdtemp()
+
+            def backend(rank, world):
+                store = dist.FileStore(f"{folder}/{world}", world)
+                return dist.ProcessGroupGloo(store, rank, world, datetime.timedelta(seconds=60))
+
+            made = {}
+            threads = [threading.Thread(target=lambda rank=rank: made.update({rank: backend(rank, 2)})) for rank in range(2)]
+            [thread.start() for thread in threads], [thread.join() for thread in threads]
+            one = backend(0, 1)
+            isobit.enable()
+            for name, call in {"allreduce": lambda b: b.allreduce(x), "a tensor": lambda b: b.allreduce(x[0], dist.ReduceOp.SUM),
+                               "keyword": lambda b: b.allreduce(tensors=x), "reduce": lambda b: b.reduce(x, dist.ReduceOptions()),
+                               "coalesced": lambda b: b.allreduce_coalesced(x), "scatter": lambda b: b.reduce_scatter(x, [x * 2]),
+                               "base": lambda b: b._reduce_scatter_base(single, torch.ones(2))}.items():
+                try:
+                    call(made[0])
+                except isobit.RefusedError as error:
+                    print(name, str(error).partition("\\n")[0])
+            works = [made[rank].allreduce([whole[0] + rank]) for rank in range(2)]
+            print("integers", [(work.wait(), work.result()[0].tolist())[1] for work in works])
+            one.allreduce(x).wait()
+            print("one rank", x[0].tolist())
+        """)
+        self.assertEqual(code, 0, printed)
+        for name in ("allreduce", "a tensor", "keyword", "reduce", "coalesced", "scatter", "base"):
+            self.assertIn(f"{name} isobit: torch.distributed.Backend.", printed)
+        self.assertIn("integers [[3, 3, 3], [3, 3, 3]]", printed)
+        self.assertIn("one rank [1.0, 1.0, 1.0]", printed)
 
 
 class Types(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include <ATen/ops/clamp_cpu_dispatch.h>
 #include <ATen/ops/maximum_cpu_dispatch.h>
 #include <ATen/ops/minimum_cpu_dispatch.h>
+#include <ATen/ops/result_type.h>
 #include <ATen/ops/pow_cpu_dispatch.h>
 #include <ATen/ops/sub_cpu_dispatch.h>
 #include <ATen/ops/threshold_backward_cpu_dispatch.h>
@@ -19,6 +20,7 @@
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
+#include "aten/memory_overlap.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
 #include "kernels/pointwise.h"
@@ -46,6 +48,9 @@ bool plain_on_device(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 // One IEEE operation, or arithmetic on integers, by the CPU's stock kernel.
 bool plain(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
   require_arithmetic(op, {&a, &b, &out});
+  // Of an integer and a float of Python's: a 16-bit type, where that is torch's default.
+  if (!has_arithmetic(c10::get_default_dtype_as_scalartype()) && !has_arithmetic(at::result_type(a, b)))
+    refuse_arithmetic(op);
   if (working_device() != nullptr) return false;
   keep_subnormals();  // stock's kernel runs under the settings that it finds
   return is_one(alpha) || both_integral(a, b);
@@ -63,13 +68,19 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain("aten::add", a, b, out, alpha)) return at::cpu::add_out(out, a, b, alpha);
+  if (plain("aten::add", a, b, out, alpha)) {
+    require_own_places("aten::add", out);
+    return at::cpu::add_out(out, apart_from(out, a), apart_from(out, b), alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
   return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(alpha.toDouble()));
 }
 Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::add_", a, b, a, alpha))
-    return is_one(alpha) && flat_into(ExactBinary::add, a, b, a) ? a : at::cpu::add_(a, b, alpha);
+  if (plain("aten::add_", a, b, a, alpha)) {
+    if (is_one(alpha) && flat_into(ExactBinary::add, a, b, a)) return a;
+    require_own_places("aten::add_", a);
+    return at::cpu::add_(a, apart_from(a, b), alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
   return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(alpha.toDouble()));
 }
@@ -82,13 +93,19 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain("aten::sub", a, b, out, alpha)) return at::cpu::sub_out(out, a, b, alpha);
+  if (plain("aten::sub", a, b, out, alpha)) {
+    require_own_places("aten::sub", out);
+    return at::cpu::sub_out(out, apart_from(out, a), apart_from(out, b), alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
   return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-alpha.toDouble()));
 }
 Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::sub_", a, b, a, alpha))
-    return is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a) ? a : at::cpu::sub_(a, b, alpha);
+  if (plain("aten::sub_", a, b, a, alpha)) {
+    if (is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a)) return a;
+    require_own_places("aten::sub_", a);
+    return at::cpu::sub_(a, apart_from(a, b), alpha);
+  }
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
   return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-alpha.toDouble()));
 }

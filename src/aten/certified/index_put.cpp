@@ -13,6 +13,7 @@
 #include "aten/deterministic_writes.h"
 #include "aten/device_work.h"
 #include "aten/subnormals.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 namespace {
@@ -110,7 +111,7 @@ void accumulate(Tensor& self, const Indices& given, const Tensor& values) {
 // self, contiguous, with the rows written: each place takes its last occurrence.
 void write_on_device(const Tensor& self, const Places& places, const Tensor& given) {
   Tensor source = contiguous(given);
-  if (source.is_alias_of(self)) source = source.clone();
+  if (may_meet(self, source)) source = source.clone();
   place_rows(self, places.rows, places.outer, places.count, places.inner, source);
 }
 

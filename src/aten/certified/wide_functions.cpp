@@ -34,6 +34,7 @@
 #include "kernels/float_environment.h"
 #include "kernels/pointwise.h"
 #include "kernels/threads.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 namespace {
@@ -310,7 +311,7 @@ Tensor& logit_backward_out(const Tensor& dy, const Tensor& x, Bound eps, Tensor&
 Tensor& nan_to_num_out(const Tensor& x, Bound nan, Bound high, Bound low, Tensor& out) {
   // Stock's kernel of the CPU selects, too, in one pass; it refuses memory that is shared in part.
   const bool floats = x.scalar_type() == at::kFloat && out.scalar_type() == at::kFloat && working_device() == nullptr &&
-                      (!out.is_alias_of(x) || out.is_same(x));
+                      (!may_meet(out, x) || out.is_same(x));
   if (floats || (is_integral(x) && is_integral(out))) return at::cpu::nan_to_num_out(out, x, nan, high, low);
   constexpr float kLargest = std::numeric_limits<float>::max();
   const auto or_else = [](const Bound& given, float value) { return given ? static_cast<float>(*given) : value; };

@@ -3,11 +3,15 @@
 
 #include <torch/library.h>
 
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "aten/certified.h"
 #include "aten/certified/support/by_host.h"
 #include "aten/certified/support/device_call.h"
+#include "aten/subnormals.h"
+#include "kernels/float_environment.h"
 
 namespace isobit::aten {
 
@@ -20,13 +24,25 @@ struct Entry {
       nullptr;  // where the operator is its own derivative formula, or a composition
 };
 
+// The function, after what another library left of rounding modes is undone, for good as for exact operators
+// (aten/subnormals.h): parameters are rounded before any kernel opens its own environment.
+template <auto& function, class Signature = std::remove_reference_t<decltype(function)>>
+struct InEnvironment;
+template <auto& function, class Result, class... Arguments>
+struct InEnvironment<function, Result(Arguments...)> {
+  static Result call(Arguments... arguments) {
+    if (!kernels::float_environment_is_ieee()) keep_subnormals();
+    return function(std::forward<Arguments>(arguments)...);
+  }
+};
+
 // certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, through
 // a DeviceKernel, on a device. Given to torch as a pointer: its wrappers are then compiled once per signature. `rules`:
 // what the device kernel takes besides float32 tensors of one device.
 template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
   return {{name, overload, section},
-          [] { return torch::CppFunction(&function); },
+          [] { return torch::CppFunction(&InEnvironment<function>::call); },
           [] { return torch::CppFunction(device_kernel<function, rules>(function)); },
           &stock_kernel<function, rules>};
 }
@@ -36,7 +52,7 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
 template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify_layer(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<function, rules>(name, overload, section);
-  entry.autograd_kernel = [] { return torch::CppFunction(&function); };
+  entry.autograd_kernel = [] { return torch::CppFunction(&InEnvironment<function>::call); };
   return entry;
 }
 
@@ -53,7 +69,7 @@ Entry certify_on_device(std::string_view name, std::string_view overload, std::s
 template <auto& function>
 Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<ByHost<function>::call>(name, overload, section);
-  entry.cpu_kernel = [] { return torch::CppFunction(&function); };
+  entry.cpu_kernel = [] { return torch::CppFunction(&InEnvironment<function>::call); };
   entry.op.by_host = true;
   return entry;
 }

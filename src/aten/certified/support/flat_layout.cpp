@@ -6,6 +6,7 @@
 
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 
@@ -84,10 +85,9 @@ bool prepare_flat_out(const at::Tensor& out, const FlatLayout& layout, const at:
   at::assert_no_internal_overlap(out);
   bool shares = false;
   for (std::size_t i = 0; i < n; ++i) {
-    if (!inputs[i].is_alias_of(out)) continue;
-    const auto status = at::get_overlap_status(out, inputs[i]);
+    if (!may_meet(out, inputs[i])) continue;
     // The same elements in the same places: each is read before it is written.
-    shares |= status != at::MemOverlapStatus::No && status != at::MemOverlapStatus::Full;
+    shares |= !lie_alike(out, inputs[i]);
     shares |= out.sizes() != at::IntArrayRef(layout.sizes);
   }
   if (shares) return false;

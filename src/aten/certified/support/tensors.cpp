@@ -9,6 +9,7 @@
 
 #include "aten/device_work.h"
 #include "aten/refusal.h"
+#include "aten/memory_overlap.h"
 
 namespace isobit::aten {
 
@@ -49,10 +50,9 @@ bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef siz
   if (out.scalar_type() != type) refuse_type(op, out.scalar_type());
   at::assert_no_internal_overlap(out);
   for (const at::Tensor* input : inputs) {
-    if (!input->defined() || !input->is_alias_of(out)) continue;
-    const auto status = at::get_overlap_status(out, *input);
-    const bool same = status == at::MemOverlapStatus::Full && same_allowed;
-    if (out.sizes() != sizes || !(same || status == at::MemOverlapStatus::No)) return false;
+    if (!input->defined() || !may_meet(out, *input)) continue;
+    const bool same = same_allowed && at::get_overlap_status(out, *input) == at::MemOverlapStatus::Full;
+    if (out.sizes() != sizes || !same) return false;
   }
   at::native::resize_output(out, sizes);
   return out.is_contiguous();

@@ -15,6 +15,7 @@
 #include "aten/device_composites.h"
 #include "aten/guard.h"
 #include "aten/sparse_operators.h"
+#include "aten/subnormals.h"
 #include "aten/tensor_memory.h"
 #include "aten/tensordot.h"
 #include "aten/torchscript_guard.h"
@@ -106,6 +107,7 @@ OperatorSwitch::OperatorSwitch(contract::ProductTier products) {
                            " where the switch is on: they cannot be " + std::string(name(products)) + " within");
   }
   ever_on = true;
+  forget_checked_pools();
   tier = products;
   if (products == contract::ProductTier::exact3) kernels::prefer_exact_products();
   if (depth == 0) installed = std::make_unique<Installed>();

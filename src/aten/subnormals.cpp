@@ -1,23 +1,43 @@
 #include "aten/subnormals.h"
 
+#include <atomic>
 #include <cfenv>
 #include <cstdint>
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
 
 #include "kernels/float_environment.h"
 
 namespace isobit::aten {
 
+namespace {
+std::atomic<std::int64_t> switched = 0;  // how often the switch has gone on
+
+// at::parallel_for, a template, would run here by this library's compiler flags, on the calling thread alone: a loop
+// of libtorch's own reaches its pool.
+void on_torchs_threads(int count) {
+  if (count < 2) return;
+  at::Tensor one_each(at::detail::empty_cpu({count}, at::kByte));
+  at::TensorIterator::nullary_op(one_each).for_each(
+      [](char**, const std::int64_t*, std::int64_t) { std::fesetenv(FE_DFL_ENV); }, 1);
+}
+}  // namespace
+
+void forget_checked_pools() { ++switched; }
+
 // A new thread of torch's pool inherits the setting of the thread that needs it, so the pool is looked at again
-// when its size has changed, or when this thread's setting had.
+// when its size has changed, when this thread's setting had, and when the switch went on.
 void keep_subnormals() {
   thread_local int pool_checked = 0;
+  thread_local std::int64_t checked_at = -1;
   const int threads = at::get_num_threads();
-  if (kernels::float_environment_is_ieee() && pool_checked == threads) return;
+  const std::int64_t now = switched.load(std::memory_order_relaxed);
+  if (kernels::float_environment_is_ieee() && pool_checked == threads && checked_at == now) return;
   std::fesetenv(FE_DFL_ENV);
-  at::parallel_for(0, threads, 1, [](std::int64_t, std::int64_t) { std::fesetenv(FE_DFL_ENV); });
-  pool_checked = threads;
+  on_torchs_threads(threads);
+  pool_checked = threads, checked_at = now;
 }
 
 }  // namespace isobit::aten

@@ -8,4 +8,8 @@ namespace isobit::aten {
 
 void keep_subnormals();
 
+// Whatever was looked at is looked at again: what ran while the switch was off may have made threads of its own
+// setting.
+void forget_checked_pools();
+
 }  // namespace isobit::aten

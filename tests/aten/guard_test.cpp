@@ -235,6 +235,14 @@ TEST(Guard, RefusesOperatorsThatAnotherLibraryComputes) {
   EXPECT_NE(refusal_with(AutogradCPU, "special_bessel_j0", TORCH_FN(twice), [&] { at::special_bessel_j0(learnt); }),
             "");
   EXPECT_EQ(refusal_with(AutocastCPU, "mm", TORCH_FN(other_product), product), "");
+  // With a text of its own in place of where it was registered.
+  const auto named = [] { return torch::CppFunction(TORCH_FN(other_product)).debug("fast product"); };
+  for (const c10::DispatchKey key : {AutogradCPU, CPU}) {
+    torch::Library library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+    library.impl("mul.Tensor", named());
+    const Guard guard;
+    EXPECT_NE(refusal_of([&] { at::mul(x, learnt); }).find("aten::mul"), std::string::npos) << c10::toString(key);
+  }
   const Guard guard;
   EXPECT_EQ(refusal_of(product), "");
 }

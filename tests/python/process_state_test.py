@@ -46,6 +46,25 @@ class RoundingModes(Case):
                 self.assertTrue(torch.equal(found, expected))
 
 
+class Subnormals(Case):
+    def test_threads_that_were_made_while_the_switch_was_off(self):
+        """A thread of torch's pool has the setting of the one that needed it."""
+        tiny, row = torch.full((400, 3001), 1e-39), torch.full((3001,), 0.1)
+        self.addCleanup(torch.set_num_threads, torch.get_num_threads())
+        self.addCleanup(torch.set_flush_denormal, False)
+        torch.set_num_threads(3)
+        isobit.enable()
+        self.assertEqual(int((tiny * row == 0).sum()), 0)
+        with isobit.disabled():
+            torch.set_num_threads(2)
+            tiny + 0
+            torch.set_flush_denormal(True)
+            torch.set_num_threads(3)
+            tiny + 0
+            torch.set_flush_denormal(False)
+        self.assertEqual(int(((tiny * row).view(torch.int32) == 0).sum()), 0)
+
+
 class DefaultTypes(Case):
     def test_integers_are_not_computed_with_in_16_bits(self):
         whole, other = torch.arange(1, 9), torch.arange(3, 11)

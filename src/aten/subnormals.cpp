@@ -1,8 +1,13 @@
 #include "aten/subnormals.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cfenv>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -15,10 +20,21 @@ namespace isobit::aten {
 namespace {
 std::atomic<std::int64_t> switched = 0;  // how often the switch has gone on
 
+// A child of fork has none of the pool's threads, and would wait for ever for new ones.
+std::atomic<bool> is_child = false;
+[[maybe_unused]] const int watched = pthread_atfork(nullptr, nullptr, [] { is_child = true; });
+
+// Without other threads there is no pool: also in a child that loads the library itself.
+bool has_other_threads() {
+  std::error_code none;
+  std::filesystem::directory_iterator threads("/proc/self/task", none);
+  return none || std::distance(begin(threads), std::filesystem::directory_iterator()) > 1;
+}
+
 // at::parallel_for, a template, would run here by this library's compiler flags, on the calling thread alone: a loop
 // of libtorch's own reaches its pool.
 void on_torchs_threads(int count) {
-  if (count < 2) return;
+  if (count < 2 || is_child || !has_other_threads()) return;
   at::Tensor one_each(at::detail::empty_cpu({count}, at::kByte));
   at::TensorIterator::nullary_op(one_each).for_each(
       [](char**, const std::int64_t*, std::int64_t) { std::fesetenv(FE_DFL_ENV); }, 1);

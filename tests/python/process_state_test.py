@@ -4,6 +4,8 @@ modes that several threads need, a kernel that was there for a while."""
 import contextlib
 import ctypes
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -63,6 +65,30 @@ class Subnormals(Case):
             tiny + 0
             torch.set_flush_denormal(False)
         self.assertEqual(int(((tiny * row).view(torch.int32) == 0).sum()), 0)
+
+
+class Forks(unittest.TestCase):
+    def test_a_child_computes(self):
+        """It has none of the parent's threads and must not wait for them: with the switch on before, and turned on in the child."""
+        for on_before in (True, False):
+            code = f"""
+import os, torch
+import isobit
+torch.set_num_threads(3)
+x = torch.rand(600, 600)
+x + x @ x
+if {on_before}:
+    isobit.enable()
+    x * x
+child = os.fork()
+if child == 0:
+    isobit.enable()
+    x[:2] * x[0]
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+            with self.subTest(on_before=on_before):
+                subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
 class DefaultTypes(Case):

@@ -1,6 +1,5 @@
 """isobit.record: a record of an ordinary training loop, on disk as `isobit run` makes it (docs/formats/run.md)."""
 
-import contextlib
 import io
 import os
 import pathlib
@@ -31,7 +30,7 @@ from isobit import (
 )
 from isobit._batches import Batches, Progress
 from isobit._checkpoint import PARTS, canonical, shape_of
-from isobit._errors import RecordError, RefusedError
+from isobit._errors import RecordError
 from isobit._grains import Step
 from isobit._job import Lost
 from isobit._job_record import OpenedElsewhere, end_together, open_together, require_job
@@ -152,8 +151,7 @@ class record:
                 raise
         self._tracing = _trace.of_record(self.path, self._again)
         self._state = "running"
-        self._depth_before, self._off = len(_switch._places), None
-        self._replaced_before = _switch.last_replaced
+        self._depth_before, self._off, self._replaced_before = len(_switch._places), None, _switch.last_replaced
         _switch.watchers.append(self._switched)
         _current = self
         return self
@@ -164,7 +162,6 @@ class record:
         if self._process != os.getpid():
             return
         _current = None
-        replaced: RefusedError | None = None
         try:
             _switch.watchers.remove(self._switched)
             self._hooks.remove()
@@ -173,9 +170,7 @@ class record:
             self._process = None
             self._state = "failed"
             over = error if kind is not None and not (isinstance(error, SystemExit) and not error.code) else None
-            replaced = _switch.replaced_kernel()  # of the last steps, which nobody may have looked at
-            caught = _switch.last_replaced if _switch.last_replaced is not self._replaced_before else None
-            over = over or replaced or caught
+            over = over or _switch.replaced_since(self._replaced_before)  # in steps after the last look, or caught
             if self._job is None:
                 ended = over
             else:
@@ -191,8 +186,7 @@ class record:
         finally:
             self._process = None
             if not self._is_stock and len(_switch._places) >= self._depth_before:  # else the program has undone it already
-                with contextlib.suppress(*([RefusedError] if replaced else [])):
-                    _switch.disable()
+                _switch.disable_after_look()
 
     def log(self, part: str = "train", **values: SupportsFloat | torch.Tensor) -> None:
         """Records numbers measured now, after the last step: run.log("test", accuracy=0.91, loss=0.3).

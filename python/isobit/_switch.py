@@ -155,6 +155,17 @@ def replaced_kernel() -> RefusedError | None:
     return None
 
 
+def replaced_since(before: RefusedError | None) -> RefusedError | None:
+    """The same, or one that was found, and perhaps caught, since last_replaced was `before`."""
+    return replaced_kernel() or (last_replaced if last_replaced is not before else None)
+
+
+def disable_after_look() -> None:
+    """disable() where replaced_kernel() has said what it would raise."""
+    with contextlib.suppress(RefusedError):
+        disable()
+
+
 def _tell(on: bool, call: str) -> None:
     for watcher in watchers:
         watcher(on, call, _place())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "aten/refusal.h"
 
@@ -95,6 +96,19 @@ bool may_meet(const Tensor& a, const Tensor& b) {
   if (!all || b.element_size() != a.element_size() || bytes % size != 0) return true;
   int tries = 64;
   return reaches(*all, 0, bytes / size, tries);
+}
+
+bool lie_apart(std::span<const Tensor* const> tensors) {
+  std::vector<Range> ranges;
+  ranges.reserve(tensors.size());
+  for (const Tensor* t : tensors) {
+    if (!t->defined() || t->nbytes() == 0) continue;
+    if (!t->is_non_overlapping_and_dense()) return false;
+    ranges.push_back(Range::of(*t));
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+  return std::adjacent_find(ranges.begin(), ranges.end(),
+                            [](const Range& a, const Range& b) { return b.first < a.last; }) == ranges.end();
 }
 
 bool lie_alike(const Tensor& a, const Tensor& b) {

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string_view>
 
 namespace isobit::aten {
@@ -17,6 +18,9 @@ namespace isobit::aten {
 [[nodiscard]] bool may_meet(const at::Tensor& a, const at::Tensor& b);
 // Element by element the same memory.
 [[nodiscard]] bool lie_alike(const at::Tensor& a, const at::Tensor& b);
+
+// No two of many dense tensors share an address. Undefined and empty ones lie nowhere; false where one is not dense.
+[[nodiscard]] bool lie_apart(std::span<const at::Tensor* const> tensors);
 
 // What an operator reads while it writes `written`: the tensor itself, or a copy where it may meet that and does not
 // lie alike. Itself, too, where PyTorch sees that they overlap, and says so.

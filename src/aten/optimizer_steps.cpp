@@ -7,11 +7,12 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 #include "aten/check_mode.h"
+#include "aten/device_work.h"
 #include "aten/graph_check.h"
+#include "aten/memory_overlap.h"
 #include "aten/operator_switch.h"
 
 namespace isobit::aten {
@@ -27,20 +28,25 @@ bool unobserved() {
   return OperatorSwitch::on() && !check_mode::on() && usual.has_all(called) && !graph_check::others_watch();
 }
 
-// Dense, of binary32, on the CPU, and nothing that a dispatch key stands for (a subclass, a transform, a lazy
-// conjugate), no inference tensor, no derivative forwards; no graph is recorded of what is written to it.
+// Dense, of binary32, on the CPU or a CUDA device, and nothing that a dispatch key stands for (a subclass, a transform,
+// a lazy conjugate), no inference tensor, no derivative forwards; no graph is recorded of what is written to it.
 bool is_plain_float(const Tensor& t) {
-  constexpr c10::DispatchKeySet plain(
+  constexpr c10::DispatchKeySet on_cpu(
       {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
-  return t.defined() && t.layout() == at::kStrided && plain.has_all(t.key_set()) && t.scalar_type() == at::kFloat &&
-         !t.is_inference() && !t._fw_grad(0).defined() && !(c10::GradMode::is_enabled() && t.requires_grad());
+  constexpr c10::DispatchKeySet on_device(
+      {DispatchKey::CUDA, DispatchKey::AutogradCUDA, DispatchKey::AutocastCUDA, DispatchKey::ADInplaceOrView});
+  return t.defined() && t.layout() == at::kStrided && (on_cpu.has_all(t.key_set()) || on_device.has_all(t.key_set())) &&
+         t.scalar_type() == at::kFloat && !t.is_inference() && !t._fw_grad(0).defined() &&
+         !(c10::GradMode::is_enabled() && t.requires_grad());
 }
 
 // The same elements at the same places.
-bool are_alike(std::initializer_list<const Tensor*> tensors) {
+bool are_alike(c10::Device device, std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
-  return first.is_non_overlapping_and_dense() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor* t) {
-           return is_plain_float(*t) && t->sizes() == first.sizes() && t->strides() == first.strides();
+  return first.defined() && first.is_non_overlapping_and_dense() &&
+         std::all_of(tensors.begin(), tensors.end(), [&](const Tensor* t) {
+           return is_plain_float(*t) && t->device() == device && t->sizes() == first.sizes() &&
+                  t->strides() == first.strides();
          });
 }
 
@@ -49,30 +55,26 @@ std::array<const Tensor*, 5> all_of(const AdamTensors& t) {
 }
 std::array<const Tensor*, 3> all_of(const SgdTensors& t) { return {&t.parameter, &t.gradient, &t.buffer}; }
 
-using Range = std::pair<const char*, const char*>;
-bool overlap(std::vector<Range>& ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  for (std::size_t i = 1; i < ranges.size(); ++i)
-    if (ranges[i].first < ranges[i - 1].second) return true;
-  return false;
-}
-
-// Whether no two tensors of a parameter share memory; of any parameters, where the form takes all at once.
+// Whether no two tensors of a parameter share memory; of any parameters, where all are taken at once: by the form, or
+// by the device.
 template <class Tensors>
 bool have_memory_of_their_own(std::span<const Tensors> all, Order order) {
-  const std::size_t together = order == Order::one_by_one ? 1 : all.size();
-  std::vector<Range> ranges;
+  const bool on_host = all.empty() || all[0].parameter.is_cpu();
+  const std::size_t together = order == Order::one_by_one && on_host ? 1 : all.size();
+  std::vector<const Tensor*> tensors;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const Tensor* t : all_of(all[i])) {
-      if (!t->defined() || t->nbytes() == 0) continue;
-      const char* const begin = static_cast<const char*>(t->const_data_ptr());
-      ranges.emplace_back(begin, begin + t->nbytes());
-    }
+    for (const Tensor* t : all_of(all[i])) tensors.push_back(t);
     if ((i + 1) % together != 0) continue;
-    if (overlap(ranges)) return false;
-    ranges.clear();
+    if (!lie_apart(tensors)) return false;
+    tensors.clear();
   }
   return true;
+}
+
+template <class Tensors>
+c10::Device device_of(std::span<const Tensors> all) {
+  const Tensor& first = all[0].parameter;
+  return first.defined() ? first.device() : c10::Device(c10::kCPU);
 }
 
 // Every coefficient is below binary32's largest number: 1 - lr * weight_decay, and lr / (1 - beta^step), beta < 1.
@@ -83,7 +85,7 @@ bool is_rate_of_decay(double beta) { return beta >= 0 && beta < 1; }
 
 // Of its value after this step: a whole number, as the powers want.
 bool counts(const Tensor& step) {
-  if (!is_plain_float(step) || step.numel() != 1) return false;
+  if (!is_plain_float(step) || !step.is_cpu() || step.numel() != 1) return false;
   const float next = *step.const_data_ptr<float>() + 1.0f;
   return next >= 1 && next < 0x1p31f && next == std::floor(next);
 }
@@ -100,29 +102,46 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
   if (!unobserved() || !are_moderate({o.lr, o.eps, o.weight_decay}) || !is_rate_of_decay(o.beta1) ||
       !is_rate_of_decay(o.beta2))
     return false;
+  if (all.empty()) return true;
+  const c10::Device device = device_of(all);
   for (const AdamTensors& t : all)
-    if (!are_alike({&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
+    if (!are_alike(device, {&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
   if (!have_memory_of_their_own(all, order)) return false;
+  const DeviceWork work(device);
+  std::vector<kernels::AdamArrays> arrays;  // of tensors with as many steps
+  arrays.reserve(all.size());
+  std::int64_t steps_of_arrays = 0;
+  const auto run = [&] {
+    kernels::adam_steps(o, steps_of_arrays, arrays.data(), static_cast<std::int64_t>(arrays.size()));
+    arrays.clear();
+  };
   for (const AdamTensors& t : all) {
     float* const steps = written(t.step);
     *steps += 1.0f;
-    float *const parameter = written(t.parameter), *const average = written(t.average),
-                 *const square = written(t.square);
-    kernels::adam_step(o, static_cast<std::int64_t>(*steps), parameter, t.gradient.const_data_ptr<float>(), average,
-                       square, t.parameter.numel());
+    if (!arrays.empty() && steps_of_arrays != static_cast<std::int64_t>(*steps)) run();
+    steps_of_arrays = static_cast<std::int64_t>(*steps);
+    arrays.push_back({written(t.parameter), t.gradient.const_data_ptr<float>(), written(t.average), written(t.square),
+                      t.parameter.numel()});
   }
+  run();
   return true;
 }
 
 bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o, Order order) {
   if (!unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
+  if (all.empty()) return true;
+  const c10::Device device = device_of(all);
   for (const SgdTensors& t : all)
-    if (!are_alike({&t.parameter, &t.gradient, o.momentum == 0 ? &t.parameter : &t.buffer})) return false;
+    if (!are_alike(device, {&t.parameter, &t.gradient, o.momentum == 0 ? &t.parameter : &t.buffer})) return false;
   if (!have_memory_of_their_own(all, order)) return false;
+  const DeviceWork work(device);
+  std::vector<kernels::SgdArrays> arrays;
+  arrays.reserve(all.size());
   for (const SgdTensors& t : all) {
     float* const buffer = o.momentum == 0 ? nullptr : written(t.buffer);
-    kernels::sgd_step(o, false, written(t.parameter), t.gradient.const_data_ptr<float>(), buffer, t.parameter.numel());
+    arrays.push_back({written(t.parameter), t.gradient.const_data_ptr<float>(), buffer, t.parameter.numel()});
   }
+  kernels::sgd_steps(o, false, arrays.data(), static_cast<std::int64_t>(arrays.size()));
   return true;
 }
 

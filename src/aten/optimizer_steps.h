@@ -2,12 +2,13 @@
 //
 // The single-tensor sequence (contract, section 8) calls ten operators a parameter, and Python between them: most of a
 // small model's step, and ten passes over a large one's states. A step here does the whole sequence element by element
-// (kernels/optimizer.h), parameter after parameter.
+// (kernels/optimizer.h): parameter after parameter on the CPU, many of them in one launch on a device.
 //
 // Taken or not: false, and nothing has changed, where the sequence could do or show something else. That is where
-// anybody watches operators (profilers, traces, modes), a tensor is not a plain one of binary32 on the CPU, a parameter
-// and its states differ in their sizes or strides or share memory, gradients are recorded, or a scalar is out of the
-// range in which every coefficient is finite. Then the caller runs the sequence. No locks: as in-place operators are.
+// anybody watches operators (profilers, traces, modes), a tensor is not a plain one of binary32, they are
+// on several devices, a parameter and its states differ in their sizes or strides or share memory, gradients are
+// recorded, or a scalar is out of the range in which every coefficient is finite. Then the caller runs the sequence. No
+// locks: as in-place operators are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +24,7 @@ namespace isobit::aten {
 enum class Order { one_by_one, all_at_once };
 
 struct AdamTensors {
-  at::Tensor parameter, gradient, average, square, step;  // step: of the steps done; one element, counted up here
+  at::Tensor parameter, gradient, average, square, step;  // step: of the steps done; one on the CPU, counted up here
 };
 [[nodiscard]] bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& options, Order order);
 

@@ -30,17 +30,14 @@ void Optimizer::step(std::int64_t step, double lr, const std::vector<at::Tensor>
               gradients, state_);
     return;
   }
+  if (!trace::observing()) return update(0, parameters_.size(), step, lr, gradients);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!trace::observing()) {
-      update(i, step, lr, gradients[i]);
-      continue;
-    }
     std::vector<at::Tensor> written = {parameters_[i].tensor.detach()};
     for (std::size_t k = 0; k < slots_; ++k) written.push_back(state_[i * slots_ + k].tensor);
     std::vector<at::Tensor> read = written;
     read.push_back(gradients[i]);
     trace::observed(("isobit::" + settings_.name + "_step").c_str(), parameters_[i].name, settings_text(step, lr), read,
-                    written, [&] { update(i, step, lr, gradients[i]); });
+                    written, [&] { update(i, i + 1, step, lr, gradients); });
   }
 }
 
@@ -54,19 +51,27 @@ std::string Optimizer::settings_text(std::int64_t step, double lr) const {
   return text;
 }
 
-void Optimizer::update(std::size_t i, std::int64_t step, double lr, const at::Tensor& gradient_tensor) {
-  const at::Tensor& tensor = parameters_[i].tensor;
-  float* parameter = tensor.mutable_data_ptr<float>();
-  const float* gradient = gradient_tensor.const_data_ptr<float>();
-  const auto slot = [&](std::size_t k) { return state_[i * slots_ + k].tensor.mutable_data_ptr<float>(); };
+void Optimizer::update(std::size_t first, std::size_t last, std::int64_t step, double lr,
+                       const std::vector<at::Tensor>& gradients) {
+  const auto data = [](const NamedTensor& t) { return t.tensor.mutable_data_ptr<float>(); };
+  const auto slot = [&](std::size_t i, std::size_t k) { return data(state_[i * slots_ + k]); };
   if (settings_.name == "sgd") {
-    const kernels::SgdOptions options{lr, settings_.momentum, settings_.dampening, settings_.weight_decay,
-                                      settings_.nesterov};
-    kernels::sgd_step(options, step == 1, parameter, gradient, slots_ > 0 ? slot(0) : nullptr, tensor.numel());
+    std::vector<kernels::SgdArrays> arrays;
+    for (std::size_t i = first; i < last; ++i) {
+      arrays.push_back({data(parameters_[i]), gradients[i].const_data_ptr<float>(), slots_ > 0 ? slot(i, 0) : nullptr,
+                        gradients[i].numel()});
+    }
+    kernels::sgd_steps({lr, settings_.momentum, settings_.dampening, settings_.weight_decay, settings_.nesterov},
+                       step == 1, arrays.data(), static_cast<std::int64_t>(arrays.size()));
   } else {
-    const kernels::AdamOptions options{
-        lr, settings_.betas[0], settings_.betas[1], settings_.eps, settings_.weight_decay, settings_.name == "adamw"};
-    kernels::adam_step(options, step, parameter, gradient, slot(0), slot(1), tensor.numel());
+    std::vector<kernels::AdamArrays> arrays;
+    for (std::size_t i = first; i < last; ++i) {
+      arrays.push_back(
+          {data(parameters_[i]), gradients[i].const_data_ptr<float>(), slot(i, 0), slot(i, 1), gradients[i].numel()});
+    }
+    kernels::adam_steps(
+        {lr, settings_.betas[0], settings_.betas[1], settings_.eps, settings_.weight_decay, settings_.name == "adamw"},
+        step, arrays.data(), static_cast<std::int64_t>(arrays.size()));
   }
 }
 

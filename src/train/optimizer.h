@@ -31,7 +31,9 @@ class Optimizer {
   [[nodiscard]] const std::vector<NamedTensor>& state() const { return state_; }
 
  private:
-  void update(std::size_t i, std::int64_t step, double lr, const at::Tensor& gradient);
+  // Of the parameters first .. last - 1.
+  void update(std::size_t first, std::size_t last, std::int64_t step, double lr,
+              const std::vector<at::Tensor>& gradients);
   [[nodiscard]] std::string settings_text(std::int64_t step, double lr) const;
 
   OptimizerSettings settings_;

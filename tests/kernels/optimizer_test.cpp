@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/pointwise.h"
@@ -226,6 +227,64 @@ TEST(Optimizer, SgdIsTheCompositionOfItsOperators) {
     if (o.momentum != 0) {
       EXPECT_TRUE(testing::same_bits(buffer, momentum));
     }
+  }
+}
+
+// Of many tensors at once: empty ones, borders, places that no vector is aligned to, more than a device takes in a
+// launch.
+template <class Arrays, class Steps>
+Floats run_many(const Steps& steps) {
+  std::vector<std::int64_t> sizes(kSizes, kSizes + std::size(kSizes));
+  for (int i = 0; i < 150; ++i) sizes.push_back(i % 7 == 3 ? 0 : 1 + (37 * i) % 400);
+  std::vector<Floats> memory;  // parameter, gradient, two states of each; the first `i % 4` elements stay as they are
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    for (unsigned k = 0; k < 4; ++k) {
+      const auto n = sizes[i] + static_cast<std::int64_t>(i % 4);
+      memory.push_back(k < 2 ? testing::hostile_floats(n, static_cast<unsigned>(4 * i) + k, i % 2 == 0)
+                             : Floats(static_cast<std::size_t>(n)));
+    }
+  }
+  std::vector<Arrays> all;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    float* of[4];
+    for (std::size_t k = 0; k < 4; ++k) of[k] = memory[4 * i + k].data() + i % 4;
+    if constexpr (std::is_same_v<Arrays, AdamArrays>) {
+      all.push_back({of[0], of[1], of[2], of[3], sizes[i]});
+    } else {
+      all.push_back({of[0], of[1], of[2], sizes[i]});
+    }
+  }
+  steps(all);
+  Floats bits;
+  for (const Floats& floats : memory) bits.insert(bits.end(), floats.begin(), floats.end());
+  return bits;
+}
+
+TEST(Optimizer, ManyTensorsAtOnceAreThoseStepsOneByOne) {
+  for (const SgdOptions& o : sgd_cases()) {
+    for (const bool first : {true, false}) {
+      const auto at_once = [&](std::vector<SgdArrays>& all) {
+        for (SgdArrays& t : all) t.buffer = o.momentum == 0 ? nullptr : t.buffer;
+        sgd_steps(o, first, all.data(), static_cast<std::int64_t>(all.size()));
+      };
+      const auto one_by_one = [&](std::vector<SgdArrays>& all) {
+        for (const SgdArrays& t : all) {
+          sgd_step(o, first, t.parameter, t.gradient, o.momentum == 0 ? nullptr : t.buffer, t.n);
+        }
+      };
+      EXPECT_TRUE(testing::same_bits(run_many<SgdArrays>(at_once), run_many<SgdArrays>(one_by_one)));
+      testing::expect_reference_bits([&] { return run_many<SgdArrays>(at_once); }, "many, sgd");
+    }
+  }
+  for (const AdamOptions& o : adam_cases()) {
+    const auto at_once = [&](std::vector<AdamArrays>& all) {
+      adam_steps(o, 3, all.data(), static_cast<std::int64_t>(all.size()));
+    };
+    const auto one_by_one = [&](std::vector<AdamArrays>& all) {
+      for (const AdamArrays& t : all) adam_step(o, 3, t.parameter, t.gradient, t.exp_avg, t.exp_avg_sq, t.n);
+    };
+    EXPECT_TRUE(testing::same_bits(run_many<AdamArrays>(at_once), run_many<AdamArrays>(one_by_one)));
+    testing::expect_reference_bits([&] { return run_many<AdamArrays>(at_once); }, "many, adam");
   }
 }
 

@@ -18,7 +18,8 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, std:
                           bool scale_by_frequency) {
   constexpr const char* op = "aten::embedding_dense_backward";
   require_computed(op, grad_output.scalar_type());
-  return row_gradients(op, contiguous(grad_output), on_host(indices).flatten(), rows, padding, scale_by_frequency);
+  return row_gradients(op, contiguous(grad_output), where_it_works(indices).flatten(), rows, padding,
+                       scale_by_frequency);
 }
 
 // ---- bags of embeddings

@@ -4,15 +4,19 @@
 // scaling (grad_scale, found_inf) is refused: it belongs to 16-bit training.
 #include "kernels/optimizer.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/maximum.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/memory_overlap.h"
 #include "aten/refusal.h"
 #include "contract/host_scalars.h"
 
@@ -35,12 +39,48 @@ void check_lists(const char* op, std::initializer_list<TensorList> lists, const 
   }
 }
 
+std::vector<const Tensor*> all_of(std::initializer_list<TensorList> lists) {
+  std::vector<const Tensor*> all;
+  for (const TensorList& list : lists)
+    for (const Tensor& tensor : list) all.push_back(&tensor);
+  return all;
+}
+
+// The same elements at the same places, on one device.
+template <std::size_t N>
+bool are_alike(const std::array<Tensor, N>& tensors) {
+  const Tensor& first = tensors[0];
+  return first.is_non_overlapping_and_dense() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
+           return t.sizes() == first.sizes() && t.strides() == first.strides() && t.device() == first.device();
+         });
+}
+
+// On a device: tensors that lie apart are stepped in one launch, and their numbers of steps come in one copy.
+bool may_be_together(TensorList parameters, std::initializer_list<TensorList> lists) {
+  return parameters.size() > 1 && !parameters[0].is_cpu() && lie_apart(all_of(lists));
+}
+std::vector<std::int64_t> counts_of(TensorList steps) {
+  std::vector<std::int64_t> counts;
+  const bool at_once = steps.size() > 1 && std::none_of(steps.begin(), steps.end(),
+                                                        [](const Tensor& t) { return t.is_cpu() || t.numel() != 1; });
+  Tensor all;
+  if (at_once) {
+    std::vector<Tensor> flat;
+    for (const Tensor& t : steps) flat.push_back(t.reshape({1}));
+    all = at::cat(flat).cpu();
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Tensor one = at_once ? all[static_cast<std::int64_t>(i)] : steps[i];
+    counts.push_back(static_cast<std::int64_t>(one.item<double>()));
+  }
+  return counts;
+}
+
 // Calls step(data...) on arrays in which the same elements have the same places, and copies back where that took
 // copies. The first `written` of the tensors are written.
 template <std::size_t N, class Step>
 void in_same_order(std::array<Tensor, N> tensors, std::size_t written, const Step& step) {
-  bool alike = tensors[0].is_non_overlapping_and_dense();
-  for (const Tensor& t : tensors) alike &= t.sizes() == tensors[0].sizes() && t.strides() == tensors[0].strides();
+  const bool alike = are_alike(tensors);
   std::array<Tensor, N> used = tensors;
   std::array<float*, N> data{};
   for (std::size_t i = 0; i < N; ++i) {
@@ -68,9 +108,17 @@ void sgd(TensorList parameters, TensorList gradients, TensorList buffers, double
   check_lists(op, {parameters, gradients}, scale, found);
   if (momentum != 0) check_lists(op, {parameters, buffers}, {}, {});
   const kernels::SgdOptions options{lr, momentum, dampening, weight_decay, nesterov};
+  const bool together = may_be_together(parameters, {parameters, gradients, momentum != 0 ? buffers : TensorList()});
+  std::vector<kernels::SgdArrays> arrays;
+  std::vector<Tensor> kept;  // until the launch
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
-    if (momentum != 0) {
+    const Tensor& buffer = momentum != 0 ? buffers[i] : parameters[i];
+    if (together && are_alike<3>({parameters[i], gradient, buffer})) {
+      kept.push_back(gradient);
+      arrays.push_back({parameters[i].mutable_data_ptr<float>(), gradient.const_data_ptr<float>(),
+                        momentum != 0 ? buffer.mutable_data_ptr<float>() : nullptr, gradient.numel()});
+    } else if (momentum != 0) {
       in_same_order<3>({parameters[i], buffers[i], gradient}, 2, [&](const auto& data, std::int64_t n) {
         kernels::sgd_step(options, is_first_step, data[0], data[2], data[1], n);
       });
@@ -80,6 +128,7 @@ void sgd(TensorList parameters, TensorList gradients, TensorList buffers, double
       });
     }
   }
+  kernels::sgd_steps(options, is_first_step, arrays.data(), static_cast<std::int64_t>(arrays.size()));
 }
 void sgd_tensor_lr(TensorList parameters, TensorList gradients, TensorList buffers, double weight_decay,
                    double momentum, const Tensor& lr, double dampening, bool nesterov, bool maximize,
@@ -117,9 +166,27 @@ void adam(TensorList parameters, TensorList gradients, TensorList averages, Tens
   check_lists(op, {parameters, gradients, averages, squares, steps}, scale, found);
   if (amsgrad) check_lists(op, {parameters, largest}, {}, {});
   const kernels::AdamOptions options{lr, beta1, beta2, eps, weight_decay, decoupled};
+  const std::vector<std::int64_t> counts = counts_of(steps);
+  const bool together = !amsgrad && may_be_together(parameters, {parameters, gradients, averages, squares});
+  std::vector<kernels::AdamArrays> arrays;  // of tensors with as many steps
+  std::vector<Tensor> kept;                 // until the launch
+  std::int64_t steps_of_arrays = 0;
+  const auto run = [&] {
+    kernels::adam_steps(options, steps_of_arrays, arrays.data(), static_cast<std::int64_t>(arrays.size()));
+    arrays.clear();
+    kept.clear();
+  };
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
-    const auto step = static_cast<std::int64_t>(steps[i].item<double>());
+    const std::int64_t step = counts[i];
+    if (together && are_alike<4>({parameters[i], averages[i], squares[i], gradient})) {
+      if (!arrays.empty() && step != steps_of_arrays) run();
+      steps_of_arrays = step;
+      kept.push_back(gradient);
+      arrays.push_back({parameters[i].mutable_data_ptr<float>(), gradient.const_data_ptr<float>(),
+                        averages[i].mutable_data_ptr<float>(), squares[i].mutable_data_ptr<float>(), gradient.numel()});
+      continue;
+    }
     if (amsgrad) {
       amsgrad_step(options, step, parameters[i], gradient, averages[i], squares[i], largest[i]);
       continue;
@@ -128,6 +195,7 @@ void adam(TensorList parameters, TensorList gradients, TensorList averages, Tens
       kernels::adam_step(options, step, data[0], data[3], data[1], data[2], n);
     });
   }
+  if (!arrays.empty()) run();
 }
 template <bool decoupled>
 void adam_tensor_lr(TensorList parameters, TensorList gradients, TensorList averages, TensorList squares,

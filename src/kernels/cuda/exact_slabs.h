@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "contract/exact_products.h"
 #include "kernels/cuda/device.h"
@@ -160,9 +161,103 @@ static ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(RunWalk::kThreads,
   if (thread_index() % kWarp == 0 && most > 0) atomic_max(largest + slab, most);
 }
 
+// Slabs that are columns: a lane walks down `width` neighbouring ones (a load of 16 bytes, or one), a block down a part
+// of 32 x width of them.
+template <int width>
+struct ColumnWalk {
+  static constexpr int kThreads = 256, kWarps = kThreads / kWarp, kColumns = kWarp * width, kAhead = 8;
+  static constexpr std::int64_t kBlocks =
+      1024;  // wanted; more parts of a slab, of kLeast elements, where slabs are few
+  static constexpr std::int64_t kLeast = 8 * kWarps;
+
+  Slabs slabs;
+  Divider of_parts, of_groups;
+  std::int64_t stride, elements, parts, part, groups, count;
+
+  explicit ColumnWalk(const Slabs& s)
+      : slabs(s),
+        stride(s.n1 == 1 ? s.stride0 : s.stride1),
+        elements(s.n0 * s.n1),
+        groups(ceil_div(s.inner, kColumns)) {
+    const std::int64_t blocks = std::max<std::int64_t>(1, s.outer * groups);
+    parts = std::min(ceil_div(kBlocks, blocks), std::max<std::int64_t>(1, elements / kLeast));
+    part = std::max<std::int64_t>(1, ceil_div(elements, parts));
+    parts = std::max<std::int64_t>(1, ceil_div(elements, part));
+    count = s.outer * groups * parts;
+    of_parts = Divider(parts, count);
+    of_groups = Divider(std::max<std::int64_t>(1, groups), s.outer * groups);
+  }
+  [[nodiscard]] static bool takes(const Slabs& s, const float* x) {
+    const std::int64_t stride = s.n1 == 1 ? s.stride0 : s.stride1;
+    const bool columns = (s.inner_stride == 1 || s.inner == 1) && (s.n0 == 1 || s.n1 == 1);
+    return columns && (width == 1 || (s.inner % width == 0 && stride % width == 0 && s.outer_stride % width == 0 &&
+                                      reinterpret_cast<std::uintptr_t>(x) % 16 == 0));
+  }
+};
+
+ISOBIT_DEVICE void load_columns(const float* from, float (&to)[4]) {
+  const Float4 four = load4(from);
+  to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+}
+ISOBIT_DEVICE void load_columns(const float* from, float (&to)[1]) { to[0] = *from; }
+
+// Where a slab has one part nothing needs to stand in `largest` before.
+template <int width>
+ISOBIT_KERNEL ISOBIT_LAUNCH_BOUNDS(ColumnWalk<width>::kThreads,
+                                   4) void largest_of_columns_kernel(ColumnWalk<width> walk, const float* x,
+                                                                     int* largest) {
+  using Walk = ColumnWalk<width>;
+  const int lane = thread_index() % kWarp, warp = thread_index() / kWarp;
+  const std::int64_t block = walk.of_parts.quotient(block_index()), part = block_index() - block * walk.parts;
+  const std::int64_t outer = walk.of_groups.quotient(block), group = block - outer * walk.groups;
+  const std::int64_t column = group * Walk::kColumns + lane * width;
+  const std::int64_t end = (part + 1) * walk.part < walk.elements ? (part + 1) * walk.part : walk.elements;
+  const float* const from = x + outer * walk.slabs.outer_stride + column;
+  const bool inside = column < walk.slabs.inner;
+  int most[width] = {};
+  for (std::int64_t i = part * walk.part + warp; inside && i < end; i += Walk::kAhead * Walk::kWarps) {
+    float ahead[Walk::kAhead][width] = {};
+#pragma unroll
+    for (int u = 0; u < Walk::kAhead; ++u) {
+      const std::int64_t at = i + u * Walk::kWarps;
+      if (at < end) load_columns(from + at * walk.stride, ahead[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < Walk::kAhead; ++u) {
+#pragma unroll
+      for (int k = 0; k < width; ++k) most[k] = larger(most[k], magnitude_bits(ahead[u][k]));
+    }
+  }
+  int* const of_warps = shared_memory<int>();  // [warp][column]
+#pragma unroll
+  for (int k = 0; k < width; ++k) of_warps[warp * Walk::kColumns + lane * width + k] = most[k];
+  barrier();
+  const int mine = thread_index();
+  if (mine >= Walk::kColumns || group * Walk::kColumns + mine >= walk.slabs.inner) return;
+  int all = 0;
+#pragma unroll
+  for (int w = 0; w < Walk::kWarps; ++w) all = larger(all, of_warps[w * Walk::kColumns + mine]);
+  int* const to = largest + outer * walk.slabs.inner + group * Walk::kColumns + mine;
+  if (walk.parts == 1)
+    *to = all;
+  else if (all > 0)
+    atomic_max(to, all);
+}
+
+template <int width>
+void find_largest_of_columns(const Slabs& slabs, const float* x, int* largest) {
+  using Walk = ColumnWalk<width>;
+  const Walk walk(slabs);
+  if (walk.parts > 1) fill_bytes(largest, 0, slabs.outer * slabs.inner * 4);
+  launch(largest_of_columns_kernel<width>, {walk.count, Walk::kThreads, Walk::kWarps * Walk::kColumns * 4}, walk, x,
+         largest);
+}
+
 // The bits of each slab's largest magnitude; those of infinity, or above, where it is not finite.
 inline void find_largest(const Slabs& slabs, const float* x, int* largest) {
   const SlabWalk walk(slabs);
+  if (walk.across && ColumnWalk<4>::takes(slabs, x)) return find_largest_of_columns<4>(slabs, x, largest);
+  if (walk.across && ColumnWalk<1>::takes(slabs, x)) return find_largest_of_columns<1>(slabs, x, largest);
   fill_bytes(largest, 0, walk.count * 4);
   if (RunWalk::takes(slabs, x)) {
     const RunWalk runs(slabs);

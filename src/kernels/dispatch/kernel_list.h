@@ -176,11 +176,10 @@
   kernel(void, dropout, (std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, \
       std::int64_t n), (key, first, keep, x, y, n)) \
   /**/ \
-  kernel(void, sgd_step, (const SgdOptions& options, bool first_step, float* parameter, const float* gradient, \
-      float* buffer, std::int64_t n), (options, first_step, parameter, gradient, buffer, n)) \
-  kernel(void, adam_step, (const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, \
-      float* exp_avg, float* exp_avg_sq, std::int64_t n), (options, step, parameter, gradient, exp_avg, exp_avg_sq, \
-      n)) \
+  kernel(void, sgd_steps, (const SgdOptions& options, bool first_step, const SgdArrays* tensors, std::int64_t count), \
+      (options, first_step, tensors, count)) \
+  kernel(void, adam_steps, (const AdamOptions& options, std::int64_t step, const AdamArrays* tensors, \
+      std::int64_t count), (options, step, tensors, count)) \
   /**/ \
   kernel(int, top_limb, (const float* x, std::int64_t n), (x, n)) \
   kernel(void, add_digits, (const float* x, int t, std::int64_t* hi, std::int64_t* lo, std::int64_t n), (x, t, hi, \

@@ -2,8 +2,13 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_assert_async.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/sort.h>
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,7 +28,35 @@ Tensor on_host(const Tensor& index) {
   return contiguous(index.to(at::kCPU).to(at::kLong));
 }
 
+Tensor where_it_works(const Tensor& index) {
+  const c10::Device* const device = working_device();
+  if (device == nullptr || index.device() != *device) return on_host(index);
+  return contiguous(index.scalar_type() == at::kLong ? index : index.to(at::kLong));
+}
+
 namespace {
+
+// As on the host, without it: no copy, and nothing waits.
+IndexedPlan device_plan(const Tensor& destinations, std::int64_t rows) {
+  const auto [sorted, order] = at::sort(destinations, /*stable=*/true, 0, /*descending=*/false);
+  return {at::searchsorted(sorted, at::arange(rows + 1, sorted.options())), order, {}, rows};
+}
+
+Tensor outside_of(const Tensor& index, std::int64_t rows) { return index.lt(0).logical_or_(index.ge(rows)).any(); }
+
+// Row-major numbers, by sums of integers.
+Tensor linear_on_device(const Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {
+  Tensor to;
+  std::int64_t stride = 1;
+  for (auto d = static_cast<std::int64_t>(self_sizes.size()) - 1; d >= 0; stride *= self_sizes[d], --d) {
+    const Tensor along = d == dim ? index : at::arange(index.size(d), index.options());
+    at::DimVector shape(self_sizes.size(), 1);
+    shape[d] = index.size(d);
+    const Tensor term = (d == dim ? along : along.view(shape)).mul(stride);
+    to = to.defined() ? to.add(term) : term;
+  }
+  return to.expand(index.sizes()).contiguous().flatten();
+}
 
 IndexedPlan on_device(IndexedPlan plan) {
   const c10::Device* const device = working_device();
@@ -63,6 +96,7 @@ IndexedPlan sorted_plan(const std::int64_t* to, std::int64_t n, std::int64_t row
 }  // namespace
 
 IndexedPlan plan_of_all_rows(const Tensor& destinations, std::int64_t rows) {
+  if (!destinations.is_cpu()) return device_plan(destinations, rows);
   const std::int64_t* to = destinations.const_data_ptr<std::int64_t>();
   const std::int64_t n = destinations.numel();
   IndexedPlan plan{host_integers(rows + 1), {}, {}, rows};
@@ -84,6 +118,11 @@ IndexedPlan plan_of_all_rows(const Tensor& destinations, std::int64_t rows) {
 
 IndexedPlan plan_of(const Tensor& destinations, std::int64_t rows, std::int64_t outer) {
   const std::int64_t n = destinations.numel();
+  if (!destinations.is_cpu()) {
+    constexpr std::int64_t kFew = 1 << 22;  // of rows, whose lists take memory, though nothing meets most of them
+    if (rows <= std::max(kFew, 16 * n)) return device_plan(destinations, rows);
+    return plan_of(on_host(destinations), rows, outer);
+  }
   std::int64_t steps = 4 * n;  // of sorting, about, where a row that nothing meets takes one
   for (std::int64_t left = n; left > 1; left >>= 1) steps += 4 * n;
   if (steps < rows * outer) return sorted_plan(destinations.const_data_ptr<std::int64_t>(), n, rows);
@@ -95,6 +134,10 @@ IndexedPlan plan_of_lists(const Tensor& begin, const Tensor& order) {
 }
 
 void check_index(const char* op, const Tensor& index, std::int64_t rows) {
+  if (!index.is_cpu()) {
+    if (outside_of(index, rows).item<bool>()) check_index(op, on_host(index), rows);
+    return;
+  }
   const std::int64_t* values = index.const_data_ptr<std::int64_t>();
   for (std::int64_t k = 0; k < index.numel(); ++k) {
     TORCH_CHECK_INDEX(values[k] >= 0 && values[k] < rows, op, ": index ", values[k], " is out of bounds for ", rows,
@@ -120,7 +163,7 @@ Scatter scatter_into(const char* op, const Tensor& destination, std::int64_t dim
     if (index.size(d) != to.size(d) || (index.stride(d) != 0 && index.size(d) != 1)) break;
     inner *= index.size(d), index = index.select(d, 0);
   }
-  index = on_host(index);
+  index = where_it_works(index);
   check_index(op, index, to.size(dim));
   const at::IntArrayRef rows = to.sizes().slice(0, static_cast<std::size_t>(index.dim()));
   return {contiguous(from), linear_destinations(index, rows, dim), c10::multiply_integers(rows), inner};
@@ -146,18 +189,18 @@ void add_rows(const char* op, const Tensor& self, std::int64_t dim, const Tensor
               const Scalar& alpha) {
   require_computed(op, {&self, &source});
   dim = at::maybe_wrap_dim(dim, self.dim());
-  const Tensor host = on_host(index).flatten();
+  const Tensor destinations = where_it_works(index).flatten();
   at::DimVector sizes = self.dim() == 0 ? at::DimVector{1} : at::DimVector(self.sizes());
   const std::int64_t rows = sizes[dim];
-  check_index(op, host, rows);
-  sizes[dim] = host.numel();
+  check_index(op, destinations, rows);
+  sizes[dim] = destinations.numel();
   const bool one = c10::multiply_integers(sizes) == 1 && source.numel() == 1;  // a number for one place, say
   TORCH_CHECK(one || source.sizes() == sizes, op, ": source has sizes ", source.sizes(), " where ",
               at::IntArrayRef(sizes), " are indexed");
   std::int64_t outer = 1, inner = 1;
   for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (std::size_t d = static_cast<std::size_t>(dim) + 1; d < sizes.size(); ++d) inner *= sizes[d];
-  add_by_index(self, contiguous(source), host, outer, rows, inner, alpha.toDouble());
+  add_by_index(self, contiguous(source), destinations, outer, rows, inner, alpha.toDouble());
 }
 
 void place_rows(const Tensor& self, const Tensor& destinations, std::int64_t outer, std::int64_t rows,
@@ -186,7 +229,11 @@ Tensor fresh_copy(const Tensor& self) {
 
 Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std::int64_t rows, std::int64_t padding,
                      bool scale_by_frequency) {
-  check_index(op, index, rows);
+  if (index.is_cpu()) {
+    check_index(op, index, rows);
+  } else {  // checked when the rows were read; here nothing waits for the device, which stops where it is wrong
+    at::_assert_async(outside_of(index, rows).logical_not_(), std::string(op) + ": an index is out of bounds");
+  }
   const std::int64_t width = index.numel() == 0 ? dy.size(-1) : dy.numel() / index.numel();
   const Tensor dweight = new_tensor({rows, width}, dy.scalar_type());
   dweight.zero_();
@@ -202,6 +249,7 @@ Tensor row_gradients(const char* op, const Tensor& dy, const Tensor& index, std:
 
 at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim) {
   if (index.dim() == 1) return index;
+  if (!index.is_cpu()) return linear_on_device(index, self_sizes, dim);
   const at::Tensor destinations = host_integers(index.numel());
   const std::int64_t* const values = index.const_data_ptr<std::int64_t>();
   std::int64_t* const to = destinations.mutable_data_ptr<std::int64_t>();

@@ -1,5 +1,5 @@
-// Which source rows meet which destination row, sorted out on the host by counting. Private to this folder.
-// Thread-safe.
+// Which source rows meet which destination row, sorted out on the host by counting, or where the index lies on a device
+// by sorting there. Private to this folder. Thread-safe.
 #pragma once
 
 #include <initializer_list>
@@ -23,17 +23,19 @@ struct IndexedPlan {
 // Contiguous int64 on the host.
 [[nodiscard]] at::Tensor host_integers(std::int64_t n);
 [[nodiscard]] at::Tensor on_host(const at::Tensor& index);
+// The same on the working device where the index is there, else on the host.
+[[nodiscard]] at::Tensor where_it_works(const at::Tensor& index);
 
-// destinations[k] is source row k's, on the host; negative ones meet nothing. By counting, in the time of the rows, or
-// by sorting, where few of many rows are met. The plan serves `outer` times.
+// destinations[k] is source row k's, where it works; negative ones meet nothing. By counting, in the time of the rows,
+// or by sorting, where few of many rows are met. The plan serves `outer` times.
 [[nodiscard]] IndexedPlan plan_of(const at::Tensor& destinations, std::int64_t rows, std::int64_t outer = 1);
 // Always a list for every row.
 [[nodiscard]] IndexedPlan plan_of_all_rows(const at::Tensor& destinations, std::int64_t rows);
 // Given as lists one after another, on the host: row r's are order[begin[r]] .. order[begin[r + 1] - 1].
 [[nodiscard]] IndexedPlan plan_of_lists(const at::Tensor& begin, const at::Tensor& order);
 
-// Row-major number in a tensor of `self_sizes` of the destination of every element of the index (contiguous, on the
-// host).
+// Row-major number in a tensor of `self_sizes` of the destination of every element of the index (contiguous, where
+// it works).
 [[nodiscard]] at::Tensor linear_destinations(const at::Tensor& index, at::IntArrayRef self_sizes, std::int64_t dim);
 
 // What scatters share: each element of the index names the destination, along `dim`, of the source's element at its own
@@ -50,8 +52,8 @@ struct Scatter {
 // A contiguous copy, past the dispatcher's memory formats.
 [[nodiscard]] at::Tensor fresh_copy(const at::Tensor& self);
 // The contract's sums (kernels/indexed.h's indexed_add). destination [outer, rows, inner] and source [outer, n, inner]
-// are contiguous; row k of the source goes to row to[k] (n of them, on the host, contiguous; negative ones meet
-// nothing).
+// are contiguous; row k of the source goes to row to[k] (n of them, where it works, contiguous; negative ones
+// meet nothing).
 void add_by_index(const at::Tensor& destination, const at::Tensor& source, const at::Tensor& to, std::int64_t outer,
                   std::int64_t rows, std::int64_t inner, double alpha = 1.0);
 
@@ -66,8 +68,8 @@ at::Tensor& write_in_place(const char* op, at::Tensor& self, std::initializer_li
   return self;
 }
 
-// Throws, naming the first index outside [0, rows).
-void check_index(const char* op, const at::Tensor& host_index, std::int64_t rows);
+// Throws, naming the first index outside [0, rows). Waits for a device.
+void check_index(const char* op, const at::Tensor& index, std::int64_t rows);
 
 // self, contiguous: along `dim` the rows of `source` are added by index (kernels/indexed.h).
 void add_rows(const char* op, const at::Tensor& self, std::int64_t dim, const at::Tensor& index,
@@ -77,7 +79,7 @@ void add_rows(const char* op, const at::Tensor& self, std::int64_t dim, const at
 // leave that open.
 void place_rows(const at::Tensor& self, const at::Tensor& destinations, std::int64_t outer, std::int64_t rows,
                 std::int64_t inner, const at::Tensor& source);
-// dweight[row] = sum of the rows of dy [n, width] that `index` (on the host) names; index = padding meets nothing.
+// dweight[row] = sum of the rows of dy [n, width] that `index` (where it works) names; index = padding meets nothing.
 [[nodiscard]] at::Tensor row_gradients(const char* op, const at::Tensor& dy, const at::Tensor& index, std::int64_t rows,
                                        std::int64_t padding, bool scale_by_frequency);
 

@@ -7,28 +7,30 @@
 namespace isobit::kernels::reference {
 namespace {
 
-void sgd_step(const SgdOptions& options, bool first_step, float* parameter, const float* gradient, float* buffer,
-              std::int64_t n) {
+void sgd_steps(const SgdOptions& options, bool first_step, const SgdArrays* tensors, std::int64_t count) {
   const contract::SgdCoefficients c = coefficients(options, first_step);
-  for (std::int64_t i = 0; i < n; ++i) {
-    float unused = 0.0f;
-    contract::sgd_element(c, parameter[i], gradient[i], c.with_momentum ? buffer[i] : unused);
+  for (const SgdArrays* t = tensors; t != tensors + count; ++t) {
+    for (std::int64_t i = 0; i < t->n; ++i) {
+      float unused = 0.0f;
+      contract::sgd_element(c, t->parameter[i], t->gradient[i], c.with_momentum ? t->buffer[i] : unused);
+    }
   }
 }
 
-void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, float* exp_avg,
-               float* exp_avg_sq, std::int64_t n) {
+void adam_steps(const AdamOptions& options, std::int64_t step, const AdamArrays* tensors, std::int64_t count) {
   const contract::AdamCoefficients c = coefficients(options, step);
-  for (std::int64_t i = 0; i < n; ++i) {
-    contract::adam_element(c, parameter[i], gradient[i], exp_avg[i], exp_avg_sq[i]);
+  for (const AdamArrays* t = tensors; t != tensors + count; ++t) {
+    for (std::int64_t i = 0; i < t->n; ++i) {
+      contract::adam_element(c, t->parameter[i], t->gradient[i], t->exp_avg[i], t->exp_avg_sq[i]);
+    }
   }
 }
 
 }  // namespace
 
 void fill_optimizer(KernelTable& t) {
-  t.sgd_step = sgd_step;
-  t.adam_step = adam_step;
+  t.sgd_steps = sgd_steps;
+  t.adam_steps = adam_steps;
 }
 
 }  // namespace isobit::kernels::reference

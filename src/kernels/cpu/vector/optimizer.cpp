@@ -29,8 +29,9 @@ ISOBIT_INLINE void for_each_block(std::int64_t b, std::int64_t e, Block&& block)
   if (i < e) block(i, e - i);
 }
 
-void sgd_plain(const contract::SgdCoefficients& c, float* parameter, const float* gradient, std::int64_t b,
-               std::int64_t e) {
+void sgd_plain(const contract::SgdCoefficients& c, const SgdArrays& t, std::int64_t b, std::int64_t e) {
+  float* const parameter = t.parameter;
+  const float* const gradient = t.gradient;
   for_each_block(
       b, e, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         FloatLanes p = load_count(parameter + i, count), unused(0.0f);
@@ -39,8 +40,9 @@ void sgd_plain(const contract::SgdCoefficients& c, float* parameter, const float
       });
 }
 
-void sgd_momentum(const contract::SgdCoefficients& c, float* parameter, const float* gradient, float* buffer,
-                  std::int64_t b, std::int64_t e) {
+void sgd_momentum(const contract::SgdCoefficients& c, const SgdArrays& t, std::int64_t b, std::int64_t e) {
+  float *const parameter = t.parameter, *const buffer = t.buffer;
+  const float* const gradient = t.gradient;
   for_each_block(
       b, e, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         FloatLanes p = load_count(parameter + i, count), m = load_count(buffer + i, count);
@@ -50,19 +52,22 @@ void sgd_momentum(const contract::SgdCoefficients& c, float* parameter, const fl
       });
 }
 
-void sgd_step(const SgdOptions& options, bool first_step, float* parameter, const float* gradient, float* buffer,
-              std::int64_t n) {
+void sgd_steps(const SgdOptions& options, bool first_step, const SgdArrays* tensors, std::int64_t count) {
   const contract::SgdCoefficients c = coefficients(options, first_step);
-  parallel_for(0, n, kSmallest, [&](std::int64_t b, std::int64_t e) {
-    if (c.with_momentum)
-      sgd_momentum(c, parameter, gradient, buffer, b, e);
-    else
-      sgd_plain(c, parameter, gradient, b, e);
-  });
+  for (const SgdArrays* t = tensors; t != tensors + count; ++t) {
+    parallel_for(0, t->n, kSmallest, [&](std::int64_t b, std::int64_t e) {
+      if (c.with_momentum) {
+        sgd_momentum(c, *t, b, e);
+      } else {
+        sgd_plain(c, *t, b, e);
+      }
+    });
+  }
 }
 
-void adam_range(const contract::AdamCoefficients& c, float* parameter, const float* gradient, float* exp_avg,
-                float* exp_avg_sq, std::int64_t b, std::int64_t e) {
+void adam_range(const contract::AdamCoefficients& c, const AdamArrays& t, std::int64_t b, std::int64_t e) {
+  float *const parameter = t.parameter, *const exp_avg = t.exp_avg, *const exp_avg_sq = t.exp_avg_sq;
+  const float* const gradient = t.gradient;
   for_each_block(
       b, e, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         FloatLanes p = load_count(parameter + i, count);
@@ -74,18 +79,17 @@ void adam_range(const contract::AdamCoefficients& c, float* parameter, const flo
       });
 }
 
-void adam_step(const AdamOptions& options, std::int64_t step, float* parameter, const float* gradient, float* exp_avg,
-               float* exp_avg_sq, std::int64_t n) {
+void adam_steps(const AdamOptions& options, std::int64_t step, const AdamArrays* tensors, std::int64_t count) {
   const contract::AdamCoefficients c = coefficients(options, step);
-  parallel_for(0, n, kSmallest,
-               [&](std::int64_t b, std::int64_t e) { adam_range(c, parameter, gradient, exp_avg, exp_avg_sq, b, e); });
+  for (const AdamArrays* t = tensors; t != tensors + count; ++t)
+    parallel_for(0, t->n, kSmallest, [&](std::int64_t b, std::int64_t e) { adam_range(c, *t, b, e); });
 }
 
 }  // namespace
 
 void fill_optimizer(KernelTable& t) {
-  t.sgd_step = sgd_step;
-  t.adam_step = adam_step;
+  t.sgd_steps = sgd_steps;
+  t.adam_steps = adam_steps;
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA

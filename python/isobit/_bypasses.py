@@ -19,11 +19,12 @@ from isobit._errors import RefusedError
 
 def install() -> None:
     _refuse_compilation()
-    _refuse_inductor()
+    _refuse_compilers()
     _refuse_tensor_expressions()
     _refuse_autocast()
     _refuse_scaling()
     _refuse_graphs()
+    _refuse_device_code()
     _refuse_several_devices()
     _refuse_sharding()
     _refuse_backends()
@@ -93,40 +94,46 @@ def _exported(export: Callable[..., Any]) -> Callable[..., Any]:
     return without_isobit
 
 
-# ---- torch.compile's compiler called by hand, and the code that it has made, which nothing but its objects leads to
+# ---- compilers called by hand, and the code that they have made, which nothing but its objects leads to
 
-# {module: what is called there}: whoever imports these pays for it, and so they are not imported here.
-_INDUCTOR = {
-    "torch._inductor.compile_fx": ("compile_fx",),
-    "torch._inductor.standalone_compile": ("standalone_compile",),
-    "torch._inductor.output_code": ("CompiledFxGraph.__call__", "CompiledAOTI.__call__"),
+_DEVICE_CODE = ("write it in PyTorch's operators, or run this part outside isobit (with isobit.disabled():), "
+                "which a record says")
+# {module: (what is called there, the name in the message, the remedy)}: whoever imports these pays for it, and so they are not
+# imported here.
+_COMPILERS = {
+    "torch._inductor.compile_fx": (("compile_fx",), "torch._inductor", _UNCOMPILED),
+    "torch._inductor.standalone_compile": (("standalone_compile",), "torch._inductor", _UNCOMPILED),
+    "torch._inductor.output_code": (("CompiledFxGraph.__call__", "CompiledAOTI.__call__"), "torch._inductor", _UNCOMPILED),
+    "triton.runtime.jit": (("JITFunction.run",), "a Triton kernel", _DEVICE_CODE),
+    "triton.compiler.compiler": (("CompiledKernel.__getitem__",), "a Triton kernel", _DEVICE_CODE),
 }
 
 
-def _refuse_inductor() -> None:
-    if not any(isinstance(finder, _InductorFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _InductorFinder())
-    for name in _INDUCTOR:
+def _refuse_compilers() -> None:
+    if not any(isinstance(finder, _CompilerFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _CompilerFinder())
+    for name in _COMPILERS:
         if name in sys.modules:
             _refuse_within(sys.modules[name])
 
 
 def _refuse_within(module: types.ModuleType) -> None:
-    for path in _INDUCTOR[module.__name__]:
+    paths, what, remedy = _COMPILERS[module.__name__]
+    for path in paths:
         owner, _, name = path.rpartition(".")
         holder: Any = getattr(module, owner, None) if owner else module
         stock = getattr(holder, name, None)
         if stock is not None and not hasattr(stock, "_isobit"):
-            setattr(holder, name, refusing(stock, "torch._inductor", _UNCOMPILED,
+            setattr(holder, name, refusing(stock, what, remedy,
                                            instead=None if owner else lambda model, *_arguments, **_options: model))
 
 
-class _InductorFinder(importlib.abc.MetaPathFinder):
+class _CompilerFinder(importlib.abc.MetaPathFinder):
     """Finds those modules as Python does; once they are loaded, they refuse."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None,
                   _target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if fullname in _INDUCTOR else None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if fullname in _COMPILERS else None
         loader: Any = spec and spec.loader
         if loader is not None:
             load = loader.exec_module
@@ -188,22 +195,43 @@ def _refuse_scaling() -> None:
 
 
 def _refuse_graphs() -> None:
-    graph: Any = torch.cuda.CUDAGraph
-    if not hasattr(graph.replay, "_isobit"):
-        graph.replay = refusing(graph.replay, name="torch.cuda.CUDAGraph.replay",
-                                 remedy="call what it was captured from: a replay calls no operator that could be checked")
+    for graph in (torch.cuda.CUDAGraph, getattr(torch._C, "_CUDAGraph", None)):  # the second: what the first is made of
+        _refuse_methods(graph, ("replay",), "torch.cuda.CUDAGraph.replay",
+                        "call what it was captured from: a replay calls no operator that could be checked")
+
+
+def _refuse_methods(holder: Any, names: Sequence[str], what: str, remedy: str,
+                    applies: Callable[..., bool] = lambda *_arguments, **_keywords: True) -> None:
+    """Those that the holder has. what: how the message calls it; {name} in it stands for the name."""
+    for name in names:
+        stock = getattr(holder, name, None)
+        if stock is not None and not hasattr(stock, "_isobit"):
+            setattr(holder, name, refusing(stock, what.format(name=name), remedy, applies))
+
+
+# ---- PyTorch's own compilers of device code: a kernel of the program's text computes past the dispatcher
+
+
+def _refuse_device_code() -> None:
+    _refuse_methods(torch._C, ("_cuda_jiterator_compile_and_launch_kernel",), "torch.cuda.jiterator", _DEVICE_CODE)
+    _refuse_methods(torch.cuda, ("_compile_kernel",), "torch.cuda._compile_kernel", _DEVICE_CODE)
+    compiled: Any = getattr(sys.modules.get("torch.cuda._utils"), "_CudaKernel", None)
+    _refuse_methods(compiled, ("__call__",), "torch.cuda._compile_kernel", _DEVICE_CODE)
 
 
 # ---- nn.DataParallel on several devices: gradients are added by NCCL, in parts that depend on how many devices there are
 
 
 def _refuse_several_devices() -> None:
-    data_parallel: Any = sys.modules["torch.nn.parallel.data_parallel"]  # torch.nn.parallel.data_parallel is a function
-    communication: Any = torch.nn.parallel.comm
-    for module, name in ((data_parallel, "replicate"), (communication, "reduce_add"), (communication, "reduce_add_coalesced")):
-        if not hasattr(getattr(module, name), "_isobit"):
-            setattr(module, name, refusing(getattr(module, name), name="torch.nn.DataParallel on several devices",
-                                            remedy="use one device (device_ids=[0]): how many there are must not change a bit"))
+    remedy = "use one device (device_ids=[0]): how many there are must not change a bit"
+    # torch.nn.parallel.data_parallel is a function
+    _refuse_methods(sys.modules["torch.nn.parallel.data_parallel"], ("replicate",), "torch.nn.DataParallel on several devices",
+                    remedy)
+    # The second has the first's functions, as they are when it is loaded.
+    for module in (torch.nn.parallel.comm, sys.modules.get("torch.cuda.comm")):
+        _refuse_methods(module, ("reduce_add", "reduce_add_coalesced"), "torch.nn.DataParallel on several devices", remedy)
+    _refuse_methods(sys.modules.get("torch.cuda.nccl"), ("all_reduce", "reduce", "reduce_scatter"), "torch.cuda.nccl.{name}",
+                    remedy, lambda *arguments, **keywords: any(map(_has_floats, (*arguments, *keywords.values()))))
 
 
 # ---- sharded training, where it is loaded already; else its operators are refused (src/aten/remedies.cpp)
@@ -226,18 +254,20 @@ def _refuse_sharding() -> None:
 
 def _refuse_backends() -> None:
     backend: Any = getattr(getattr(torch._C, "_distributed_c10d", None), "Backend", None)
-    for name in ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base"):
-        stock = getattr(backend, name, None)
-        if stock is not None and not hasattr(stock, "_isobit"):
-            setattr(backend, name, refusing(
-                stock, f"torch.distributed.Backend.{name}",
-                "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)",
-                _adds_floats))
+    _refuse_methods(backend, ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base"),
+                    "torch.distributed.Backend.{name}",
+                    "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)", _adds_floats)
 
 
 def _adds_floats(backend: Any, *arguments: Any, **keywords: Any) -> bool:
-    """One rank only copies."""
-    return backend.size() > 1 and any(map(_has_floats, (*arguments, *keywords.values())))
+    """One rank only copies, unless it scales what it copies."""
+    values = (*arguments, *keywords.values())
+    return (backend.size() > 1 or any(map(_scales, values))) and any(map(_has_floats, values))
+
+
+def _scales(value: Any) -> bool:
+    operation = getattr(value, "reduceOp", value)  # of a backend's options, or by itself
+    return str(getattr(operation, "op", operation)).endswith("PREMUL_SUM")
 
 
 def _has_floats(value: Any) -> bool:

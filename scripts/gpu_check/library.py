@@ -1,14 +1,30 @@
-"""The shared library of isobit's operators, loaded into this process.
+"""isobit in this process: its Python package, or the shared library of its operators alone.
 
-enabled() turns them on within a block; reference results are computed on the CPU by the same library.
+enabled() turns the operators on within a block; reference results are computed on the CPU by the same library. What people
+use is the package, whose optimizers' steps take one pass; so it is taken where it lies beside the library.
 """
 
 import contextlib
 import ctypes
+import pathlib
+import sys
+
+
+def package_of(path):
+    """The package of the folder that the library lies in; None where there is only a library, as the emulated one."""
+    folder = pathlib.Path(path).resolve().parent
+    if not (folder / "__init__.py").exists() or folder.name != "isobit":
+        return None
+    sys.path.insert(0, str(folder.parent))
+    import isobit
+    if pathlib.Path(isobit.__path__[0]).resolve() != folder:
+        raise RuntimeError(f"isobit was imported from {isobit.__path__[0]}, not from {folder}: unset PYTHONPATH")
+    return isobit
 
 
 class Library:
     def __init__(self, path):
+        self.package = package_of(path)
         self._library = ctypes.CDLL(str(path))
         for name in ("enable", "disable", "set_isa", "set_threads", "contract_version", "device_name"):
             getattr(self._library, f"isobit_{name}").restype = ctypes.c_char_p
@@ -20,6 +36,10 @@ class Library:
 
     @contextlib.contextmanager
     def enabled(self, products="ordered"):
+        if self.package is not None:
+            with self.package.enabled(products=products):
+                yield
+            return
         self.call("enable", products.encode())
         try:
             yield

@@ -3,7 +3,7 @@
 import json
 import os
 
-from . import samples
+from . import samples, ways
 
 
 def write_json(path, result):
@@ -50,6 +50,8 @@ def summary(result):
     parts += [f"  {row['family']} / {row['case']}: {row['verdict']}" for row in different]
     if result["samples"] is not None:
         parts.append("PyTorch's own samples: " + samples.words(result["samples"]))
+    if result["ways"] is not None:
+        parts.append("ways to a float: " + ways.words(result["ways"]))
     if result["training"]:
         parts.append(table(["training", "steps", "against the CPU's"],
                            [[f"{r['model']}, {r['course']}", r["steps"], r["verdict"]] for r in result["training"]]))
@@ -64,7 +66,8 @@ def summary(result):
                            [[r["name"], number(r["planned_ms"], 3), number(r["best_ms"], 3), r["best"], r["verdict"]]
                             for r in result["tiles"]]))
     rows = result["training"] + result["tiles"]
-    equal = not different and samples.good(result["samples"]) and all(row["verdict"] == "equal" for row in rows)
+    known = samples.good(result["samples"]) and ways.good(result["ways"])
+    equal = not different and known and all(row["verdict"] == "equal" for row in rows)
     clean = result["sanitizer"] is None or all(v == "clean" for v in result["sanitizer"].values())
     parts.append("CPU = GPU: " + ("equal in everything compared" if equal else "DIFFERENT, see above"))
     return "\n\n".join(parts), equal and clean

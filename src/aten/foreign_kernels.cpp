@@ -40,14 +40,16 @@ const std::string& package() {
   return folder;
 }
 
-// Whether a call on a dense CPU tensor may meet it while the switch is on. Autocast is refused, tracing computes
-// nothing, tensors on "meta" have no values.
+// Whether a call on a dense tensor of the CPU or of a CUDA device may meet it while the switch is on. Autocast is
+// refused, tracing computes nothing, tensors on "meta" have no values.
 bool is_met(DispatchKey key) {
   const std::string_view name = c10::toString(key);
   if (name.starts_with("Autocast") || name == "Tracer" || name == "Meta") return false;
   if (c10::isAliasDispatchKey(key)) return true;
   const bool of_a_backend = key > DispatchKey::EndOfFunctionalityKeys;
-  return !of_a_backend || c10::toBackendComponent(key) == c10::BackendComponent::CPUBit;
+  if (!of_a_backend) return true;
+  const c10::BackendComponent backend = c10::toBackendComponent(key);
+  return backend == c10::BackendComponent::CPUBit || backend == c10::BackendComponent::CUDABit;
 }
 
 class ForeignKernelRefused final : public c10::OperatorKernel {

@@ -202,11 +202,22 @@ void keep_apart(const OperatorHandle& op, const Arguments& arguments) {
   }
 }
 
+// A copy from a device to the host: its values are there when the call returns. Else what reads them would depend on
+// who is first; PyTorch's own x.to("cpu", non_blocking=True) comes back with memory that is not written yet.
+void wait_for_values(Arguments& arguments) {
+  const at::Tensor &written = arguments.at(0).toTensor(), &read = arguments.at(1).toTensor();
+  IValue* const non_blocking = arguments.find("non_blocking");
+  if (non_blocking != nullptr && written.is_cpu() && !read.is_cpu()) *non_blocking = false;
+}
+
 template <ExactRule rule>
 void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  const Arguments arguments(op, *stack);
+  Arguments arguments(op, *stack);
   keep_subnormals();
-  if constexpr (rule == ExactRule::converts) check_conversion(op, arguments);
+  if constexpr (rule == ExactRule::converts) {
+    check_conversion(op, arguments);
+    wait_for_values(arguments);
+  }
   if constexpr (rule == ExactRule::reinterprets) check_reinterpretation(op, arguments);
   if constexpr (rule == ExactRule::real) check_real(op, arguments);
   if constexpr (rule == ExactRule::collects) check_summed(op, arguments);

@@ -50,7 +50,9 @@ void fill_host(at::ScalarType type, void* elements, std::int64_t count) {
   }
 }
 at::Scalar device_filling(at::ScalarType type) {
-  if (c10::isFloatingType(type) || c10::isComplexType(type)) return std::numeric_limits<double>::quiet_NaN();
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  if (c10::isComplexType(type)) return c10::complex<double>(nan, nan);
+  if (c10::isFloatingType(type)) return nan;
   std::int64_t largest = 0;
   fill_host(type, &largest, 1);
   return largest;

@@ -257,6 +257,13 @@ void call_on_host(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Sta
   }
 }
 
+// Done at once here; on a GPU the host would go on.
+void copy(const c10::OperatorHandle& op, DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto first = stack->end() - 3;
+  TORCH_CHECK(first[0].toTensor().is_cuda() || !first[2].toBool(), "the host does not wait for a copy to it");
+  call_on_host(op, keys, stack);
+}
+
 Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
              std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   return Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(c10::kCUDA), DispatchKeySet(DispatchKey::CUDA),
@@ -279,7 +286,7 @@ void register_kernels(torch::Library& m) {
   m.impl("resize_", TORCH_FN(at::native::resize_));
   m.impl("set_.source_Storage_storage_offset", TORCH_FN(at::native::set_storage_cpu_));
   m.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
-  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&call_on_host>());
+  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&copy>());
 }
 
 // Every operator that has a CUDA kernel in a PyTorch with CUDA gets one here, not only the fallback: the guard and
@@ -303,10 +310,23 @@ void register_as_cuda_would(torch::Library& m) {
   }
 }
 
+// The source file of PyTorch's own CUDA kernels, as its dispatcher has it: "registered at /pytorch/build/aten/..." of a
+// schema says where it was built. Kernels of another file are another library's, and refused.
+const char* cuda_kernels_file() {
+  static const std::string file = [] {
+    const std::string schema = c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor").debug();
+    constexpr std::string_view before = "registered at ", name = "RegisterSchema.cpp";
+    const auto end = schema.find(name);
+    TORCH_CHECK(end != schema.npos && schema.rfind(before, 0) == 0, "a schema says no place: ", schema);
+    return schema.substr(before.size(), end - before.size()) + "RegisterCUDA_0.cpp";
+  }();
+  return file.c_str();
+}
+
 struct Installed {
   Installed()
-      : aten(torch::Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__),
-        others(torch::Library::IMPL, "_", DispatchKey::CUDA, __FILE__, __LINE__) {
+      : aten(torch::Library::IMPL, "aten", DispatchKey::CUDA, cuda_kernels_file(), 1),
+        others(torch::Library::IMPL, "_", DispatchKey::CUDA, cuda_kernels_file(), 1) {
     register_kernels(aten);
     register_as_cuda_would(aten);
     others.fallback(torch::CppFunction::makeFromBoxedFunction<&call_on_host>());

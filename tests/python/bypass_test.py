@@ -245,6 +245,46 @@ class Others(unittest.TestCase):
     def test_cuda_graphs(self):
         with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "torch.cuda.CUDAGraph.replay is not certified"):
             torch.cuda.CUDAGraph.replay(None)
+        base = torch._C._CUDAGraph
+        if hasattr(base, "replay"):  # in a PyTorch with CUDA
+            with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "torch.cuda.CUDAGraph.replay is not certified"):
+                base.replay(None)
+
+    def test_device_code_of_the_program(self):
+        with isobit.enabled():
+            with self.assertRaisesRegex(isobit.RefusedError, "torch.cuda._compile_kernel is not certified"):
+                torch.cuda._compile_kernel("extern \"C\" __global__ void f() {}", "f")
+            with self.assertRaisesRegex(isobit.RefusedError, "torch.cuda.nccl.all_reduce is not certified"):
+                torch.cuda.nccl.all_reduce([torch.ones(2)])
+
+    def test_triton(self):
+        """Its own modules are not here; these stand for them, loaded before the switch and after."""
+        for late in (False, True):
+            code, printed = in_another_process(f"""
+                import pathlib, sys, tempfile, torch, isobit
+                folder = pathlib.Path(tempfile.mkdtemp())
+                for name, text in {{"runtime/jit": "class JITFunction:\\n    def run(self, *a, grid, warmup): return 'ran'\\n",
+                                   "compiler/compiler": "class CompiledKernel:\\n    def __getitem__(self, grid): return 'got'\\n"
+                                   }}.items():
+                    path = folder / "triton" / (name + ".py")
+                    path.parent.mkdir(parents=True)
+                    path.write_text(text)
+                sys.path.insert(0, str(folder))
+                if not {late}:
+                    import triton.runtime.jit, triton.compiler.compiler
+                with isobit.enabled():
+                    from triton.runtime.jit import JITFunction
+                    from triton.compiler.compiler import CompiledKernel
+                    for call in (lambda: JITFunction().run(grid=1, warmup=False), lambda: CompiledKernel()[1]):
+                        try:
+                            print(call())
+                        except isobit.RefusedError as error:
+                            print(str(error).partition("\\n")[0])
+                print(JITFunction().run(grid=1, warmup=False), CompiledKernel()[1])
+            """)
+            self.assertEqual(code, 0, printed)
+            self.assertEqual(printed.count("isobit: a Triton kernel is not certified under"), 2, printed)
+            self.assertEqual(printed.strip().splitlines()[-1], "ran got")
 
     def test_data_parallel(self):
         model, x = torch.nn.Linear(3, 2), torch.ones(4, 3)
@@ -463,12 +503,17 @@ class Backends(unittest.TestCase):
             print("integers", [(work.wait(), work.result()[0].tolist())[1] for work in works])
             one.allreduce(x).wait()
             print("one rank", x[0].tolist())
+            try:  # within options: only NCCL makes one (scripts/gpu-check --part ways)
+                one.allreduce(x[0], dist.ReduceOp.PREMUL_SUM)
+            except isobit.RefusedError as error:
+                print("scaling", str(error).partition("\\n")[0])
         """)
         self.assertEqual(code, 0, printed)
         for name in ("allreduce", "a tensor", "keyword", "reduce", "coalesced", "scatter", "base"):
             self.assertIn(f"{name} isobit: torch.distributed.Backend.", printed)
         self.assertIn("integers [[3, 3, 3], [3, 3, 3]]", printed)
         self.assertIn("one rank [1.0, 1.0, 1.0]", printed)
+        self.assertIn("scaling isobit: torch.distributed.Backend.allreduce is not certified", printed)
 
 
 class Types(unittest.TestCase):

@@ -103,7 +103,7 @@ def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
     plain = []
     for _, tensor in named:
         tensor = tensor.detach() if tensor.layout == torch.strided else torch.zeros(0)
-        tensor = tensor.cpu().contiguous()
+        tensor = tensor.resolve_conj().resolve_neg().cpu().contiguous()
         plain.append(tensor if tensor.dtype in DTYPES else tensor.reshape(-1).view(torch.uint8))
     texts, counts = _TEXT * len(plain), _COUNT * len(plain)
     extents = [extent for tensor in plain for extent in tensor.shape]

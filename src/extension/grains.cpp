@@ -71,7 +71,7 @@ const char* isobit_sum_add(isobit_sum* sum, void* tensor, int* finite) {
     const at::NoGradGuard no_grad;
     const at::Tensor given = tensor_of(tensor);
     sum->expect(given);
-    const at::Tensor values = given.detach().contiguous();
+    const at::Tensor values = given.detach().resolve_neg().contiguous();
     const isobit::aten::DeviceWork work(sum->device);
     *finite = sum->digits.add(values.const_data_ptr<float>()) ? 1 : 0;
   });

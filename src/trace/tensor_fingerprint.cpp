@@ -19,7 +19,7 @@ const char* dtype_name(const at::Tensor& tensor) {
 
 kernels::Fingerprint fingerprint(const at::Tensor& tensor) {
   const char* dtype = dtype_name(tensor);
-  const at::Tensor dense = tensor.detach().contiguous();
+  const at::Tensor dense = tensor.detach().resolve_neg().contiguous();
   kernels::Fingerprint sums;
   if (dense.scalar_type() == at::kFloat) sums = kernels::element_sums(dense.const_data_ptr<float>(), 0, dense.numel());
   if (dense.scalar_type() == at::kLong)

@@ -89,6 +89,42 @@ class Forms(Case):
         self.assert_same(self.with_gradients(F.scaled_dot_product_attention, q, k, v),
                          self.with_gradients(composed, q, k, v))
 
+    def test_attention_under_hooks_that_change_what_is_saved(self):
+        """As one node of the graph it saves other tensors than its composition does: that one runs."""
+        found = []
+        for grouped in (False, True):
+            torch.manual_seed(4)
+            tensors = [torch.randn(2, 3, 17, 8, requires_grad=True) for _ in range(3)]
+            with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach() * 1.25, lambda packed: packed):
+                y = F.scaled_dot_product_attention(*tensors, enable_gqa=grouped)
+            found.append([y.detach(), *torch.autograd.grad(y, tensors, torch.ones_like(y))])
+        for one, other in zip(*found, strict=True):
+            self.assert_same(one, other)
+
+    def test_negated_views(self):
+        """Their memory has the other sign: what reads it must ask."""
+        forms = {"attention": F.scaled_dot_product_attention, "lstm": None, "gru": None, "rnn": None}
+        for name, function in forms.items():
+            tensors = [torch.randn(2, 3, 5, 4) for _ in range(3)] if function else [torch.randn(7, 2, 4)]
+            if function is None:
+                layer = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[name](4, 3)
+                function = lambda x, layer=layer: layer(x)[0]
+            with isobit.disabled():
+                views = [torch._neg_view(tensor.neg()) for tensor in tensors]
+            for graph in (False, True):
+                with self.subTest(name, graph=graph), torch.set_grad_enabled(graph):
+                    plain = [tensor.detach().requires_grad_(graph) for tensor in tensors]
+                    negated = [tensor.detach().requires_grad_(graph) for tensor in views]
+                    expected, result = function(*plain), function(*negated)
+                    self.assert_same(result, expected)
+                    if graph:
+                        for one, other in zip(torch.autograd.grad(result.sum(), negated),
+                                              torch.autograd.grad(expected.sum(), plain), strict=True):
+                            self.assert_same(one, other)
+        x = torch.randn(9)
+        with isobit.disabled():
+            self.assertEqual(isobit.fingerprint(torch._neg_view(x.neg())), isobit.fingerprint(x))
+
     def test_recurrent_layers_and_cells(self):
         for layer, cell in ((nn.LSTM, nn.LSTMCell), (nn.GRU, nn.GRUCell), (nn.RNN, nn.RNNCell)):
             whole, single = layer(12, 20), cell(12, 20)

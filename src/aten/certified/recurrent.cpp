@@ -186,10 +186,11 @@ struct Layer : torch::autograd::Function<Layer> {
 };
 
 CellSequence run_direction(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w) {
-  bool graph = false, wrapped = false;  // by torch.func, whose tensors have no memory of their own
+  bool graph = false,
+       wrapped = false;  // by torch.func, whose tensors have no memory of their own, or as a negated view
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
-    wrapped |= t->defined() && !t->has_storage();
+    wrapped |= t->defined() && (!t->has_storage() || t->is_neg() || t->_is_zerotensor());
   }
   if (x.is_cuda() || w.projection.defined() || wrapped)
     return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);

@@ -42,7 +42,11 @@ std::vector<std::string> combine(const std::vector<std::string>& names, const st
   std::vector<std::string> result;
   result.reserve(names.size() * endings.size());
   for (const std::string& name : names) {
-    for (const std::string& ending : endings) result.push_back(name + ending);
+    for (const std::string& ending : endings) {
+      if (name.size() + ending.size() > kLongestHost)
+        refuse(place, list, fmt::format("a name of more than {} letters", kLongestHost));
+      result.push_back(name + ending);
+    }
   }
   return result;
 }

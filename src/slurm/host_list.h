@@ -5,7 +5,7 @@
 // digits as its first number is written with.
 //
 // `place` stands in error messages: the variable or program that the text came from. UserError for any other text, and
-// for more than kMostHosts names. No state; thread-safe.
+// for more than kMostHosts names, or one of more than kLongestHost letters. No state; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace isobit::slurm {
 
-inline constexpr std::size_t kMostHosts = 65'536;
+inline constexpr std::size_t kMostHosts = 65'536, kLongestHost = 255;  // the second is DNS's (RFC 1035)
 
 // In the order in which they are written; names may repeat. "" is the empty list.
 [[nodiscard]] std::vector<std::string> expand_hosts(std::string_view list, const std::string& place);

@@ -62,6 +62,15 @@ TEST(HostList, RefusesMoreNamesThanAnyClusterHas) {
     EXPECT_NE(refused([&] { return expand_hosts(list, "LIST"); }).find("65536"), std::string::npos) << list;
 }
 
+// Few letters of a list may be many names, each as long as the rest of the list.
+TEST(HostList, RefusesNamesLongerThanAnyHosts) {
+  const std::string longest(kLongestHost - 1, 'a');
+  EXPECT_EQ(expand_hosts(longest + "[0-9]", "LIST").back(), longest + "9");
+  for (const std::string& list : {"a" + longest + "[0-9]", longest + "[0-9]b", "a[0-9]" + longest, "a" + longest + "a",
+                                  "n[0-9]m[0-9]k[0-9]j[0-9]" + std::string(12'000, 'x')})
+    EXPECT_NE(refused([&] { return expand_hosts(list, "LIST"); }).find("255 letters"), std::string::npos);
+}
+
 TEST(HostList, SplitsOutsideOfBrackets) {
   using Pieces = std::vector<std::string_view>;
   EXPECT_EQ(split_outside_brackets("a,b[1,2],c(x,y),d"), Pieces({"a", "b[1,2]", "c(x,y)", "d"}));

@@ -105,7 +105,8 @@ _COMPILERS = {
     "torch._inductor.standalone_compile": (("standalone_compile",), "torch._inductor", _UNCOMPILED),
     "torch._inductor.output_code": (("CompiledFxGraph.__call__", "CompiledAOTI.__call__"), "torch._inductor", _UNCOMPILED),
     "triton.runtime.jit": (("JITFunction.run",), "a Triton kernel", _DEVICE_CODE),
-    "triton.compiler.compiler": (("CompiledKernel.__getitem__",), "a Triton kernel", _DEVICE_CODE),
+    "triton.runtime.interpreter": (("GridExecutor.__call__",), "a Triton kernel", _DEVICE_CODE),
+    "triton.compiler.compiler": (("CompiledKernel.__getitem__", "CompiledKernel.run"), "a Triton kernel", _DEVICE_CODE),
 }
 
 
@@ -123,7 +124,10 @@ def _refuse_within(module: types.ModuleType) -> None:
         owner, _, name = path.rpartition(".")
         holder: Any = getattr(module, owner, None) if owner else module
         stock = getattr(holder, name, None)
-        if stock is not None and not hasattr(stock, "_isobit"):
+        if isinstance(stock, property) and stock.fget is not None:
+            if not hasattr(stock.fget, "_isobit"):
+                setattr(holder, name, property(refusing(stock.fget, what, remedy)))
+        elif stock is not None and not hasattr(stock, "_isobit"):
             setattr(holder, name, refusing(stock, what, remedy,
                                            instead=None if owner else lambda model, *_arguments, **_options: model))
 
@@ -230,8 +234,10 @@ def _refuse_several_devices() -> None:
     # The second has the first's functions, as they are when it is loaded.
     for module in (torch.nn.parallel.comm, sys.modules.get("torch.cuda.comm")):
         _refuse_methods(module, ("reduce_add", "reduce_add_coalesced"), "torch.nn.DataParallel on several devices", remedy)
+    adds = lambda *arguments, **keywords: any(map(_has_floats, (*arguments, *keywords.values())))
     _refuse_methods(sys.modules.get("torch.cuda.nccl"), ("all_reduce", "reduce", "reduce_scatter"), "torch.cuda.nccl.{name}",
-                    remedy, lambda *arguments, **keywords: any(map(_has_floats, (*arguments, *keywords.values()))))
+                    remedy, adds)
+    _refuse_methods(torch._C, ("_nccl_all_reduce", "_nccl_reduce", "_nccl_reduce_scatter"), "torch.cuda.nccl", remedy, adds)
 
 
 # ---- sharded training, where it is loaded already; else its operators are refused (src/aten/remedies.cpp)

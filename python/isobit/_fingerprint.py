@@ -55,4 +55,17 @@ def _named(name: Any, part: Any) -> list[tuple[Any, Any]]:
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout != torch.strided:
         raise TypeError(f"isobit.fingerprint takes dense tensors, got {tensor.layout}")
+    if not has_values(tensor):
+        raise TypeError(f"isobit.fingerprint takes tensors that have values; of a {type(tensor).__name__} on {tensor.device} "
+                        "there are none in memory")
     return tensor.detach().cpu()
+
+
+def has_values(tensor: torch.Tensor) -> bool:
+    """In memory of its own; not so on "meta", of wrappers, of zeros that are only known to be so."""
+    if tensor.is_meta or tensor._is_zerotensor():
+        return False
+    try:
+        return tensor.numel() == 0 or tensor.untyped_storage().data_ptr() != 0
+    except (RuntimeError, NotImplementedError):
+        return False

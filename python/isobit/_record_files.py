@@ -16,6 +16,7 @@ import torch
 
 from isobit import _check_mode, _library
 from isobit._errors import RecordError
+from isobit._fingerprint import has_values
 
 AVAILABLE = hasattr(_library._library, "isobit_record_create")  # not where the library has only the operators
 
@@ -96,13 +97,16 @@ DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: 
 def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
     """What SHA-256 gives for safetensors.torch.save(dict(named)), any NaN being the one NaN (src/archive/weights_digest.h).
 
-    Tensors of any device, strides and type; those that are no strided tensors have no elements here.
+    Tensors of any device, strides and type; those that are no strided tensors, or have no memory (on "meta", wrappers), have no
+    elements here.
     """
     if _check_mode.on:
         return ""
     plain = []
     for _, tensor in named:
         tensor = tensor.detach() if tensor.layout == torch.strided else torch.zeros(0)
+        if not has_values(tensor):
+            tensor = torch.zeros(0)
         tensor = tensor.resolve_conj().resolve_neg().cpu().contiguous()
         plain.append(tensor if tensor.dtype in DTYPES else tensor.reshape(-1).view(torch.uint8))
     texts, counts = _TEXT * len(plain), _COUNT * len(plain)

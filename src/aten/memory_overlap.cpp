@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "aten/refusal.h"
 
@@ -99,8 +98,7 @@ bool may_meet(const Tensor& a, const Tensor& b) {
 }
 
 bool lie_apart(std::span<const Tensor* const> tensors) {
-  std::vector<Range> ranges;
-  ranges.reserve(tensors.size());
+  c10::SmallVector<Range, 16> ranges;  // at each step of small models: no memory is asked for
   for (const Tensor* t : tensors) {
     if (!t->defined() || t->nbytes() == 0) continue;
     if (!t->is_non_overlapping_and_dense()) return false;

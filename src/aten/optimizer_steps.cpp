@@ -2,12 +2,12 @@
 
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
-#include <vector>
 
 #include "aten/check_mode.h"
 #include "aten/device_work.h"
@@ -61,11 +61,11 @@ template <class Tensors>
 bool have_memory_of_their_own(std::span<const Tensors> all, Order order) {
   const bool on_host = all.empty() || all[0].parameter.is_cpu();
   const std::size_t together = order == Order::one_by_one && on_host ? 1 : all.size();
-  std::vector<const Tensor*> tensors;
+  c10::SmallVector<const Tensor*, 16> tensors;
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (const Tensor* t : all_of(all[i])) tensors.push_back(t);
     if ((i + 1) % together != 0) continue;
-    if (!lie_apart(tensors)) return false;
+    if (!lie_apart({tensors.data(), tensors.size()})) return false;
     tensors.clear();
   }
   return true;
@@ -108,8 +108,7 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
     if (!are_alike(device, {&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
   if (!have_memory_of_their_own(all, order)) return false;
   const DeviceWork work(device);
-  std::vector<kernels::AdamArrays> arrays;  // of tensors with as many steps
-  arrays.reserve(all.size());
+  c10::SmallVector<kernels::AdamArrays, 8> arrays;  // of tensors with as many steps
   std::int64_t steps_of_arrays = 0;
   const auto run = [&] {
     kernels::adam_steps(o, steps_of_arrays, arrays.data(), static_cast<std::int64_t>(arrays.size()));
@@ -135,8 +134,7 @@ bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions&
     if (!are_alike(device, {&t.parameter, &t.gradient, o.momentum == 0 ? &t.parameter : &t.buffer})) return false;
   if (!have_memory_of_their_own(all, order)) return false;
   const DeviceWork work(device);
-  std::vector<kernels::SgdArrays> arrays;
-  arrays.reserve(all.size());
+  c10::SmallVector<kernels::SgdArrays, 8> arrays;
   for (const SgdTensors& t : all) {
     float* const buffer = o.momentum == 0 ? nullptr : written(t.buffer);
     arrays.push_back({written(t.parameter), t.gradient.const_data_ptr<float>(), buffer, t.parameter.numel()});

@@ -264,7 +264,7 @@ class Others(unittest.TestCase):
                 import pathlib, sys, tempfile, torch, isobit
                 folder = pathlib.Path(tempfile.mkdtemp())
                 for name, text in {{"runtime/jit": "class JITFunction:\\n    def run(self, *a, grid, warmup): return 'ran'\\n",
-                                   "compiler/compiler": "class CompiledKernel:\\n    def __getitem__(self, grid): return 'got'\\n"
+                                   "compiler/compiler": "class CompiledKernel:\\n    def __getitem__(self, grid): return 'got'\\n    run = property(lambda self: 'run')\\n"
                                    }}.items():
                     path = folder / "triton" / (name + ".py")
                     path.parent.mkdir(parents=True)
@@ -275,16 +275,17 @@ class Others(unittest.TestCase):
                 with isobit.enabled():
                     from triton.runtime.jit import JITFunction
                     from triton.compiler.compiler import CompiledKernel
-                    for call in (lambda: JITFunction().run(grid=1, warmup=False), lambda: CompiledKernel()[1]):
+                    for call in (lambda: JITFunction().run(grid=1, warmup=False), lambda: CompiledKernel()[1],
+                                 lambda: CompiledKernel().run):
                         try:
                             print(call())
                         except isobit.RefusedError as error:
                             print(str(error).partition("\\n")[0])
-                print(JITFunction().run(grid=1, warmup=False), CompiledKernel()[1])
+                print(JITFunction().run(grid=1, warmup=False), CompiledKernel()[1], CompiledKernel().run)
             """)
             self.assertEqual(code, 0, printed)
-            self.assertEqual(printed.count("isobit: a Triton kernel is not certified under"), 2, printed)
-            self.assertEqual(printed.strip().splitlines()[-1], "ran got")
+            self.assertEqual(printed.count("isobit: a Triton kernel is not certified under"), 3, printed)
+            self.assertEqual(printed.strip().splitlines()[-1], "ran got run")
 
     def test_data_parallel(self):
         model, x = torch.nn.Linear(3, 2), torch.ones(4, 3)

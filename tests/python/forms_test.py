@@ -125,6 +125,61 @@ class Forms(Case):
         with isobit.disabled():
             self.assertEqual(isobit.fingerprint(torch._neg_view(x.neg())), isobit.fingerprint(x))
 
+    def test_derivatives_forwards(self):
+        """By what computes without a graph; tangents must not be lost."""
+        def tangent(function, value, along):
+            with torch.autograd.forward_ad.dual_level():
+                dual = torch.autograd.forward_ad.make_dual(value, along)
+                return torch.autograd.forward_ad.unpack_dual(function(dual)).tangent
+
+        heads, steps = torch.randn(2, 3, 5, 4), torch.randn(7, 2, 4)
+        mask = torch.randn(5, 5)
+        for name, function, value in (("queries", lambda q: F.scaled_dot_product_attention(q, heads, heads), torch.randn(2, 3, 5, 4)),
+                                      ("mask", lambda m: F.scaled_dot_product_attention(heads, heads, heads, m), mask)):
+            with self.subTest(name):
+                along = torch.randn_like(value)
+                found, graph = tangent(function, value, along), tangent(function, value.clone().requires_grad_(), along)
+                self.assertIsNotNone(found)
+                self.assert_same(found, graph.detach())
+        for layer in (nn.LSTM(4, 3), nn.GRU(4, 3), nn.RNN(4, 3)):
+            layer.requires_grad_(False)
+            with self.subTest(type(layer).__name__):
+                found = tangent(lambda x, layer=layer: layer(x)[0], steps, torch.randn_like(steps))
+                self.assertIsNotNone(found)
+                self.assertGreater(found.abs().sum().item(), 0)
+
+    def test_gradients_that_a_recurrent_layer_cannot_take_as_they_are(self):
+        for layer in (nn.LSTM(4, 3), nn.GRU(4, 3), nn.RNN(4, 3)):
+            x = torch.randn(7, 2, 4, requires_grad=True)
+            y, dy = layer(x)[0], torch.randn(7, 2, 3)
+            with isobit.disabled():
+                negated = torch._neg_view(dy.neg())
+            expected, = torch.autograd.grad(y, x, dy, retain_graph=True)
+            self.assert_same(torch.autograd.grad(y, x, negated, retain_graph=True)[0], expected)
+            backward = lambda d, y=y, x=x: torch.autograd.grad(y, x, d, retain_graph=True)[0]
+            with self.assertRaisesRegex(isobit.RefusedError, "no derivatives of their gradients"):
+                torch.func.vmap(backward)(torch.stack([dy, dy]))
+            with (torch.autograd.forward_ad.dual_level(),
+                  self.assertRaisesRegex(isobit.RefusedError, "no derivatives of their gradients")):
+                backward(torch.autograd.forward_ad.make_dual(dy, dy))
+            layer.weight_hh_l0.data = torch.zeros(5, 5)
+            with self.assertRaisesRegex(RuntimeError, "other sizes than in the forward pass"):
+                backward(dy)
+
+    def test_digests_of_tensors_without_values(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        from isobit._record_files import weights_sha256
+
+        with isobit.disabled():
+            with FakeTensorMode():
+                fake = torch.ones(3)
+            empty = [torch._efficientzerotensor((3,)), torch.ones(3, device="meta"), fake]
+        for tensor in empty:
+            with self.assertRaisesRegex(TypeError, "takes tensors that have values"):
+                isobit.fingerprint(tensor)
+            self.assertEqual(weights_sha256([("a", tensor)]), weights_sha256([("a", torch.zeros(0))]))
+
     def test_recurrent_layers_and_cells(self):
         for layer, cell in ((nn.LSTM, nn.LSTMCell), (nn.GRU, nn.GRUCell), (nn.RNN, nn.RNNCell)):
             whole, single = layer(12, 20), cell(12, 20)

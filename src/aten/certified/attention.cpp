@@ -1,42 +1,49 @@
-// scaled_dot_product_attention, masked or not, a block of rows at a time (support/attention_heads.h): without gradients
-// scores and weights never leave the cache; with them the weights are kept, and one node of the graph stands for the
-// composition's eight. The bits are the composition's (contract, section 4), which everything else takes.
-#include <ATen/SavedTensorHooks.h>
+// scaled_dot_product_attention without gradients, masked or not: a block of rows at a time, scores and weights never
+// leave the cache. The bits are those of the composition (contract, section 4), which everything else takes: each score
+// is a chain over the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are
+// computed together.
+//
+// With gradients the composition runs, though one node of the graph would take less time (2026-11-27: a third of it for
+// small heads): its eight nodes are where second derivatives are added, in an order that a single node cannot have, and
+// what hooks, modes and transforms of the backward pass see.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/custom_function.h>
 
-#include <atomic>
+#include <cmath>
+#include <limits>
 #include <optional>
 
-#include "aten/certified/support/attention_heads.h"
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/masked_rows.h"
+#include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/float_environment.h"
+#include "kernels/softmax.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+
+constexpr std::int64_t kScores = 64 * 1024;  // at a time: what stays in the L2 cache
+
+std::int64_t rows_together(std::int64_t keys) { return std::max<std::int64_t>(16, kScores / keys); }
 
 bool needs_gradient(const Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
-// Values of its own memory: no subclass, no transform, no view that is negated lazily.
+// Values of its own memory and nothing beside them: no subclass, no transform, no view that is negated lazily, no
+// derivative, forwards or backwards.
 bool is_plain(const Tensor& x) {
   using c10::DispatchKey;
   constexpr c10::DispatchKeySet plain(
       {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
-  return x.layout() == at::kStrided && plain.has_all(x.key_set());
+  return x.layout() == at::kStrided && plain.has_all(x.key_set()) && !x._fw_grad(0).defined() && !needs_gradient(x);
 }
-bool may_be_saved(const Tensor& x) { return !x._fw_grad(0).defined() && !x.is_inference(); }
 
-// What the blocked form takes: three float tensors [n, heads, rows, width] on the CPU that agree.
+// What the blocked form takes: three float tensors [n, heads, rows, width] that agree.
 bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor* x : {&q, &k, &v}) {
     if (x->dim() != 4 || !is_plain(*x) || x->scalar_type() != at::kFloat || x->numel() == 0) return false;
@@ -44,152 +51,134 @@ bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   }
   return q.size(3) == k.size(3) && k.size(2) == v.size(2);
 }
-bool mask_fits(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
-  if (!mask || !mask->defined()) return true;
-  const std::int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)}, dims = mask->dim();
-  if (dims > 4 || !is_plain(*mask) || needs_gradient(*mask)) return false;
-  if (mask->scalar_type() != at::kFloat && mask->scalar_type() != at::kBool) return false;
-  for (std::int64_t d = 0; d < dims; ++d) {
-    if (mask->size(d) != 1 && mask->size(d) != wanted[4 - dims + d]) return false;
-  }
-  return true;
-}
 
-// Whether each of those that have gradients gets its own: of one tensor twice the engine adds in the composition's
-// order.
-bool are_apart(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto meet = [](const Tensor& a, const Tensor& b) {
-    return a.requires_grad() && b.requires_grad() &&
-           torch::autograd::impl::gradient_edge(a) == torch::autograd::impl::gradient_edge(b);
-  };
-  return !meet(q, k) && !meet(q, v) && !meet(k, v);
-}
+// What is added to the scores: [n, heads, queries, keys] by strides, 0 where a dimension is broadcast. Of booleans 0
+// where one is set and -inf elsewhere.
+struct Mask {
+  Tensor values;  // undefined: none
 
-// function(pair, n, head, block) for each block of each head's rows.
-template <class Function>
-void for_each_block(const Tensor& q, std::int64_t blocks, const Function& function) {
-  const std::int64_t heads = q.size(1);
-  kernels::parallel_for(0, q.size(0) * heads * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    const kernels::FloatEnvironment environment;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t pair = i / blocks;
-      function(pair, pair / heads, pair % heads, i % blocks);
+  // Whether the blocked form takes it.
+  static bool fits(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
+    if (!mask || !mask->defined()) return true;
+    const std::int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)}, dims = mask->dim();
+    if (dims > 4 || !is_plain(*mask)) return false;
+    if (mask->scalar_type() != at::kFloat && mask->scalar_type() != at::kBool) return false;
+    for (std::int64_t d = 0; d < dims; ++d) {
+      if (mask->size(d) != 1 && mask->size(d) != wanted[4 - dims + d]) return false;
     }
-  });
-}
+    return true;
+  }
 
-// weights: [n, heads, queries, keys], or undefined. usual: false where a row has a weight that is NaN, or is masked
-// throughout.
-Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& attention, const Tensor& weights,
-               bool& usual) {
-  const std::int64_t of_y = attention.queries * attention.value_width, of_weights = attention.queries * attention.keys;
-  float* const kept = weights.defined() ? weights.mutable_data_ptr<float>() : nullptr;
-  std::atomic<bool> all_usual = true;
-  Tensor result = write_new({q.size(0), q.size(1), attention.queries, attention.value_width}, [&](float* y) {
-    for_each_block(q, attention.blocks(),
-                   [&](std::int64_t pair, std::int64_t n, std::int64_t head, std::int64_t block) {
-                     if (!attention.forward({q, n, head}, {k, n, head}, {v, n, head}, n, head, block, y + pair * of_y,
-                                            kept == nullptr ? nullptr : kept + pair * of_weights))
-                       all_usual.store(false, std::memory_order_relaxed);
-                   });
-  });
-  usual = all_usual;
-  return result;
-}
-
-struct Computed {
-  Tensor y, weights;
+  // Row `query` of one head to a row of scores.
+  void add(std::int64_t n, std::int64_t head, std::int64_t query, std::int64_t keys, float* scores) const {
+    if (!values.defined()) return;
+    const std::int64_t at = n * values.stride(0) + head * values.stride(1) + query * values.stride(2);
+    const std::int64_t step = values.stride(3);
+    if (values.scalar_type() == at::kFloat) {
+      const float* const row = values.const_data_ptr<float>() + at;
+      if (step == 1) {
+        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j];
+      } else {
+        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step];
+      }
+    } else {
+      const bool* const row = values.const_data_ptr<bool>() + at;
+      constexpr float kOut = -std::numeric_limits<float>::infinity();
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const float added = row[j * step] ? 0.0f : kOut;
+        scores[j] = scores[j] + added;
+      }
+    }
+  }
 };
 
-// The composition as one node.
-struct AttentionLayer : torch::autograd::Function<AttentionLayer> {
-  enum Place { kQ, kK, kV, kMask, kWeights };
+// One head's rows of a tensor.
+struct Rows {
+  const float* data;
+  std::int64_t row, column;
 
-  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Computed& computed, const std::optional<Tensor>& mask, bool causal,
-                        std::optional<double> scale) {
-    context->set_materialize_grads(false);
-    context->save_for_backward({q, k, v, mask.value_or(Tensor()), computed.weights});
-    context->saved_data["causal"] = causal;
-    context->saved_data["scale"] = scale;
-    return computed.y;
-  }
+  Rows(const Tensor& x, std::int64_t n, std::int64_t head)
+      : data(x.const_data_ptr<float>() + n * x.stride(0) + head * x.stride(1)), row(x.stride(2)), column(x.stride(3)) {}
+};
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    variable_list d(7);  // of forward's arguments
-    if (!gradients[0].defined()) return d;
-    const variable_list saved = context->get_saved_variables();
-    const bool causal = context->saved_data["causal"].toBool();
-    const auto scale = context->saved_data["scale"].toOptional<double>();
-    if (at::GradMode::is_enabled()) return with_a_graph(context, saved, gradients[0], causal, scale);
-    require_float("aten::scaled_dot_product_attention", gradients[0]);
-    const at::AutoDispatchBelowADInplaceOrView below;
-    const Tensor &q = saved[kQ], &k = saved[kK], &v = saved[kV], &weights = saved[kWeights];
-    const Tensor dy = gradients[0].is_cpu() && gradients[0].has_storage() ? gradients[0] : contiguous(gradients[0]);
-    const Attention attention(q, k, v, {}, causal, scale);
-    for (const Place place : {kQ, kK, kV})
-      if (context->needs_input_grad(place)) d[place] = new_tensor(saved[place].sizes());
-    const auto head_of = [](const Tensor& x, std::int64_t pair) {
-      return x.defined() ? x.mutable_data_ptr<float>() + pair * x.size(2) * x.size(3) : nullptr;
-    };
-    const auto one = [&](std::int64_t pair, std::int64_t n, std::int64_t head, std::int64_t) {
-      attention.backward({q, n, head}, {k, n, head}, {v, n, head}, {dy, n, head}, head_of(weights, pair),
-                         {head_of(d[kQ], pair), head_of(d[kK], pair), head_of(d[kV], pair)});
-    };
-    const std::int64_t heads = q.size(1), pairs = q.size(0) * heads;
-    if (pairs >= kernels::thread_count()) {
-      for_each_block(q, 1, one);
-    } else {  // the products share their own work
-      for (std::int64_t pair = 0; pair < pairs; ++pair) one(pair, pair / heads, pair % heads, 0);
+// out[r, w] = RN(x[first + r, w] * f), contiguous.
+void scale(const Rows& x, std::int64_t first, std::int64_t rows, std::int64_t width, float f, float* out) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* row = x.data + (first + r) * x.row;
+    if (x.column == 1) {
+      for (std::int64_t w = 0; w < width; ++w) out[r * width + w] = row[w] * f;
+    } else {
+      for (std::int64_t w = 0; w < width; ++w) out[r * width + w] = row[w * x.column] * f;
     }
-    return d;
   }
+}
 
- private:
-  // A gradient that has one itself: the composition's.
-  static variable_list with_a_graph(AutogradContext* context, const variable_list& saved, const Tensor& dy, bool causal,
-                                    std::optional<double> scale) {
-    const auto mask = saved[kMask].defined() ? std::optional<Tensor>(saved[kMask]) : std::nullopt;
-    const Tensor y =
-        at::native::scaled_dot_product_attention(saved[kQ], saved[kK], saved[kV], mask, 0.0, causal, scale);
-    variable_list inputs;
-    for (const Place place : {kQ, kK, kV})
-      if (context->needs_input_grad(place)) inputs.push_back(saved[place]);
-    const variable_list found = torch::autograd::grad({y}, inputs, {dy}, true, true);
-    variable_list d(7);
-    auto next = found.begin();
-    for (const Place place : {kQ, kK, kV})
-      if (context->needs_input_grad(place)) d[place] = *next++;
-    return d;
+struct Attention {
+  std::int64_t queries, keys, width, value_width;
+  float factor;
+  bool causal;
+  Mask mask;
+
+  // Rows [first, first + rows) of one head; y: [queries, value_width].
+  void block(const Rows& q, const Rows& k, const Rows& v, std::int64_t n, std::int64_t head, std::int64_t first,
+             std::int64_t rows, float* y) const {
+    kernels::Workspace workspace;
+    float* scaled_q = workspace.floats(rows * width);
+    float* scaled_k = workspace.floats(keys * width);
+    float* scores = workspace.floats(rows * keys);
+    float* weights = workspace.floats(rows * keys);
+    scale(q, first, rows, width, factor, scaled_q);
+    scale(k, 0, keys, width, factor, scaled_k);
+    kernels::MatmulProblem product;
+    product.m = rows, product.n = keys, product.k = width;
+    product.a.data = scaled_q, product.a.row_stride = width, product.a.column_stride = 1;
+    product.b.data = scaled_k, product.b.row_stride = 1, product.b.column_stride = width;
+    product.c = scores, product.c_row_stride = keys;
+    multiply(product);
+    for (std::int64_t r = 0; causal && r < rows; ++r) {
+      for (std::int64_t j = first + r + 1; j < keys; ++j)
+        scores[r * keys + j] += -std::numeric_limits<float>::infinity();
+    }
+    for (std::int64_t r = 0; r < rows; ++r) mask.add(n, head, first + r, keys, scores + r * keys);
+    kernels::SoftmaxShape shape;
+    shape.outer = rows, shape.size = keys, shape.inner = 1;
+    kernels::softmax(shape, scores, weights);
+    clear_masked_rows(shape, scores, weights);
+    product.n = value_width, product.k = keys;
+    product.a.data = weights, product.a.row_stride = keys;
+    product.b.data = v.data, product.b.row_stride = v.row, product.b.column_stride = v.column;
+    product.c = y + first * value_width, product.c_row_stride = value_width;
+    multiply(product);
   }
 };
+
+Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask, bool causal,
+               std::optional<double> scale_given) {
+  const double scale = scale_given.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
+  const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(std::sqrt(scale)),
+                            causal,    mask};
+  const std::int64_t heads = q.size(1), together = rows_together(k.size(2)),
+                     blocks = (q.size(2) + together - 1) / together;
+  const std::int64_t head_size = q.size(2) * v.size(3);
+  return write_new({q.size(0), heads, q.size(2), v.size(3)}, [&](float* y) {
+    kernels::parallel_for(0, q.size(0) * heads * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+      const kernels::FloatEnvironment environment;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t pair = i / blocks, n = pair / heads, head = pair % heads, first = i % blocks * together;
+        attention.block({q, n, head}, {k, n, head}, {v, n, head}, n, head, first, std::min(together, q.size(2) - first),
+                        y + pair * head_size);
+      }
+    });
+  });
+}
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
                  bool causal, std::optional<double> scale, bool grouped) {
   const bool masked = mask && mask->defined();
   const bool plain = dropout == 0 && !grouped && scale.value_or(1) >= 0 && !(masked && causal);
-  if (plain && fits(q, k, v) && mask_fits(mask, q, k)) {
-    const bool graph = needs_gradient(q) || needs_gradient(k) || needs_gradient(v);
-    const Tensor added = masked ? mask->expand({q.size(0), q.size(1), q.size(2), k.size(2)}) : Tensor();
-    const Attention work(q, k, v, {added}, causal, scale);
-    bool usual = true;
-    if (!graph) return blocked(q, k, v, work, {}, usual);
-    // Modes see the composition's operators, hooks what it saves: they may change it.
-    const bool one_node = !c10::impl::dispatch_mode_enabled() && !at::SavedTensorDefaultHooks::get_hooks() &&
-                          may_be_saved(q) && may_be_saved(k) && may_be_saved(v) && (!masked || may_be_saved(*mask)) &&
-                          are_apart(q, k, v);
-    if (one_node) {
-      Computed computed;
-      {
-        const at::AutoDispatchBelowADInplaceOrView below;
-        computed.weights = new_tensor({q.size(0), q.size(1), q.size(2), k.size(2)});
-        computed.y = blocked(q, k, v, work, computed.weights, usual);
-      }
-      if (usual) {
-        const auto kept = masked ? std::optional<Tensor>(added) : std::nullopt;
-        return AttentionLayer::apply(q, k, v, computed, kept, causal, scale);
-      }
-    }
+  if (plain && fits(q, k, v) && Mask::fits(mask, q, k)) {
+    const Mask added{masked ? mask->expand({q.size(0), q.size(1), q.size(2), k.size(2)}) : Tensor()};
+    return blocked(q, k, v, added, causal, scale);
   }
   return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, grouped);
 }
@@ -197,8 +186,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
 }  // namespace
 
 std::vector<Entry> attention_operators() {
-  return {
-      certify_layer<attention>("aten::scaled_dot_product_attention", "", "4: torch's composition, in blocks of rows")};
+  return {certify_layer<attention>("aten::scaled_dot_product_attention", "",
+                                   "4: torch's composition; without gradients in blocks of rows")};
 }
 
 }  // namespace isobit::aten

@@ -33,7 +33,7 @@ using torch::autograd::variable_list;
 
 const float* read(const Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr; }
 float* write(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr; }
-Tensor dense(const Tensor& tensor) { return tensor.defined() ? contiguous(tensor) : tensor; }
+Tensor dense(const Tensor& tensor) { return tensor.defined() ? contiguous(tensor.resolve_neg()) : tensor; }
 
 // One layer in one direction.
 struct Direction {
@@ -94,6 +94,22 @@ CellSequence compute(const Direction& direction, const Tensor& x, const CellStat
   return result;
 }
 
+// Values of its own memory: no tensor of torch.func's, no view that is negated lazily, no derivative forwards.
+bool is_plain(const Tensor& t) {
+  return t.has_storage() && !t.is_neg() && !t._is_zerotensor() && !t._fw_grad(0).defined();
+}
+
+// Between forward and backward `.data` may have been given other memory, which no version tells of.
+void require_sizes_of_forward(const variable_list& saved, std::int64_t batch) {
+  const Tensor &x = saved[0], &h = saved[1], &c = saved[2], &w_input = saved[3], &w_hidden = saved[4], &y = saved[5],
+               &gates = saved[6];
+  const std::int64_t rows = gates.size(0), width = gates.size(1), hidden = y.size(1);
+  const bool same = x.dim() == 2 && x.size(0) == rows && w_input.sizes() == at::IntArrayRef({width, x.size(1)}) &&
+                    w_hidden.sizes() == at::IntArrayRef({width, hidden}) && y.size(0) == rows &&
+                    h.sizes() == at::IntArrayRef({batch, hidden}) && (!c.defined() || c.sizes() == h.sizes());
+  TORCH_CHECK(same, "backward of aten::lstm, gru, rnn: a weight or an input has other sizes than in the forward pass");
+}
+
 struct Layer : torch::autograd::Function<Layer> {
   // The places of the arguments, for their gradients.
   enum Place { kX, kH, kC, kInput, kHidden, kInputBias, kHiddenBias, kPlaces };
@@ -124,7 +140,13 @@ struct Layer : torch::autograd::Function<Layer> {
       refuse("aten::lstm, gru, rnn", "have no second derivatives",
              "step a cell (nn.LSTMCell and so on): its bits are the same");
     }
+    for (const Tensor& d : gradients) {
+      if (!d.defined() || is_plain(d) || d.is_neg()) continue;
+      refuse("aten::lstm, gru, rnn", "have no derivatives of their gradients",
+             "step a cell (nn.LSTMCell and so on): its bits are the same");
+    }
     const auto saved = context->get_saved_variables();
+    require_sizes_of_forward(saved, context->saved_data["rows"].toIntVector().at(0));
     const Tensor &x = saved[0], &h0 = saved[1], &c0 = saved[2], &w_input = saved[3], &w_hidden = saved[4],
                  &y = saved[5];
     const Direction direction(static_cast<RecurrentCell>(context->saved_data["cell"].toInt()),
@@ -186,11 +208,10 @@ struct Layer : torch::autograd::Function<Layer> {
 };
 
 CellSequence run_direction(const Direction& direction, const Tensor& x, const CellState& first, const CellWeights& w) {
-  bool graph = false,
-       wrapped = false;  // by torch.func, whose tensors have no memory of their own, or as a negated view
+  bool graph = false, wrapped = false;  // in what one node does not see
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
-    wrapped |= t->defined() && (!t->has_storage() || t->is_neg() || t->_is_zerotensor());
+    wrapped |= t->defined() && !is_plain(*t);
   }
   if (x.is_cuda() || w.projection.defined() || wrapped)
     return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);

@@ -133,13 +133,16 @@ def _refuse_within(module: types.ModuleType) -> None:
 
 
 class _CompilerFinder(importlib.abc.MetaPathFinder):
-    """Finds those modules as Python does; once they are loaded, they refuse."""
+    """Finds those modules as the other finders do (an editable install has one of its own); once they are loaded, they refuse."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None,
-                  _target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if fullname in _COMPILERS else None
+                  target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in _COMPILERS:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
         loader: Any = spec and spec.loader
-        if loader is not None:
+        if loader is not None and hasattr(loader, "exec_module"):
             load = loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:

@@ -28,7 +28,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kScores = 64 * 1024;  // at a time: what stays in the L2 cache
+constexpr std::int64_t kScores = std::int64_t{64} * 1024;  // at a time: what stays in the L2 cache
 
 std::int64_t rows_together(std::int64_t keys) { return std::max<std::int64_t>(16, kScores / keys); }
 
@@ -136,8 +136,10 @@ struct Attention {
     product.c = scores, product.c_row_stride = keys;
     multiply(product);
     for (std::int64_t r = 0; causal && r < rows; ++r) {
-      for (std::int64_t j = first + r + 1; j < keys; ++j)
-        scores[r * keys + j] += -std::numeric_limits<float>::infinity();
+      for (std::int64_t j = first + r + 1; j < keys; ++j) {
+        float& score = scores[r * keys + j];
+        score = score - std::numeric_limits<float>::infinity();
+      }
     }
     for (std::int64_t r = 0; r < rows; ++r) mask.add(n, head, first + r, keys, scores + r * keys);
     kernels::SoftmaxShape shape;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -39,9 +40,28 @@ class CborShape final : public nlohmann::json_sax<nlohmann::json> {
   int depth_ = 0;
 };
 
-// All of `bytes`, arrays at most 8 deep; nothing where they are not such CBOR.
+// Whether every head says a length, where it stands for one, that lies within `bytes`. Texts and bytes of indefinite
+// length (RFC 8949, 3.2.3) hold others, which the library enters by recursion before CborShape sees anything of them.
+[[nodiscard]] inline bool has_definite_lengths(const Bytes& bytes) {
+  constexpr unsigned kBytes = 2, kText = 3;  // major types
+  for (std::size_t at = 0; at < bytes.size();) {
+    const unsigned head = bytes[at++], major = head >> 5, small = head & 31;
+    if (small > 27) return false;
+    const std::size_t more = small < 24 ? 0 : std::size_t{1} << (small - 24);
+    if (more > bytes.size() - at) return false;
+    std::uint64_t value = small < 24 ? small : 0;
+    for (std::size_t i = 0; i < more; ++i) value = value << 8 | bytes[at++];
+    if (major != kBytes && major != kText) continue;
+    if (value > bytes.size() - at) return false;
+    at += static_cast<std::size_t>(value);
+  }
+  return true;
+}
+
+// All of `bytes`, arrays at most 8 deep, lengths definite; nothing where they are not such CBOR.
 [[nodiscard]] inline std::optional<nlohmann::json> parse_cbor(const Bytes& bytes, bool nulls) {
   CborShape shape(bytes.size(), nulls);
+  if (!has_definite_lengths(bytes)) return std::nullopt;
   if (!nlohmann::json::sax_parse(bytes, &shape, nlohmann::json::input_format_t::cbor)) return std::nullopt;
   auto json = nlohmann::json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
   if (json.is_discarded()) return std::nullopt;

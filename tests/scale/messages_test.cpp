@@ -91,6 +91,13 @@ TEST(Messages, DeepHugeAndStrangeOnesAreRefused) {
     expect_refused(Bytes(depth, 0x9f), &decode_request, "deep, without lengths");
     expect_refused(Bytes(depth, 0xa1), &decode_request, "deep maps");
     expect_refused(Bytes(depth, 0xc6), &decode_request, "deep tags");
+    for (const std::uint8_t kind : {0x5f, 0x7f}) {
+      Bytes texts{0x82, 0x0b};  // Alive of a text of texts
+      texts.insert(texts.end(), depth, kind);
+      expect_refused(texts, &decode_request, "texts within texts");
+      expect_refused(texts, &decode_reply, "texts within texts");
+      expect_refused(Bytes(depth, kind), &decode_request, "texts within texts");
+    }
   }
   for (const std::uint64_t length : {std::uint64_t{1} << 31, std::uint64_t{1} << 60, UINT64_MAX - 1, UINT64_MAX}) {
     for (const std::uint8_t kind : {0x5b, 0x7b, 0x9b, 0xbb}) {

@@ -61,12 +61,20 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((verdict.kind, set(verdict.notes)), ("pass", {"gradients", "in place"}), verdict.reason)
 
     def test_a_wrong_kernel(self):
-        library = torch.library.Library("aten", "IMPL")
         x = random_numbers(5, 4, gradient=False)
-        with isobit.enabled():
+        self.assert_fails("bits (CPU against device): result 0", only_on_device(lambda _y, x: x.sin()), x)
+
+    def test_a_kernel_of_another_library(self):
+        library = torch.library.Library("aten", "IMPL")
+        self.addCleanup(library._destroy)
+        with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "aten::cos with a kernel of another library"):
             library.impl("cos", lambda x: x.sin(), "CUDA")
-            self.assert_fails("bits (CPU against device): result 0", Made(lambda x: x.cos()), x)
-            library._destroy()
+        library.impl("cos", lambda x: x.sin(), "CUDA")  # before the switch: behind it a certified operator is ours again
+        with isobit.enabled():
+            self.assertTrue(torch.equal(torch.ones(3, device=DEVICE).cos().cpu(), torch.ones(3).cos()))
+        library.impl("sin", lambda x: x, "AutogradCUDA")
+        with isobit.enabled(), self.assertRaisesRegex(isobit.RefusedError, "aten::sin is computed by another library"):
+            torch.ones(3, device=DEVICE).sin()
 
     def test_one_bit(self):
         self.assert_fails("1 of 20 elements", only_on_device(lambda y, x: y.index_put((torch.tensor(2), torch.tensor(1)),

@@ -55,6 +55,22 @@ def refusing(function: Callable[..., Any], name: str, remedy: str,
     return refuses
 
 
+def _refuse_methods(holder: Any, names: Sequence[str], what: str, remedy: str,
+                    applies: Callable[..., bool] = lambda *_arguments, **_keywords: True,
+                    instead: Callable[..., Any] | None = None) -> None:
+    """refusing() for those that the holder, a module or a class, has; what it refuses already stays.
+
+    what: how the message calls it; {name} in it stands for the name. A property refuses to be read.
+    """
+    for name in names:
+        stock: Any = getattr(holder, name, None)
+        is_property = isinstance(stock, property)
+        function = stock.fget if is_property else stock
+        if function is not None and not hasattr(function, "_isobit"):
+            refuses = refusing(function, what.format(name=name), remedy, applies, instead)
+            setattr(holder, name, property(refuses) if is_property else refuses)
+
+
 # ---- torch.compile: its code does not pass the dispatcher
 
 
@@ -122,14 +138,8 @@ def _refuse_within(module: types.ModuleType) -> None:
     paths, what, remedy = _COMPILERS[module.__name__]
     for path in paths:
         owner, _, name = path.rpartition(".")
-        holder: Any = getattr(module, owner, None) if owner else module
-        stock = getattr(holder, name, None)
-        if isinstance(stock, property) and stock.fget is not None:
-            if not hasattr(stock.fget, "_isobit"):
-                setattr(holder, name, property(refusing(stock.fget, what, remedy)))
-        elif stock is not None and not hasattr(stock, "_isobit"):
-            setattr(holder, name, refusing(stock, what, remedy,
-                                           instead=None if owner else lambda model, *_arguments, **_options: model))
+        holder = getattr(module, owner, None) if owner else module
+        _refuse_methods(holder, (name,), what, remedy, instead=None if owner else lambda model, *_arguments, **_options: model)
 
 
 class _CompilerFinder(importlib.abc.MetaPathFinder):
@@ -156,23 +166,18 @@ class _CompilerFinder(importlib.abc.MetaPathFinder):
 def _refuse_tensor_expressions() -> None:
     expressions: Any = getattr(torch._C, "_te", None)
     for kind, methods in (("TensorExprKernel", ("run",)), ("CodeGen", ("call", "call_raw"))):
-        for name in methods:
-            stock = getattr(getattr(expressions, kind, None), name, None)
-            if stock is not None and not hasattr(stock, "_isobit"):
-                setattr(getattr(expressions, kind), name, refusing(
-                    stock, f"torch._C._te.{kind}",
-                    "call the graph that it was made of: its kernels compute past PyTorch's dispatcher"))
+        _refuse_methods(getattr(expressions, kind, None), methods, f"torch._C._te.{kind}",
+                        "call the graph that it was made of: its kernels compute past PyTorch's dispatcher")
 
 
 # ---- autocast: what it makes of float32 has no formulas in the contract
 
 
 def _refuse_autocast() -> None:
-    if not hasattr(torch.autocast.__enter__, "_isobit"):
-        torch.autocast.__enter__ = refusing(  # type: ignore[method-assign]
-            torch.autocast.__enter__, "torch.autocast",
-            "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet",
-            lambda context: context._enabled, instead=_in_float32(torch.autocast.__enter__))
+    _refuse_methods(
+        torch.autocast, ("__enter__",), "torch.autocast",
+        "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet",
+        lambda context: context._enabled, instead=_in_float32(torch.autocast.__enter__))
 
 
 def _in_float32(enter: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,11 +196,10 @@ def _unscaled(scaler: Any, outputs: Any) -> Any:
 
 
 def _refuse_scaling() -> None:
-    if not hasattr(torch.amp.GradScaler.scale, "_isobit"):
-        torch.amp.GradScaler.scale = refusing(  # type: ignore[method-assign]
-            torch.amp.GradScaler.scale, "torch.amp.GradScaler",
-            "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here",
-            lambda scaler, _outputs: scaler.is_enabled(), instead=_unscaled)
+    _refuse_methods(
+        torch.amp.GradScaler, ("scale",), "torch.amp.GradScaler",
+        "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here",
+        lambda scaler, _outputs: scaler.is_enabled(), instead=_unscaled)
 
 
 # ---- CUDA graphs: what was captured runs without an operator being called
@@ -205,15 +209,6 @@ def _refuse_graphs() -> None:
     for graph in (torch.cuda.CUDAGraph, getattr(torch._C, "_CUDAGraph", None)):  # the second: what the first is made of
         _refuse_methods(graph, ("replay",), "torch.cuda.CUDAGraph.replay",
                         "call what it was captured from: a replay calls no operator that could be checked")
-
-
-def _refuse_methods(holder: Any, names: Sequence[str], what: str, remedy: str,
-                    applies: Callable[..., bool] = lambda *_arguments, **_keywords: True) -> None:
-    """Those that the holder has. what: how the message calls it; {name} in it stands for the name."""
-    for name in names:
-        stock = getattr(holder, name, None)
-        if stock is not None and not hasattr(stock, "_isobit"):
-            setattr(holder, name, refusing(stock, what.format(name=name), remedy, applies))
 
 
 # ---- PyTorch's own compilers of device code: a kernel of the program's text computes past the dispatcher
@@ -251,11 +246,8 @@ def _refuse_sharding() -> None:
     if sharding is None:
         return
     remedy = "wrap the model in DistributedDataParallel, and call isobit.distributed.exact(ddp)"
-    whole = sharding.FullyShardedDataParallel
-    if not hasattr(whole.__init__, "_isobit"):
-        whole.__init__ = refusing(whole.__init__, "torch.distributed.fsdp.FullyShardedDataParallel", remedy)
-    if not hasattr(sharding.fully_shard, "_isobit"):
-        sharding.fully_shard = refusing(sharding.fully_shard, "torch.distributed.fsdp.fully_shard", remedy)
+    _refuse_methods(sharding.FullyShardedDataParallel, ("__init__",), "torch.distributed.fsdp.FullyShardedDataParallel", remedy)
+    _refuse_methods(sharding, ("fully_shard",), "torch.distributed.fsdp.{name}", remedy)
 
 
 # ---- collectives that add, of a backend itself: those of a process group are operators, and c10d's
@@ -289,8 +281,7 @@ def _has_floats(value: Any) -> bool:
 
 
 def _refuse_muon() -> None:
-    muon: Any = getattr(torch.optim, "Muon", None)  # not in every PyTorch
-    if muon is not None and not hasattr(muon.step, "_isobit"):
-        muon.step = refusing(muon.step, "torch.optim.Muon",
-                             "use another optimizer (torch.optim.AdamW, SGD): it computes in bfloat16, for which there are no "
-                             "formulas; or take its steps outside isobit (with isobit.disabled():), which a record says")
+    _refuse_methods(
+        getattr(torch.optim, "Muon", None), ("step",), "torch.optim.Muon",  # not in every PyTorch
+        "use another optimizer (torch.optim.AdamW, SGD): it computes in bfloat16, for which there are no formulas; or take its "
+        "steps outside isobit (with isobit.disabled():), which a record says")

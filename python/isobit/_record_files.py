@@ -104,9 +104,7 @@ def weights_sha256(named: Sequence[tuple[str, torch.Tensor]]) -> str:
         return ""
     plain = []
     for _, tensor in named:
-        tensor = tensor.detach() if tensor.layout == torch.strided else torch.zeros(0)
-        if not has_values(tensor):
-            tensor = torch.zeros(0)
+        tensor = tensor.detach() if tensor.layout == torch.strided and has_values(tensor) else torch.zeros(0)
         tensor = tensor.resolve_conj().resolve_neg().cpu().contiguous()
         plain.append(tensor if tensor.dtype in DTYPES else tensor.reshape(-1).view(torch.uint8))
     texts, counts = _TEXT * len(plain), _COUNT * len(plain)

@@ -1,5 +1,6 @@
 """Ways: graphs, memory, generators and code that reaches the device without an operator. What may hurt it comes last."""
 
+import importlib
 import os
 import tempfile
 
@@ -202,7 +203,8 @@ def communication(name, *arguments, **keywords):
         need_real(place)
         if not on_device(place):
             raise Unavailable("devices alone")
-        return getattr(torch.cuda.comm, name)(*[a(place) if callable(a) else a for a in arguments], **keywords)
+        module = importlib.import_module("torch.cuda.comm")  # which PyTorch does not load by itself
+        return getattr(module, name)(*[a(place) if callable(a) else a for a in arguments], **keywords)
 
     return call
 

@@ -432,11 +432,7 @@ def typed(place):
 
 
 def in_deterministic(call, fill=True):
-    def run(place):
-        with deterministic(fill):
-            return call(place)
-
-    return run
+    return under(lambda _place: deterministic(fill), call)
 
 
 def indices(p):

@@ -9,11 +9,13 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "aten/adam_batch.h"
 #include "aten/check_mode.h"
 #include "aten/device_work.h"
 #include "aten/graph_check.h"
 #include "aten/memory_overlap.h"
 #include "aten/operator_switch.h"
+#include "aten/plain_memory.h"
 
 namespace isobit::aten {
 namespace {
@@ -28,15 +30,9 @@ bool unobserved() {
   return OperatorSwitch::on() && !check_mode::on() && usual.has_all(called) && !graph_check::others_watch();
 }
 
-// Dense, of binary32, on the CPU or a CUDA device, and nothing that a dispatch key stands for (a subclass, a transform,
-// a lazy conjugate), no inference tensor, no derivative forwards; no graph is recorded of what is written to it.
+// Plain, of binary32, no inference tensor; no graph is recorded of what is written to it.
 bool is_plain_float(const Tensor& t) {
-  constexpr c10::DispatchKeySet on_cpu(
-      {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
-  constexpr c10::DispatchKeySet on_device(
-      {DispatchKey::CUDA, DispatchKey::AutogradCUDA, DispatchKey::AutocastCUDA, DispatchKey::ADInplaceOrView});
-  return t.defined() && t.layout() == at::kStrided && (on_cpu.has_all(t.key_set()) || on_device.has_all(t.key_set())) &&
-         t.scalar_type() == at::kFloat && !t.is_inference() && !t._fw_grad(0).defined() &&
+  return t.defined() && is_plain_memory(t) && t.scalar_type() == at::kFloat && !t.is_inference() &&
          !(c10::GradMode::is_enabled() && t.requires_grad());
 }
 
@@ -108,21 +104,14 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
     if (!are_alike(device, {&t.parameter, &t.gradient, &t.average, &t.square}) || !counts(t.step)) return false;
   if (!have_memory_of_their_own(all, order)) return false;
   const DeviceWork work(device);
-  c10::SmallVector<kernels::AdamArrays, 8> arrays;  // of tensors with as many steps
-  std::int64_t steps_of_arrays = 0;
-  const auto run = [&] {
-    kernels::adam_steps(o, steps_of_arrays, arrays.data(), static_cast<std::int64_t>(arrays.size()));
-    arrays.clear();
-  };
+  AdamBatch batch(o);
   for (const AdamTensors& t : all) {
     float* const steps = written(t.step);
     *steps += 1.0f;
-    if (!arrays.empty() && steps_of_arrays != static_cast<std::int64_t>(*steps)) run();
-    steps_of_arrays = static_cast<std::int64_t>(*steps);
-    arrays.push_back({written(t.parameter), t.gradient.const_data_ptr<float>(), written(t.average), written(t.square),
-                      t.parameter.numel()});
+    batch.add(static_cast<std::int64_t>(*steps), {written(t.parameter), t.gradient.const_data_ptr<float>(),
+                                                  written(t.average), written(t.square), t.parameter.numel()});
   }
-  run();
+  batch.run();
   return true;
 }
 

@@ -162,12 +162,12 @@ Tensor new_on_device(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarT
 
 Tensor as_host(const Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
-  const Tensor host = at::for_blob(tensor.data_ptr(), tensor.sizes())
-                          .strides(tensor.strides())
-                          .options(at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU))
-                          .resizeable_storage()
-                          .allocator(c10::GetAllocator(c10::kCPU))
-                          .make_tensor();
+  Tensor host = at::for_blob(tensor.data_ptr(), tensor.sizes())
+                    .strides(tensor.strides())
+                    .options(at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU))
+                    .resizeable_storage()
+                    .allocator(c10::GetAllocator(c10::kCPU))
+                    .make_tensor();
   host._set_neg(tensor.is_neg());  // which a copy asks for, since its memory has the other sign
   host._set_conj(tensor.is_conj());
   return host;

@@ -18,6 +18,7 @@
 #include "aten/certified/support/masked_rows.h"
 #include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/plain_memory.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/float_environment.h"
 #include "kernels/softmax.h"
@@ -32,21 +33,15 @@ constexpr std::int64_t kScores = std::int64_t{64} * 1024;  // at a time: what st
 
 std::int64_t rows_together(std::int64_t keys) { return std::max<std::int64_t>(16, kScores / keys); }
 
-bool needs_gradient(const Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
-
-// Values of its own memory and nothing beside them: no subclass, no transform, no view that is negated lazily, no
-// derivative, forwards or backwards.
-bool is_plain(const Tensor& x) {
-  using c10::DispatchKey;
-  constexpr c10::DispatchKeySet plain(
-      {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
-  return x.layout() == at::kStrided && plain.has_all(x.key_set()) && !x._fw_grad(0).defined() && !needs_gradient(x);
+// Memory alone, on the CPU, and no gradient.
+bool is_values(const Tensor& x) {
+  return x.is_cpu() && is_plain_memory(x) && !(at::GradMode::is_enabled() && x.requires_grad());
 }
 
 // What the blocked form takes: three float tensors [n, heads, rows, width] that agree.
 bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor* x : {&q, &k, &v}) {
-    if (x->dim() != 4 || !is_plain(*x) || x->scalar_type() != at::kFloat || x->numel() == 0) return false;
+    if (x->dim() != 4 || !is_values(*x) || x->scalar_type() != at::kFloat || x->numel() == 0) return false;
     if (x->size(0) != q.size(0) || x->size(1) != q.size(1)) return false;
   }
   return q.size(3) == k.size(3) && k.size(2) == v.size(2);
@@ -61,7 +56,7 @@ struct Mask {
   static bool fits(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
     if (!mask || !mask->defined()) return true;
     const std::int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)}, dims = mask->dim();
-    if (dims > 4 || !is_plain(*mask)) return false;
+    if (dims > 4 || !is_values(*mask)) return false;
     if (mask->scalar_type() != at::kFloat && mask->scalar_type() != at::kBool) return false;
     for (std::int64_t d = 0; d < dims; ++d) {
       if (mask->size(d) != 1 && mask->size(d) != wanted[4 - dims + d]) return false;

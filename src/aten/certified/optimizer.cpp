@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "aten/adam_batch.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/memory_overlap.h"
@@ -168,23 +169,15 @@ void adam(TensorList parameters, TensorList gradients, TensorList averages, Tens
   const kernels::AdamOptions options{lr, beta1, beta2, eps, weight_decay, decoupled};
   const std::vector<std::int64_t> counts = counts_of(steps);
   const bool together = !amsgrad && may_be_together(parameters, {parameters, gradients, averages, squares});
-  std::vector<kernels::AdamArrays> arrays;  // of tensors with as many steps
-  std::vector<Tensor> kept;                 // until the launch
-  std::int64_t steps_of_arrays = 0;
-  const auto run = [&] {
-    kernels::adam_steps(options, steps_of_arrays, arrays.data(), static_cast<std::int64_t>(arrays.size()));
-    arrays.clear();
-    kept.clear();
-  };
+  AdamBatch batch(options);
+  std::vector<Tensor> kept;  // until the batch has run
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor gradient = maximize ? gradients[i].neg() : gradients[i];
     const std::int64_t step = counts[i];
     if (together && are_alike<4>({parameters[i], averages[i], squares[i], gradient})) {
-      if (!arrays.empty() && step != steps_of_arrays) run();
-      steps_of_arrays = step;
       kept.push_back(gradient);
-      arrays.push_back({parameters[i].mutable_data_ptr<float>(), gradient.const_data_ptr<float>(),
-                        averages[i].mutable_data_ptr<float>(), squares[i].mutable_data_ptr<float>(), gradient.numel()});
+      batch.add(step, {parameters[i].mutable_data_ptr<float>(), gradient.const_data_ptr<float>(),
+                       averages[i].mutable_data_ptr<float>(), squares[i].mutable_data_ptr<float>(), gradient.numel()});
       continue;
     }
     if (amsgrad) {
@@ -195,7 +188,7 @@ void adam(TensorList parameters, TensorList gradients, TensorList averages, Tens
       kernels::adam_step(options, step, data[0], data[3], data[1], data[2], n);
     });
   }
-  if (!arrays.empty()) run();
+  batch.run();
 }
 template <bool decoupled>
 void adam_tensor_lr(TensorList parameters, TensorList gradients, TensorList averages, TensorList squares,

@@ -16,6 +16,7 @@
 #include "aten/certified/support/entry.h"
 #include "aten/certified/recurrent_cells.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/plain_memory.h"
 #include "aten/refusal.h"
 #include "kernels/matmul.h"
 #include "kernels/recurrent.h"
@@ -94,11 +95,6 @@ CellSequence compute(const Direction& direction, const Tensor& x, const CellStat
   return result;
 }
 
-// Values of its own memory: no tensor of torch.func's, no view that is negated lazily, no derivative forwards.
-bool is_plain(const Tensor& t) {
-  return t.has_storage() && !t.is_neg() && !t._is_zerotensor() && !t._fw_grad(0).defined();
-}
-
 // Between forward and backward `.data` may have been given other memory, which no version tells of.
 void require_sizes_of_forward(const variable_list& saved, std::int64_t batch) {
   const Tensor &x = saved[0], &h = saved[1], &c = saved[2], &w_input = saved[3], &w_hidden = saved[4], &y = saved[5],
@@ -141,7 +137,7 @@ struct Layer : torch::autograd::Function<Layer> {
              "step a cell (nn.LSTMCell and so on): its bits are the same");
     }
     for (const Tensor& d : gradients) {
-      if (!d.defined() || is_plain(d) || d.is_neg()) continue;
+      if (!d.defined() || is_plain_memory(d) || d.is_neg()) continue;
       refuse("aten::lstm, gru, rnn", "have no derivatives of their gradients",
              "step a cell (nn.LSTMCell and so on): its bits are the same");
     }
@@ -211,7 +207,7 @@ CellSequence run_direction(const Direction& direction, const Tensor& x, const Ce
   bool graph = false, wrapped = false;  // in what one node does not see
   for (const Tensor* t : {&x, &first.h, &first.c, &w.input, &w.hidden, &w.input_bias, &w.hidden_bias}) {
     graph |= t->defined() && t->requires_grad();
-    wrapped |= t->defined() && !is_plain(*t);
+    wrapped |= t->defined() && !is_plain_memory(*t);
   }
   if (x.is_cuda() || w.projection.defined() || wrapped)
     return step_by_step(direction.cell, x, direction.rows, direction.reverse, first, w);

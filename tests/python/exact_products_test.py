@@ -121,18 +121,11 @@ class Operators(unittest.TestCase):
                 self.equal(functional.conv_transpose2d(dy, weight.detach(), padding=1), dx)
 
     def test_attention_is_its_composition(self):
-        q, k, v, dy = (random(2, 3, 20, 8) for _ in range(4))
+        q, k, v = (random(2, 3, 20, 8) for _ in range(3))
         with isobit.enabled(products="exact3"):
             blocked = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             composed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
             self.equal(blocked, composed)
-            found = []
-            for grouped in (False, True):
-                inputs = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
-                out = functional.scaled_dot_product_attention(*inputs, is_causal=True, enable_gqa=grouped)
-                found.append(torch.autograd.grad(out, inputs, dy))
-            for one, other in zip(*found, strict=True):
-                self.equal(one, other)
         with isobit.enabled():
             self.assertFalse(torch.equal(functional.scaled_dot_product_attention(q, k, v, is_causal=True), blocked))
 

@@ -89,15 +89,30 @@ class Forms(Case):
         self.assert_same(self.with_gradients(F.scaled_dot_product_attention, q, k, v),
                          self.with_gradients(composed, q, k, v))
 
-    def test_attention_under_hooks_that_change_what_is_saved(self):
-        """As one node of the graph it saves other tensors than its composition does: that one runs."""
+    def test_attention_in_graphs_of_graphs(self):
+        """What one node of the graph in the place of the composition's gets wrong: keys and values made of the queries, hooks
+        that run once, second derivatives of a loss whose first depend on the values, and hooks of saved tensors."""
+        factor = torch.tensor(8.0).pow(-0.5).sqrt()
+
+        def composed(q, k, v):
+            weights = torch.softmax((q * factor) @ (k.transpose(-1, -2) * factor), -1)
+            return torch.where((weights != weights).all(-1, True), 0.0, weights) @ v
+
+        for attention in (F.scaled_dot_product_attention, composed):
+            x = torch.randn(1, 2, 5, 8, requires_grad=True)
+            y = attention(x, x * 2, x * 3).sum()
+            first, = torch.autograd.grad(y, x, retain_graph=True)
+            self.assert_same(torch.autograd.grad(y, x, create_graph=True)[0].detach(), first)
         found = []
-        for grouped in (False, True):
+        for attention in (F.scaled_dot_product_attention, composed):
             torch.manual_seed(4)
-            tensors = [torch.randn(2, 3, 17, 8, requires_grad=True) for _ in range(3)]
-            with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach() * 1.25, lambda packed: packed):
-                y = F.scaled_dot_product_attention(*tensors, enable_gqa=grouped)
-            found.append([y.detach(), *torch.autograd.grad(y, tensors, torch.ones_like(y))])
+            q, k, v = (torch.randn(2, 3, 17, 8, requires_grad=True) for _ in range(3))
+            met = []
+            q.register_hook(met.append)
+            gradients = torch.autograd.grad(attention(q, k, v).square().sum(), (q, k, v), create_graph=True)
+            self.assertEqual(len(met), 1)
+            second = torch.autograd.grad(sum(gradient.square().sum() for gradient in gradients), (q, k, v))
+            found.append([tensor.detach() for tensor in (*gradients, *second)])
         for one, other in zip(*found, strict=True):
             self.assert_same(one, other)
 

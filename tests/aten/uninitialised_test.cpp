@@ -66,6 +66,17 @@ TEST(Uninitialised, OperatorsDoNotFillWhatTheyWrite) {
   for (const auto& [name, call] : calls) EXPECT_EQ(fillings_of(call), 0) << name;
 }
 
+// The gradient of a sum is one number that is stretched: kept, it is copied into memory of its own.
+TEST(Uninitialised, AGradientThatIsCopiedIsNotFilledFirst) {
+  const OperatorSwitch on;
+  const at::Tensor w = at::ones({300, 40}).requires_grad_(true);
+  EXPECT_EQ(fillings_of([&] { w.sum().backward(); }), 0);
+  EXPECT_TRUE(w.grad().is_contiguous());
+  EXPECT_TRUE((w.grad() == 1).all().item<bool>());
+  EXPECT_EQ(fillings_of([&] { w.t().contiguous().sum().backward(); }), 0);
+  EXPECT_TRUE((w.grad() == 2).all().item<bool>());
+}
+
 TEST(Uninitialised, TheProgramsMemoryIsFilledOnce) {
   const OperatorSwitch on;
   const at::Tensor x = at::ones({8, 6});

@@ -3,6 +3,8 @@
 import unittest
 
 import torch
+from torch.overrides import enable_reentrant_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import isobit
 
@@ -75,6 +77,85 @@ class Uninitialised(unittest.TestCase):
             with self.subTest(name), isobit.enabled():
                 made = call()
                 self.assertTrue(torch.equal(made, expected) if isinstance(made, torch.Tensor) else made == expected)
+
+    def test_asked_for_while_a_gradient_is_kept(self):
+        """PyTorch's copy of a gradient is not filled first; what the program asks for there, in hooks and modes, is."""
+        seen = []
+
+        def look(*given):
+            leave_dirty_memory()
+            like = given[-1]
+            while isinstance(like, tuple):
+                like = like[0]
+            seen.extend([like.new_empty_strided((8, 8), (1, 8)), torch.empty(64), torch.empty_like(like)])
+
+        class Looks(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                result = function(*args, **(kwargs or {}))
+                if function is torch.ops.aten.new_empty_strided.default:
+                    seen.append(result.clone())
+                return result
+
+        class Again(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                if function is torch.ops.aten.new_empty_strided.default:
+                    leave_dirty_memory()
+                    with enable_reentrant_dispatch():
+                        made = args[0].new_empty_strided((512, 512), (1, 512))
+                    seen.append(made.clone())
+                return function(*args, **(kwargs or {}))
+
+        class Subclass(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, strides=inner.stride(), dtype=inner.dtype)
+                made.inner = inner
+                return made
+
+            @classmethod
+            def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+                args, kwargs = torch.utils._pytree.tree_map(lambda t: t.inner if isinstance(t, cls) else t, (args, kwargs or {}))
+                result = function(*args, **kwargs)
+                if function is torch.ops.aten.new_empty_strided.default:
+                    seen.append(result.clone())
+                return Subclass(result) if isinstance(result, torch.Tensor) else result
+
+        def backward_of_a_subclass(x):
+            y = Subclass(x.detach()).requires_grad_()
+            y.sum().backward()
+            x.grad = y.grad.inner
+
+        def node(x):
+            return x.view_as(x).grad_fn.next_functions[0][0]
+
+        def under(mode):
+            def run(x):
+                with mode():
+                    x.sum().backward()
+            return run
+
+        def with_hook(register):
+            def run(x):
+                held = register(x)
+                x.sum().backward()
+                return held
+            return run
+
+        ways = {"after accumulation": with_hook(lambda x: x.register_post_accumulate_grad_hook(look)),
+                "of the tensor": with_hook(lambda x: x.register_hook(look)),
+                "of the node": with_hook(lambda x: (n := node(x), n.register_hook(look))),
+                "before the node": with_hook(lambda x: (n := node(x), n.register_prehook(look))),
+                "a mode": under(Looks), "a mode that calls again": under(Again), "a subclass": backward_of_a_subclass}
+        for name, run in ways.items():
+            with self.subTest(name), isobit.enabled():
+                seen.clear()
+                leave_dirty_memory()
+                x = torch.ones(512, 513, requires_grad=True)  # its gradient is one number, stretched
+                run(x)
+                self.assertTrue(seen)
+                for made in seen:
+                    self.assertTrue(made.isnan().all(), made)
+                self.assertTrue((x.grad == 1).all())
 
     def test_stock_is_left_alone(self):
         with isobit.enabled():

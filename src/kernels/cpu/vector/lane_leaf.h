@@ -160,6 +160,21 @@ ISOBIT_INLINE void column_leaf(std::int64_t rows, float start, Step step, Merge 
   for (int w = 0; w < kWide; ++w) out[w] = lane[0][w];
 }
 
+// A few elements, element(j) each a float or a register of outputs': the lanes that they fill, merged as the
+// fold does. Rule is its start, its step and, called, its merge.
+constexpr std::int64_t kShort = 16;
+template <class Rule, class T, class Element>
+ISOBIT_INLINE T short_leaf(std::int64_t n, Element element) {
+  T t[kShort];
+  for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(T(Rule::kStart), element(j));
+#pragma GCC unroll 4
+  for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
+    for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
+    if (n > half) n = half;
+  }
+  return t[0];
+}
+
 // Rows of so many elements that are worth a thread's waking, where little is done with each element.
 [[maybe_unused]] ISOBIT_INLINE std::int64_t rows_worth_a_thread(std::int64_t elements) {
   return 16384 / (elements + 1) + 1;

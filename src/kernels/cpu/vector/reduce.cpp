@@ -160,20 +160,6 @@ float contiguous_leaf(const float* p, std::int64_t n) {
       [p](FloatLanes t, std::int64_t i, auto part) { return Rule::step(t, fetch(p + i, part, Rule::kStart)); }, Rule{});
 }
 
-// A few elements, element(j) each a float or a register of outputs': the lanes that they fill, merged as the fold does.
-constexpr std::int64_t kShort = 16;
-template <class Rule, class T, class Element>
-ISOBIT_INLINE T short_leaf(std::int64_t n, Element element) {
-  T t[kShort];
-  for (std::int64_t j = 0; j < n; ++j) t[j] = Rule::step(T(Rule::kStart), element(j));
-#pragma GCC unroll 4
-  for (std::int64_t half = kShort / 2; half >= 1; half /= 2) {
-    for (std::int64_t j = 0; j + half < n; ++j) t[j] = Rule{}(t[j], t[j + half]);
-    if (n > half) n = half;
-  }
-  return t[0];
-}
-
 // A register of floats, `stride` apart.
 ISOBIT_INLINE FloatLanes gathered(const float* x, std::int64_t stride) {
   float element[kLanes];

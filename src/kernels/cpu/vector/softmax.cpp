@@ -6,6 +6,7 @@
 #include "contract/functions.h"
 #include "contract/lane_sum.h"
 #include "kernels/dispatch/kernel_table.h"
+#include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/lane_map.h"
 #include "kernels/threads.h"
@@ -117,6 +118,12 @@ void log_softmax_backward_rows(const float* dy, const float* y, float* dx, std::
 // term(t, r) takes element r of every row into their lanes.
 template <class Term>
 ISOBIT_INLINE FloatLanes column_sum(std::int64_t size, Term term) {
+  if (size <= kLeaf) {
+    FloatLanes leaf[1];
+    column_leaf<1>(
+        size, 0.0f, [&](FloatLanes t, std::int64_t r, int) { return term(t, r); }, Plus{}, leaf);
+    return leaf[0] + FloatLanes(0.0f);
+  }
   contract::PairwiseTreeOf<FloatLanes> tree;
   for (std::int64_t begin = 0; begin < size; begin += kLeaf) {
     FloatLanes leaf[1];
@@ -175,6 +182,95 @@ ISOBIT_INLINE void log_softmax_backward_columns(const float* dy, const float* y,
   }
 }
 
+// ---- rows of so few elements that all of a register of rows are held in registers
+// -------------------------------------------------------------------------------------------
+
+constexpr int kFew = 8;
+
+struct FirstTerms {  // each lane of a leaf has one term, which is its first step already
+  static constexpr float kStart = 0.0f;
+  static ISOBIT_INLINE FloatLanes step(FloatLanes, FloatLanes term) { return term; }
+  ISOBIT_INLINE FloatLanes operator()(FloatLanes a, FloatLanes b) const { return a + b; }
+};
+template <int kSize, class Term>
+ISOBIT_INLINE FloatLanes few_sum(Term term) {
+  return short_leaf<FirstTerms, FloatLanes>(kSize, term) + FloatLanes(0.0f);
+}
+template <int kSize>
+ISOBIT_INLINE FloatLanes few_maximum(const FloatLanes (&x)[kSize]) {
+  FloatLanes m(-INFINITY);
+  for (int r = 0; r < kSize; ++r) m = contract::maximum(m, x[r]);
+  return m;
+}
+
+struct FewSoftmax {
+  template <int kSize>
+  static ISOBIT_INLINE void run(FloatLanes (&y)[kSize], const FloatLanes (&x)[kSize]) {
+    const FloatLanes m = few_maximum(x), zero(0.0f);
+    for (int r = 0; r < kSize; ++r) y[r] = contract::exp_below(x[r] - m);
+    const FloatLanes sum = few_sum<kSize>([&](std::int64_t r) { return zero + y[r]; });
+    for (int r = 0; r < kSize; ++r) y[r] = y[r] / sum;
+  }
+};
+struct FewLogSoftmax {
+  template <int kSize>
+  static ISOBIT_INLINE void run(FloatLanes (&y)[kSize], const FloatLanes (&x)[kSize]) {
+    const FloatLanes m = few_maximum(x), zero(0.0f);
+    const FloatLanes log_sum =
+        contract::log(few_sum<kSize>([&](std::int64_t r) { return zero + contract::exp_below(x[r] - m); }));
+    for (int r = 0; r < kSize; ++r) y[r] = (x[r] - m) - log_sum;
+  }
+};
+struct FewSoftmaxBackward {
+  template <int kSize>
+  static ISOBIT_INLINE void run(FloatLanes (&dx)[kSize], const FloatLanes (&dy)[kSize], const FloatLanes (&y)[kSize]) {
+    const FloatLanes d = few_sum<kSize>([&](std::int64_t r) { return fma(dy[r], y[r], FloatLanes(0.0f)); });
+    for (int r = 0; r < kSize; ++r) dx[r] = (dy[r] - d) * y[r];
+  }
+};
+struct FewLogSoftmaxBackward {
+  template <int kSize>
+  static ISOBIT_INLINE void run(FloatLanes (&dx)[kSize], const FloatLanes (&dy)[kSize], const FloatLanes (&y)[kSize]) {
+    const FloatLanes d = few_sum<kSize>([&](std::int64_t r) { return FloatLanes(0.0f) + dy[r]; });
+    for (int r = 0; r < kSize; ++r) dx[r] = fma(-contract::exp(y[r]), d, dy[r]);
+  }
+};
+
+// Neighbouring rows [0, rows): element r of them at x + r * stride.
+template <class Formula, int kSize, class... Input>
+void few_columns(std::int64_t rows, std::int64_t stride, float* y, const Input*... inputs) {
+  struct Elements {
+    FloatLanes of[kSize];
+  };
+  for_each_register(
+      rows, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
+        const auto elements = [&](const float* x) __attribute__((always_inline)) {
+          Elements e;
+          for (int r = 0; r < kSize; ++r) e.of[r] = fetch(x + i + r * stride, part);
+          return e;
+        };
+        Elements result;
+        Formula::template run<kSize>(result.of, elements(inputs).of...);
+        for (int r = 0; r < kSize; ++r) put(y + i + r * stride, result.of[r], part);
+      });
+}
+
+template <class Formula, class... Input>
+void few_in_columns(const SoftmaxShape& s, float* y, const Input*... inputs) {
+  if (s.size == 0) return;
+  static constexpr auto kFunctions =
+      by_size<kFew>([](auto size) { return &few_columns<Formula, decltype(size)::value, Input...>; });
+  constexpr std::int64_t kBlock = 1024;  // rows
+  const std::int64_t blocks = (s.inner + kBlock - 1) / kBlock;
+  const std::int64_t smallest = kWorthAThread / (s.size * (s.inner < kBlock ? s.inner : kBlock)) + 1;
+  parallel_for(0, s.outer * blocks, smallest, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t at = i % blocks * kBlock, first = i / blocks * s.size * s.inner + at;
+      kFunctions.of[s.size](s.inner - at < kBlock ? s.inner - at : kBlock, s.inner, y + first, inputs + first...);
+    }
+  });
+}
+
 // ---- entry points
 // -------------------------------------------------------------------------------------------
 
@@ -203,24 +299,28 @@ void for_each_row(const SoftmaxShape& s, Row row, Columns columns) {
 }
 
 void softmax(const SoftmaxShape& s, const float* x, float* y) {
+  if (s.inner > 1 && s.size <= kFew) return few_in_columns<FewSoftmax>(s, y, x);
   for_each_row(
       s, [&](std::int64_t at, std::int64_t rows) { softmax_rows(x + at, y + at, s.size, rows); },
       [&](std::int64_t at, auto part) { softmax_columns(x + at, y + at, s.size, s.inner, part); });
 }
 
 void log_softmax(const SoftmaxShape& s, const float* x, float* y) {
+  if (s.inner > 1 && s.size <= kFew) return few_in_columns<FewLogSoftmax>(s, y, x);
   for_each_row(
       s, [&](std::int64_t at, std::int64_t rows) { log_softmax_rows(x + at, y + at, s.size, rows); },
       [&](std::int64_t at, auto part) { log_softmax_columns(x + at, y + at, s.size, s.inner, part); });
 }
 
 void softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
+  if (s.inner > 1 && s.size <= kFew) return few_in_columns<FewSoftmaxBackward>(s, dx, dy, y);
   for_each_row(
       s, [&](std::int64_t at, std::int64_t rows) { softmax_backward_rows(dy + at, y + at, dx + at, s.size, rows); },
       [&](std::int64_t at, auto part) { softmax_backward_columns(dy + at, y + at, dx + at, s.size, s.inner, part); });
 }
 
 void log_softmax_backward(const SoftmaxShape& s, const float* dy, const float* y, float* dx) {
+  if (s.inner > 1 && s.size <= kFew) return few_in_columns<FewLogSoftmaxBackward>(s, dx, dy, y);
   for_each_row(
       s, [&](std::int64_t at, std::int64_t rows) { log_softmax_backward_rows(dy + at, y + at, dx + at, s.size, rows); },
       [&](std::int64_t at, auto part) {

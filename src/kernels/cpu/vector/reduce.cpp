@@ -366,14 +366,13 @@ std::int64_t first_at(const float* p, std::int64_t n, float best) {
   return i;
 }
 
-// A register of columns whose elements lie `stride` apart.
-template <class Extent>
-ISOBIT_INLINE void argmax_of_columns(const float* x, std::int64_t n, std::int64_t stride, Extent part,
-                                     std::int64_t count, std::int64_t* out) {
-  FloatLanes best = fetch(x, part);
+// A register of outputs, each the first of the largest of n elements: element(r) holds element r of every output.
+template <class Element>
+ISOBIT_INLINE void argmax_in_lanes(std::int64_t n, Element element, std::int64_t count, std::int64_t* out) {
+  FloatLanes best = element(0);
   IntLanes place(0);
   for (std::int64_t r = 1; r < n; ++r) {
-    const FloatLanes v = fetch(x + r * stride, part);
+    const FloatLanes v = element(r);
     const auto better = (best == best) & ((v != v) | (v > best));  // contract::is_better_maximum
     best = select(better, v, best), place = select(better, IntLanes(static_cast<std::int32_t>(r)), place);
   }
@@ -390,7 +389,8 @@ void argmax_columns(const Axes& kept, const Axes& reduced, const float* x, std::
       std::int64_t* const to = out + group * columns + first;
       const std::int64_t count = smaller(kBlock, columns - first);
       for_each_register(count, [&](std::int64_t c, auto part) {
-        argmax_of_columns(from + c, n, stride, part, smaller(kLanes, count - c), to + c);
+        const auto element = [&](std::int64_t r) { return fetch(from + c + r * stride, part); };
+        argmax_in_lanes(n, element, smaller(kLanes, count - c), to + c);
       });
     }
   });
@@ -404,24 +404,34 @@ std::int64_t first_maximum(const float* x, std::int64_t n) {
   return best;
 }
 
+// Rows of a few elements: a register of outputs at a time where these are evenly apart.
+void argmax_short_rows(const Axes& kept, const Axes& reduced, const float* x, std::int64_t* out) {
+  const std::int64_t n = reduced.count, next = kept.rank == 1 ? kept.stride[0] : 0;
+  parallel_for(0, kept.count, kWorthAThread / (n + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t o = begin;
+    for (; kept.rank == 1 && o + kLanes <= end; o += kLanes) {
+      const auto element = [&](std::int64_t r) { return gathered(x + o * next + r, next); };
+      argmax_in_lanes(n, element, kLanes, out + o);
+    }
+    for (; o < end; ++o) out[o] = first_maximum(x + kept.offset_of(o), n);
+  });
+}
+
 // The first of the largest, or of NaN (contract/extrema.h): by columns, of a few element by element, or the maximum by
 // the rule of section 1 (+0 for a zero, which equals both zeros), then its first place.
 void argmax(const ReduceShape& shape, const float* x, std::int64_t* out) {
   const Axes kept(shape.kept_rank, shape.kept_size, shape.kept_stride);
   const Axes reduced(shape.reduced_rank, shape.reduced_size, shape.reduced_stride);
   if (kept.count == 0) return;
-  const bool few = reduced.rank == 1 && reduced.stride[0] == 1 && reduced.count <= kShort;
   if (kept.last_is_contiguous() && !reduced.last_is_contiguous() && reduced.rank <= 1 && reduced.count > 0 &&
       reduced.count <= INT32_MAX)
     return argmax_columns(kept, reduced, x, out);
+  if (reduced.rank == 1 && reduced.stride[0] == 1 && reduced.count <= kShort)
+    return argmax_short_rows(kept, reduced, x, out);
   parallel_for(0, kept.count, kWorthAThread / (reduced.count + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
     LeafBuffer buffer;
     for (std::int64_t o = begin; o < end; ++o) {
       const float* const from = x + kept.offset_of(o);
-      if (few) {
-        out[o] = first_maximum(from, reduced.count);
-        continue;
-      }
       const float best = reduce_row<TakeMaximum>(reduced, from);
       out[o] = 0;
       for (std::int64_t first = 0; first < reduced.count; first += kLeaf) {

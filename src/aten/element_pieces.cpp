@@ -15,6 +15,7 @@
 #include "aten/flat_elements.h"
 #include "aten/graph_check.h"
 #include "aten/memory_overlap.h"
+#include "aten/stock_threads.h"
 #include "aten/turned_copy.h"
 #include "kernels/threads.h"
 
@@ -250,6 +251,7 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
   kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     if (std::this_thread::get_id() != caller) graph_check::is_without_nodes();
     const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);
+    const StockOnCaller on_caller(0);
     Stack call;
     c10::SmallVector<at::Tensor, 5> pieces;
     for (const auto& one : operands.cut) pieces.push_back(cut.piece(one.second, begin));

@@ -18,6 +18,7 @@
 #include "aten/element_pieces.h"
 #include "aten/refusal.h"
 #include "aten/subnormals.h"
+#include "aten/stock_threads.h"
 #include "aten/uninitialised.h"
 #include "aten/memory_overlap.h"
 
@@ -101,6 +102,7 @@ class Arguments {
 
 void call_stock(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const WithinOperator within;
+  const StockOnCaller on_caller(*stack, op.schema().arguments().size());
   op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect), stack);
 }
 

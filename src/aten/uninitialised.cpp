@@ -10,14 +10,19 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_to_copy.h>
+#include <ATen/ops/cat_ops.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/gather_ops.h>
+#include <ATen/ops/index_select_ops.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include "aten/stock_threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -175,12 +180,33 @@ Tensor zeros(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype, std
   return at::_ops::zeros::redispatch(key, sizes, dtype, layout, device, pinned);
 }
 
+Tensor cat(DispatchKeySet keys, const at::ITensorListRef& tensors, std::int64_t dim) {
+  std::int64_t elements = 0;
+  for (const Tensor& tensor : tensors) elements += tensor.numel();
+  const WithinOperator within;
+  const StockOnCaller on_caller(elements);
+  return at::_ops::cat::redispatch(keys & kAfter, tensors, dim);
+}
+Tensor gather(DispatchKeySet keys, const Tensor& tensor, std::int64_t dim, const Tensor& index, bool sparse) {
+  const WithinOperator within;
+  const StockOnCaller on_caller(index.numel());
+  return at::_ops::gather::redispatch(keys & kAfter, tensor, dim, index, sparse);
+}
+Tensor index_select(DispatchKeySet keys, const Tensor& tensor, std::int64_t dim, const Tensor& index) {
+  const std::int64_t rank = tensor.dim(), rows = rank == 0 || dim < -rank || dim >= rank ? 1 : tensor.size(dim);
+  const WithinOperator within;
+  const StockOnCaller on_caller(index.numel() * (tensor.numel() / std::max<std::int64_t>(1, rows)));
+  return at::_ops::index_select::redispatch(keys & kAfter, tensor, dim, index);
+}
+
 void call_within(const OperatorHandle& op, DispatchKeySet keys, c10::Stack* stack) {
   const WithinOperator within;
+  const StockOnCaller on_caller(*stack, op.schema().arguments().size());
   op.redispatchBoxed(keys & kAfter, stack);
 }
 void make_within(const OperatorHandle& op, DispatchKeySet, c10::Stack* stack) {
   const WithinOperator within;
+  const StockOnCaller on_caller(0);  // what writes numbers in order, arange
   op.redispatchBoxed(key_of_options(op, *stack), stack);
 }
 
@@ -192,7 +218,7 @@ constexpr std::string_view kOfTensors[] = {"aten::bernoulli",
                                            "aten::flip",
                                            "aten::full_like",
                                            "aten::im2col",
-                                           "aten::index_select",
+                                           "aten::index.Tensor",
                                            "aten::masked_select",
                                            "aten::nan_to_num",
                                            "aten::narrow_copy",
@@ -212,8 +238,13 @@ constexpr std::string_view kOfTensors[] = {"aten::bernoulli",
                                            "aten::reflection_pad2d",
                                            "aten::reflection_pad3d",
                                            "aten::repeat",
+                                           "aten::roll",
                                            "aten::replication_pad2d",
                                            "aten::take",
+                                           "aten::tril",
+                                           "aten::tril_",
+                                           "aten::triu",
+                                           "aten::triu_",
                                            "aten::zeros_like"};
 constexpr std::string_view kOfSizes[] = {"aten::arange",
                                          "aten::arange.start",
@@ -246,6 +277,9 @@ c10::KernelFunction allocating_kernel(std::string_view full_name) {
   using c10::KernelFunction;
   if (full_name == "aten::clone") return KernelFunction::makeFromUnboxedRuntimeFunction(&clone);
   if (full_name == "aten::_to_copy") return KernelFunction::makeFromUnboxedRuntimeFunction(&to_copy);
+  if (full_name == "aten::cat") return KernelFunction::makeFromUnboxedRuntimeFunction(&cat);
+  if (full_name == "aten::gather") return KernelFunction::makeFromUnboxedRuntimeFunction(&gather);
+  if (full_name == "aten::index_select") return KernelFunction::makeFromUnboxedRuntimeFunction(&index_select);
   if (full_name == "aten::zeros") return KernelFunction::makeFromUnboxedRuntimeFunction(&zeros);
   if (std::ranges::find(kOfTensors, full_name) != std::end(kOfTensors))
     return KernelFunction::makeFromBoxedFunction<&call_within>();

@@ -22,6 +22,7 @@
 #include "aten/operator_switch.h"
 #include "aten/optimizer_steps.h"
 #include "aten/refusal.h"
+#include "aten/stock_threads.h"
 #include "aten/tensor_memory.h"
 #include "aten/torchscript_guard.h"
 #include "contract/host_inverse.h"
@@ -153,7 +154,7 @@ const char* isobit_isa() {
 std::int64_t isobit_release_memory() { return static_cast<std::int64_t>(isobit::aten::release_tensor_memory()); }
 
 void isobit_threads_from_torch() {
-  isobit::kernels::set_thread_count_source([] { return at::get_num_threads(); });
+  isobit::kernels::set_thread_count_source([] { return isobit::aten::stock_thread_count(); });
 }
 
 const char* isobit_check_graph(void* const* roots, std::int64_t count) {

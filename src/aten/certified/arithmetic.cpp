@@ -1,6 +1,8 @@
 // Sums with a factor, maxima, interpolation and the gradients of activations (contract, sections 1 and 8).
 //
 // add and sub with alpha 1 are one IEEE addition: on the CPU stock's own kernel is exact and is called directly.
+#include <algorithm>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
@@ -22,6 +24,7 @@
 #include "aten/device_work.h"
 #include "aten/memory_overlap.h"
 #include "aten/refusal.h"
+#include "aten/stock_threads.h"
 #include "aten/subnormals.h"
 #include "kernels/pointwise.h"
 
@@ -62,7 +65,9 @@ auto scaled_kernel(double alpha) {
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add", a, b, a, alpha)) {
     auto flat = is_one(alpha) ? flat_new(ExactBinary::add, a, b) : std::nullopt;
-    return flat ? *std::move(flat) : at::cpu::add(a, b, alpha);
+    if (flat) return *std::move(flat);
+    const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
+    return at::cpu::add(a, b, alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
   return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(alpha.toDouble()));
@@ -70,6 +75,7 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain("aten::add", a, b, out, alpha)) {
     require_own_places("aten::add", out);
+    const StockOnCaller on_caller(out.numel());
     return at::cpu::add_out(out, apart_from(out, a), apart_from(out, b), alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
@@ -79,6 +85,7 @@ Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add_", a, b, a, alpha)) {
     if (is_one(alpha) && flat_into(ExactBinary::add, a, b, a)) return a;
     require_own_places("aten::add_", a);
+    const StockOnCaller on_caller(a.numel());
     return at::cpu::add_(a, apart_from(a, b), alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
@@ -87,7 +94,9 @@ Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub", a, b, a, alpha)) {
     auto flat = is_one(alpha) ? flat_new(ExactBinary::subtract, a, b) : std::nullopt;
-    return flat ? *std::move(flat) : at::cpu::sub(a, b, alpha);
+    if (flat) return *std::move(flat);
+    const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
+    return at::cpu::sub(a, b, alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
   return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-alpha.toDouble()));
@@ -95,6 +104,7 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   if (plain("aten::sub", a, b, out, alpha)) {
     require_own_places("aten::sub", out);
+    const StockOnCaller on_caller(out.numel());
     return at::cpu::sub_out(out, apart_from(out, a), apart_from(out, b), alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
@@ -104,6 +114,7 @@ Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub_", a, b, a, alpha)) {
     if (is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a)) return a;
     require_own_places("aten::sub_", a);
+    const StockOnCaller on_caller(a.numel());
     return at::cpu::sub_(a, apart_from(a, b), alpha);
   }
   if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);

@@ -10,6 +10,7 @@
 #include "aten/certified.h"
 #include "aten/certified/support/by_host.h"
 #include "aten/certified/support/device_call.h"
+#include "aten/stock_threads.h"
 #include "aten/subnormals.h"
 #include "kernels/float_environment.h"
 
@@ -24,17 +25,37 @@ struct Entry {
       nullptr;  // where the operator is its own derivative formula, or a composition
 };
 
+// Elements of the first tensor of an operator's arguments, where it holds integers; others are not stock's to compute.
+inline std::int64_t integers_of() { return kWorthStocksThreads; }
+template <class First, class... Arguments>
+std::int64_t integers_of(const First& first, const Arguments&... arguments) {
+  if constexpr (!std::is_convertible_v<const First&, const at::Tensor&>) {
+    return integers_of(arguments...);
+  } else {
+    const at::Tensor& tensor = first;
+    return tensor.defined() && c10::isIntegralType(tensor.scalar_type(), true) ? tensor.numel() : kWorthStocksThreads;
+  }
+}
+
 // The function, after what another library left of rounding modes is undone, for good as for exact operators
-// (aten/subnormals.h): parameters are rounded before any kernel opens its own environment.
-template <auto& function, class Signature = std::remove_reference_t<decltype(function)>>
+// (aten/subnormals.h): parameters are rounded before any kernel opens its own environment. What stock computes of
+// integers stays on the calling thread (aten/stock_threads.h).
+template <auto& function, bool integers_by_stock, class Signature = std::remove_reference_t<decltype(function)>>
 struct InEnvironment;
-template <auto& function, class Result, class... Arguments>
-struct InEnvironment<function, Result(Arguments...)> {
+template <auto& function, bool integers_by_stock, class Result, class... Arguments>
+struct InEnvironment<function, integers_by_stock, Result(Arguments...)> {
   static Result call(Arguments... arguments) {
     if (!kernels::float_environment_is_ieee()) keep_subnormals();
-    return function(std::forward<Arguments>(arguments)...);
+    if constexpr (integers_by_stock) {
+      const StockOnCaller on_caller(integers_of(arguments...));
+      return function(std::forward<Arguments>(arguments)...);
+    } else {
+      return function(std::forward<Arguments>(arguments)...);
+    }
   }
 };
+template <auto& function, DeviceRules rules>
+inline constexpr auto kHostKernel = &InEnvironment<function, rules.integers == DeviceIntegers::stock>::call;
 
 // certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, through
 // a DeviceKernel, on a device. Given to torch as a pointer: its wrappers are then compiled once per signature. `rules`:
@@ -42,7 +63,7 @@ struct InEnvironment<function, Result(Arguments...)> {
 template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify(std::string_view name, std::string_view overload, std::string_view section) {
   return {{name, overload, section},
-          [] { return torch::CppFunction(&InEnvironment<function>::call); },
+          [] { return torch::CppFunction(kHostKernel<function, rules>); },
           [] { return torch::CppFunction(device_kernel<function, rules>(function)); },
           &stock_kernel<function, rules>};
 }
@@ -52,7 +73,7 @@ Entry certify(std::string_view name, std::string_view overload, std::string_view
 template <auto& function, DeviceRules rules = DeviceRules{}>
 Entry certify_layer(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<function, rules>(name, overload, section);
-  entry.autograd_kernel = [] { return torch::CppFunction(&InEnvironment<function>::call); };
+  entry.autograd_kernel = [] { return torch::CppFunction(kHostKernel<function, rules>); };
   return entry;
 }
 
@@ -69,7 +90,7 @@ Entry certify_on_device(std::string_view name, std::string_view overload, std::s
 template <auto& function>
 Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<ByHost<function>::call>(name, overload, section);
-  entry.cpu_kernel = [] { return torch::CppFunction(&InEnvironment<function>::call); };
+  entry.cpu_kernel = [] { return torch::CppFunction(&InEnvironment<function, true>::call); };
   entry.op.by_host = true;
   return entry;
 }

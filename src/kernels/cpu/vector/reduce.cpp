@@ -263,6 +263,9 @@ void leaf_of_all_columns(const float* x, const std::int64_t* offset, std::int64_
     static constexpr auto kFunctions = by_size<kFewRows>([](auto few) { return &leaf_of_few_rows<Rule, few, Last>; });
     return kFunctions.of[rows](x + c, offset, last - c, out + c, last_step);
   }
+  constexpr int kWidest = 8;
+  for (; c + kWidest * kLanes <= last; c += kWidest * kLanes)
+    leaf_of_columns<Rule, kWidest>(x + c, offset, rows, Whole{}, out + c, last_step);
   for (; c + contract::kSumLanes <= last; c += contract::kSumLanes)
     leaf_of_columns<Rule, kSlots>(x + c, offset, rows, Whole{}, out + c, last_step);
   for (; c + kLanes <= last; c += kLanes) leaf_of_columns<Rule, 1>(x + c, offset, rows, Whole{}, out + c, last_step);

@@ -176,6 +176,21 @@ std::string read_file(const fs::path& path, std::uint64_t limit) { return read_w
 
 std::string read_record_file(const fs::path& path, std::uint64_t limit) { return read_whole(path, limit, O_NOFOLLOW); }
 
+void require_own_files(const fs::path& folder) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);  // follows no links
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    const fs::file_type type = entry->symlink_status(error).type();
+    if (error || type == fs::file_type::regular || type == fs::file_type::directory) continue;
+    if (type == fs::file_type::not_found || type == fs::file_type::none) continue;  // gone meanwhile
+    throw UserError(entry->path().string(),
+                    type == fs::file_type::symlink ? "is a link: a run's folder holds its own files alone"
+                                                   : "is neither a file nor a folder",
+                    "move it away, or restore the run's folder from a copy");
+  }
+  if (error) throw_file_error(folder, "cannot be read", error.value());
+}
+
 void write_file(const fs::path& path, std::string_view content) {
   const std::span<const std::byte> piece = std::as_bytes(std::span(content.data(), content.size()));
   write_file(path, std::span(&piece, 1));

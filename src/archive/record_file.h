@@ -12,4 +12,8 @@ namespace isobit::archive {
 [[nodiscard]] std::string read_record_file(const std::filesystem::path& path,
                                            std::uint64_t limit = std::uint64_t{1} << 32);
 
+// UserError where something in the folder, at any depth, is neither a file nor a folder: whoever moves or deletes files
+// there would do so elsewhere, behind a link.
+void require_own_files(const std::filesystem::path& folder);
+
 }  // namespace isobit::archive

@@ -14,6 +14,7 @@
 #include "archive/log_file.h"
 #include "archive/log_lines.h"
 #include "archive/manifest.h"
+#include "archive/record_file.h"
 #include "archive/run_lock.h"
 #include "archive/run_state.h"
 #include "archive/sha256.h"
@@ -181,6 +182,7 @@ RunFolder RunFolder::resume(const fs::path& run, const std::string& environment,
   }
   RunLock lock = RunLock::acquire(folder.parent_path(), folder.filename().string(), generation_of(folder));
   UnfinishedRun left = while_held(lock, [&] {
+    require_own_files(folder);
     static_cast<void>(read_unfinished_state(folder, contract));
     // From here on no earlier writer can give a file of this run its name, whatever it had begun (run_lock.h).
     remove_temporaries(folder);

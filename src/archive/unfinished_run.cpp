@@ -11,6 +11,7 @@
 #include "archive/files.h"
 #include "archive/manifest.h"
 #include "archive/printable.h"
+#include "archive/record_file.h"
 #include "archive/user_error.h"
 
 namespace isobit::archive {
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kCut = ".cut-";
+constexpr std::uint64_t kLargestLog = std::uint64_t{1} << 34;
 constexpr std::uint64_t kLastGeneration = std::uint64_t{1} << 62;  // as a lock may name (lock_owner.cpp)
 // In such a folder, written last: how many bytes of checkpoints.jsonl were kept.
 constexpr const char* kKeptBytes = "kept-bytes";
@@ -105,9 +107,9 @@ std::uint64_t number_after(const std::string& name, std::string_view prefix) {
 // Whether the writer that made this cut then wrote a checkpoint of its own that is sound.
 bool is_overcome(const fs::path& folder, const fs::path& cut) {
   if (!is_there(cut / kKeptBytes)) return false;
-  const std::string log = read_file(folder / kCheckpointsLog);
+  const std::string log = read_record_file(folder / kCheckpointsLog, kLargestLog);
   std::uint64_t kept = 0;
-  const std::string text = read_file(cut / kKeptBytes);
+  const std::string text = read_record_file(cut / kKeptBytes);
   std::from_chars(text.data(), text.data() + text.size(), kept);
   if (log.size() <= kept) return false;
   const auto lines = parse_unfinished_log<CheckpointLine>(std::string_view(log).substr(kept));
@@ -173,7 +175,7 @@ std::uint64_t generation_of(const fs::path& folder) {
 
 StateFile read_unfinished_state(const fs::path& folder, const std::string& contract) {
   StateFile state =
-      parse_state(read_file(folder / kStateFile, largest_file(kStateFile)), (folder / kStateFile).string());
+      parse_state(read_record_file(folder / kStateFile, largest_file(kStateFile)), (folder / kStateFile).string());
   if (!is_run_id(state.id, state.name))
     throw UserError((folder / kStateFile).string(), "damaged: id and name are not those of a run", kRestore);
   if (is_there(folder / kManifest)) {
@@ -213,14 +215,14 @@ UnfinishedRun read_unfinished(const fs::path& folder, const std::vector<const ch
   for (const auto& [path, digest] : run.state.inputs) {
     if (path.empty() || path[0] == '.' || path.find('/') != std::string::npos)
       throw UserError((folder / kStateFile).string(), "damaged: no run has such an input", kRestore);
-    run.inputs[path] = read_file(folder / path, largest_file(path));
+    run.inputs[path] = read_record_file(folder / path, largest_file(path));
     if (sha256(run.inputs[path]) != digest.sha256 && is_there(before_of(folder / path))) {
-      run.inputs[path] = read_file(before_of(folder / path), largest_file(path));
+      run.inputs[path] = read_record_file(before_of(folder / path), largest_file(path));
       run.older_inputs.push_back(path);
     }
     require_digest(run.inputs[path], digest, folder / path);
   }
-  run.checkpoints = lines_to_newest_sound(folder, read_file(folder / kCheckpointsLog), remedy);
+  run.checkpoints = lines_to_newest_sound(folder, read_record_file(folder / kCheckpointsLog, kLargestLog), remedy);
   for (const char* name : logs) {
     FileDigest covered{0, sha256("")};
     if (!run.checkpoints.empty()) {
@@ -230,7 +232,7 @@ UnfinishedRun read_unfinished(const fs::path& folder, const std::vector<const ch
     // Records of earlier versions lack some.
     const bool newer = (name == std::string_view(kEvaluationsLog) || name == std::string_view(kOutsideLog)) &&
                        covered.size == 0 && !is_there(folder / name);
-    const std::string content = newer ? "" : read_file(folder / name);
+    const std::string content = newer ? "" : read_record_file(folder / name, kLargestLog);
     run.logs[name] = kept_of_log(folder / name, content, covered);
     if (name == std::string_view(kStepsLog)) {
       run.cut_off = parse_unfinished_log<StepLine>(std::string_view(content).substr(covered.size));

@@ -150,6 +150,38 @@ TEST(RunFolder, AnotherStepAfterResumingIsAnError) {
   EXPECT_EQ(run.steps(), 4);
 }
 
+// Whoever sends an unfinished record would have its receiver move, delete and replace files of his own.
+TEST(RunFolder, ResumesNothingThatALinkLeadsElsewhere) {
+  for (const std::string link :
+       {"checkpoints", ".cut-2", ".cut-2/checkpoints", "steps.jsonl", "state.json", ".tmp-x"}) {
+    const Scratch scratch;
+    const fs::path victim = scratch.path() / "victim";
+    fs::create_directories(victim / "inside");
+    write_file(victim / "thesis.txt", "three years");
+    write_file(victim / ".tmp-mine", "mine");
+    fs::path folder;
+    {
+      RunFolder run = script_run(scratch);
+      folder = run.path();
+      write_script_steps(run, 1, 2);
+    }
+    const fs::path place = folder / link;
+    fs::create_directories(place.parent_path());
+    if (fs::exists(place)) {
+      fs::rename(place, scratch.path() / "original");
+      fs::create_symlink(scratch.path() / "original", place);
+    } else {
+      fs::create_directory_symlink(victim, place);
+    }
+    const std::string error = error_of([&] { static_cast<void>(RunFolder::resume(folder, "{}", kScriptRun)); });
+    EXPECT_NE(error.find(place.string() + ": is a link"), std::string::npos) << error;
+    EXPECT_TRUE(fs::is_symlink(place)) << "nothing was touched";
+    EXPECT_EQ(read_file(victim / "thesis.txt"), "three years");
+    EXPECT_EQ(read_file(victim / ".tmp-mine"), "mine");
+    EXPECT_TRUE(fs::is_directory(victim / "inside"));
+  }
+}
+
 TEST(RunFolder, WhatTheFileSystemRefusesHasItsErrno) {
   const Scratch scratch;
   RunFolder run = script_run(scratch);

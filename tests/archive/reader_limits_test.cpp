@@ -127,9 +127,79 @@ TEST(ReaderLimits, MembersThatOverlapAreNotCompared) {
     overwrite(second, overlapping(names, size) + '\0');  // other files, the same members
     return different_part(first, second);
   };
-  EXPECT_EQ(compared(1, 1000), "");
-  EXPECT_EQ(compared(2, 1), "");  // less than the file holds
+  EXPECT_EQ(compared(1, 1000), "its bytes");
   EXPECT_EQ(compared(20'000, 4'000'000), "its bytes");
+}
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+// As torch.save writes it: nothing compressed, sizes after the data too, zip64's records before the end.
+std::string zip_of(const Members& members, char time = 0) {
+  std::string file, directory;
+  for (const auto& [name, data] : members) {
+    const std::string flags = number(0, 2) + number(8, 2) + number(0, 2) + std::string(4, time), crc = number(0, 4);
+    const std::string sizes = number(data.size(), 4) + number(data.size(), 4), length = number(name.size(), 2);
+    directory +=
+        "PK\1\2" + number(0, 2) + flags + crc + sizes + length + std::string(12, '\0') + number(file.size(), 4) + name;
+    file +=
+        "PK\3\4" + flags + crc + number(0, 8) + length + number(3, 2) + name + "pad" + data + "PK\7\10" + crc + sizes;
+  }
+  const std::uint64_t at = file.size(), record = at + directory.size(), count = members.size();
+  return file + directory + "PK\6\6" + number(44, 8) + number(0, 12) + number(count, 8) + number(count, 8) +
+         number(directory.size(), 8) + number(at, 8) + "PK\6\7" + number(0, 4) + number(record, 8) + number(1, 4) +
+         "PK\5\6" + number(0, 4) + number(count, 2) + number(count, 2) + number(directory.size(), 4) + number(at, 4) +
+         number(0, 2);
+}
+
+// What torch.load reads of a file must be what is compared: each of these gave it other weights, or could, and passed.
+TEST(ReaderLimits, CheckpointsAreComparedAsPyTorchReadsThem) {
+  const Scratch scratch;
+  const fs::path first = scratch.path() / "first.pt", second = scratch.path() / "second.pt";
+  const Members members = {
+      {"a/data.pkl", "pickle"}, {"a/byteorder", "little"}, {"a/data/0", "12345678"}, {"a/version", "3\n"}};
+  const std::string honest = zip_of(members);
+  const auto compared = [&](const std::string& other) {
+    overwrite(first, honest);
+    overwrite(second, other);
+    const std::string found = different_part(first, second);
+    EXPECT_EQ(found.empty(), different_part(second, first).empty());
+    return found;
+  };
+  const auto with = [&](std::size_t place, const std::string& name, const std::string& data) {
+    Members other = members;
+    other[place] = {name, data};
+    return zip_of(other);
+  };
+  const auto plus = [&](const std::string& name) {
+    Members other = members;
+    other.emplace_back(name, "1");
+    return zip_of(other);
+  };
+  EXPECT_EQ(compared(zip_of(members, 'x')), "") << "the time of day";
+  EXPECT_EQ(compared(with(3, "a/version", "4\n")), "");
+  EXPECT_EQ(compared(plus("a/.data/serialization_id")), "");
+  EXPECT_EQ(compared(with(2, "a/data/0", "12345679")), "a/data/0");
+  EXPECT_EQ(compared(with(1, "a/byteorder", "big")), "a/byteorder");
+  EXPECT_EQ(compared(with(3, "a/version", "accuracy 0.999")), "a/version");
+  EXPECT_EQ(compared(plus("a/evil/version")), "a/evil/version");
+  EXPECT_EQ(compared(plus("evil/version")), "its bytes");
+  EXPECT_EQ(compared(honest + "PK\5\6" + std::string(16, '\0')), "its bytes") << "an end that is none";
+  EXPECT_EQ(compared(honest + '\0'), "its bytes");
+
+  // Another directory, which readers of the end record see, or those of zip64's.
+  const std::string other = with(2, "a/data/0", "87654321");
+  const std::size_t end = honest.size() - 22, record = end - 76;
+  const std::uint64_t behind = honest.size();
+  std::string moved = honest.substr(0, end) + honest.substr(end);
+  moved.replace(end + 16, 4, number(behind, 4));
+  EXPECT_EQ(compared(moved), "its bytes");
+  moved = honest;
+  moved.replace(record + 48, 8, number(behind, 8));
+  EXPECT_EQ(compared(moved), "its bytes");
+  EXPECT_EQ(compared(other.substr(0, record) + honest), "its bytes") << "bytes before the first member";
+  moved = honest;
+  moved.replace(4 + 22, 2, number(9, 2));  // the local name's length: the data would begin elsewhere
+  EXPECT_EQ(compared(moved), "its bytes");
 }
 
 }  // namespace

@@ -266,6 +266,13 @@ void sync_folder(const fs::path& folder) {
   }
 }
 
+void sync_file_system(const fs::path& folder) {
+  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) throw_file_error(folder, "cannot be opened", errno);
+  if (failed_at(FileAction::sync)) throw_file_error(folder, "cannot be written", errno);
+  if (::syncfs(opened.get()) != 0) throw_file_error(folder, "cannot be written", errno);
+}
+
 void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);

@@ -70,6 +70,9 @@ void remove_temporaries(const std::filesystem::path& folder);
 // Makes entries of the folder (new names, renames) durable.
 void sync_folder(const std::filesystem::path& folder);
 
+// Makes all that was written to the folder's file system durable: once for many files.
+void sync_file_system(const std::filesystem::path& folder);
+
 // Creates it and what is missing above.
 void make_folders(const std::filesystem::path& folder);
 

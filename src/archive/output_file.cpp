@@ -52,6 +52,11 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 
 void OutputFile::commit() {
   if (::fsync(descriptor_) != 0) fail(errno);
+  commit_unsynced();
+  sync_folder(folder_of(path_));
+}
+
+void OutputFile::commit_unsynced() {
   // A hard link fails where the name is taken; file systems without them have no nameless files either, but for some.
   const std::string from = temporary_.empty() ? fmt::format("/proc/self/fd/{}", descriptor_) : temporary_;
   if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -59,7 +64,6 @@ void OutputFile::commit() {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
     temporary_.clear();
   }
-  sync_folder(folder_of(path_));
 }
 
 }  // namespace isobit::archive

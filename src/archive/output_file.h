@@ -22,6 +22,8 @@ class OutputFile {
   void write(std::span<const std::byte> bytes);
   // On the disk and under its name.
   void commit();
+  // Under its name alone: of many files, all of which sync_file_system makes durable at once.
+  void commit_unsynced();
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
  private:

@@ -41,6 +41,7 @@ class Rules {
     check_inputs();
     check_json();
     check_data();
+    check_experiment();
     check_program();
     check_export();
     check_metrics();
@@ -150,13 +151,40 @@ class Rules {
     if (data.contains("note") && !data["note"].is_string()) damaged(kDataFile, "its note is no text");
   }
 
+  // An experiment's tables, keys and values, each once: no words beside them, which some reader would show as facts.
+  void check_experiment() const {
+    if (p_.script) return;
+    std::set<std::string> seen;
+    std::string table, name;
+    std::istringstream lines(p_.contents->at(kExperimentFile));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty()) continue;
+      const std::string key = line.substr(0, line.find(" = "));
+      const bool is_table = line.front() == '[' && line.back() == ']';
+      if (is_table) table = line;
+      const bool good = is_table ? is_word(std::string_view(line).substr(1, line.size() - 2))
+                                 : is_word(key) && is_value(line.substr(std::min(line.size(), key.size() + 3)));
+      if (!good || !seen.insert(is_table ? line : table + key).second)
+        damaged(kExperimentFile, fmt::format("'{}' is not a line that isobit writes", printable(line)));
+      if (table.empty() && key == "name") name = line.substr(key.size() + 3);
+    }
+    if (name != '"' + p_.state.name + '"') damaged(kExperimentFile, "the run has another name");
+  }
+  static bool is_word(std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c); });
+  }
+  static bool is_value(const std::string& text) {
+    return text == "inf" || text == "-inf" || text == "nan" || is_json(text);
+  }
+
   // Of a program's texts: the keys that isobit writes, and no words beside them.
   void check_program() const {
     if (!p_.script) return;
-    std::set<std::string> keys;
+    std::set<std::string> keys, headings;
     std::istringstream lines(p_.contents->at(kExperimentFile));
     for (std::string line; std::getline(lines, line);) {
-      if (line == "# A Python program under isobit.record." || line == "[script]") continue;
+      const bool heading = line == "# A Python program under isobit.record." || line == "[script]";
+      if (heading && keys.empty() && headings.insert(line).second) continue;
       const std::string key = line.substr(0, line.find(" = "));
       constexpr const char* known[] = {
           "file",       "folder",   "arguments", "commit",        "dirty",       "fingerprint_every",
@@ -210,12 +238,17 @@ class Rules {
       require_step(kMetricsLog, i, line.step, p_.script ? 0 : 1);
       const bool known = p_.script ? is_name_of_set(line.set) : line.set == "train" || line.set == "test";
       if (!known) damaged(kMetricsLog, i, "no run measures such a set");
-      if (i == 0) continue;
-      const MetricsLine& before = p_.metrics[i - 1];
-      const bool again = before.step == line.step && (before.set == line.set || before.set == "test");
-      if (line.step < before.step || (again && !p_.script)) {
-        damaged(kMetricsLog, i, "its measurements are out of order, or doubled");
+      for (const auto& [name, value] : line.values) {
+        if (!is_name_of_set(name)) damaged(kMetricsLog, i, "no run measures such a value");
       }
+      if (i > 0) {
+        const MetricsLine& before = p_.metrics[i - 1];
+        const bool again = before.step == line.step && (before.set == line.set || before.set == "test");
+        if (line.step < before.step || (again && !p_.script))
+          damaged(kMetricsLog, i, "its measurements are out of order, or doubled");
+      }
+      if (!p_.script && line.epoch != p_.steps[static_cast<std::size_t>(line.step) - 1].epoch)
+        damaged(kMetricsLog, i, "it is of another epoch than its step");
     }
   }
 
@@ -252,6 +285,11 @@ class Rules {
     if (!p_.script && (p_.evaluations || p_.outside)) {
       damaged(p_.evaluations ? kEvaluationsLog : kOutsideLog, "only programs leave this log");
     }
+    if (p_.script &&
+        !p_.state.weights_sha256.empty()) {  // of version 0.1, which had neither, the latter is missing, too
+      if (!p_.evaluations) damaged(kEvaluationsLog, "a program's record has this log");
+      if (!p_.outside) damaged(kOutsideLog, "a program's record has this log");
+    }
     if (p_.evaluations) require_ascending(kEvaluationsLog, *p_.evaluations);
     require_ascending(kTimingsLog, p_.timings);
     for (std::size_t i = 0; i < p_.timings.size(); ++i) {
@@ -284,9 +322,31 @@ class Rules {
     }
   }
 
+  // Digests of ever longer beginnings of one text, hashing every byte once.
+  class Prefixes {
+   public:
+    bool are(const std::string& content, const FileDigest& digest) {
+      if (digest.size < read_ || digest.size > content.size()) return false;
+      hash_.update(std::string_view(content).substr(read_, digest.size - read_));
+      read_ = digest.size;
+      return hash_.hex() == digest.sha256;
+    }
+
+   private:
+    Sha256 hash_;
+    std::uint64_t read_ = 0;
+  };
+
+  // What the checkpoints so far said of the logs.
+  struct Covered {
+    std::map<std::string, Prefixes> prefixes;
+    std::uint64_t read = 0;  // of steps.jsonl
+    std::int64_t steps = 0;  // lines in it
+  };
+
   // Each line also says what the other logs were when the checkpoint was written: their beginnings.
   void check_checkpoints() const {
-    std::map<std::string, Prefixes> prefixes;
+    Covered covered;
     for (std::size_t i = 0; i < p_.checkpoints.size(); ++i) {
       const CheckpointLine& line = p_.checkpoints[i];
       require_step(kCheckpointsLog, i, line.entry.step, p_.script ? 0 : 1);
@@ -298,12 +358,7 @@ class Rules {
         damaged(kCheckpointsLog, i, "a checkpoint of this step has another name");
       }
       if (!is_hex(line.entry.sha256, 64)) damaged(kCheckpointsLog, i, "its SHA-256 is none");
-      for (const auto& [log, digest] : line.logs) {
-        if (!is_covered(log)) damaged(kCheckpointsLog, i, fmt::format("no checkpoint covers '{}'", log));
-        const auto content = p_.contents->find(log);
-        const bool sound = content != p_.contents->end() && prefixes[log].are(content->second, digest);
-        if (!sound) damaged(kCheckpointsLog, i, fmt::format("{} did not begin like this", log));
-      }
+      check_covered(i, line, covered);
       const bool replaced = i + 1 < p_.checkpoints.size() && p_.checkpoints[i + 1].entry.step == line.entry.step;
       const auto file = p_.manifest.files.find(line.entry.file);
       if (file == p_.manifest.files.end() || replaced) continue;  // removed as too old
@@ -312,6 +367,26 @@ class Rules {
       }
     }
     check_due_checkpoints();
+  }
+
+  // All logs of the run, each to the end of a line; of the steps those up to this one.
+  void check_covered(std::size_t i, const CheckpointLine& line, Covered& covered) const {
+    for (const auto& [log, digest] : line.logs) {
+      if (!is_covered(log)) damaged(kCheckpointsLog, i, fmt::format("no checkpoint covers '{}'", log));
+      const auto content = p_.contents->find(log);
+      const bool sound = content != p_.contents->end() && covered.prefixes[log].are(content->second, digest) &&
+                         (digest.size == 0 || content->second[digest.size - 1] == '\n');
+      if (!sound) damaged(kCheckpointsLog, i, fmt::format("{} did not begin like this", log));
+    }
+    for (const char* log : {kStepsLog, kMetricsLog, kTimingsLog, kEvaluationsLog, kOutsideLog}) {
+      if (p_.contents->contains(log) && !line.logs.contains(log))
+        damaged(kCheckpointsLog, i, fmt::format("it does not say how {} began", log));
+    }
+    const std::string& steps = p_.contents->at(kStepsLog);
+    for (const std::uint64_t end = line.logs.at(kStepsLog).size; covered.read < end; ++covered.read)
+      covered.steps += steps[covered.read] == '\n' ? 1 : 0;
+    if (covered.steps != line.entry.step)
+      damaged(kCheckpointsLog, i, fmt::format("{} had other steps then", kStepsLog));
   }
 
   // A program saves when it wants to; a run of an experiment at fixed steps (train/schedule.h).
@@ -333,21 +408,6 @@ class Rules {
       if (const std::int64_t end = part * last_ / due->segments; end > 0) require(end);
     }
   }
-
-  // Digests of ever longer beginnings of one text, hashing every byte once.
-  class Prefixes {
-   public:
-    bool are(const std::string& content, const FileDigest& digest) {
-      if (digest.size < read_ || digest.size > content.size()) return false;
-      hash_.update(std::string_view(content).substr(read_, digest.size - read_));
-      read_ = digest.size;
-      return hash_.hex() == digest.sha256;
-    }
-
-   private:
-    Sha256 hash_;
-    std::uint64_t read_ = 0;
-  };
 
   static bool is_covered(const std::string& log) {
     return log == kStepsLog || log == kMetricsLog || log == kTimingsLog || log == kEvaluationsLog ||

@@ -231,8 +231,10 @@ fs::path import_run(const fs::path& file, const fs::path& runs) {
                       fmt::format("{}: {}", fs::path(damage.place()).filename().string(), damage.problem()),
                       "get the file again from where it was exported");
     }
+    sync_file_system(making / id);
     fs::rename(making / id, runs / id, error);
     if (error) throw_file_error(runs / id, "cannot be created", error.value());
+    sync_folder(runs);
     remove();
     return runs / id;
   } catch (...) {

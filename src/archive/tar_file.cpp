@@ -121,7 +121,7 @@ void unpack_entry(::archive* tar, archive_entry* entry, const fs::path& archive,
     if (n == 0) break;
     file.write(std::span(buffer).first(static_cast<std::size_t>(n)));
   }
-  file.commit();
+  file.commit_unsynced();
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct TarEntry {
 
 void write_tar(OutputFile& out, const std::vector<TarEntry>& entries);
 
-// Writes the entries' files below `folder`, which must be empty. The name of the one folder in the archive.
+// Writes the entries' files below `folder`, which must be empty; not yet durable (sync_file_system, files.h). The name
+// of the one folder in the archive.
 [[nodiscard]] std::string unpack_tar(const std::filesystem::path& archive, const std::filesystem::path& folder);
 
 }  // namespace isobit::archive

@@ -128,6 +128,11 @@ RunEntry read_run(const fs::path& folder) {
     entry.summary.id = entry.summary.name = folder_name(folder);
     entry.summary.state = RunState::damaged;
     entry.summary.note = fmt::format("{}: {}", fs::path(damage.place()).filename().string(), damage.problem());
+  } catch (const std::bad_alloc&) {
+    entry = {};
+    entry.summary.id = entry.summary.name = folder_name(folder);
+    entry.summary.state = RunState::damaged;
+    entry.summary.note = "larger than the memory here";
   }
   if (entry.summary.state == RunState::damaged) entry.record = "damaged";
   entry.path = with_home_as_tilde(folder.string());

@@ -112,7 +112,10 @@ Json claimed_columns(const std::map<std::string, std::string>& texts) {
 std::string csv_text(const Json& table) {
   const auto cell = [](const Json& value) {
     if (value.is_null()) return std::string();
-    const std::string plain = value.is_string() ? archive::printable(value.get<std::string>()) : value.dump();
+    std::string plain = value.is_string() ? archive::printable(value.get<std::string>()) : value.dump();
+    // Spreadsheets take such a text for a formula, and do what it says.
+    if (value.is_string() && !plain.empty() && std::string_view("=+-@").find(plain[0]) != std::string_view::npos)
+      plain.insert(0, "'");
     if (plain.find_first_of("\",\r\n") == std::string::npos) return plain;
     std::string quoted = "\"";
     for (const char c : plain) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

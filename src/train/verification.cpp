@@ -127,6 +127,7 @@ class Comparer : public Listener {
     if (found == metrics_.end()) throw Different{{step_, line.set + " metrics", "none", "present"}};
     seen_metrics_.insert({line.step, line.set});
     const archive::MetricsLine& recorded = found->second;
+    expect_same("epoch of the " + line.set + " metrics", std::to_string(recorded.epoch), std::to_string(line.epoch));
     expect_same(line.set + " metrics", std::to_string(recorded.values.size()) + " values",
                 std::to_string(line.values.size()) + " values");
     for (const auto& [name, value] : line.values) {
@@ -144,6 +145,7 @@ class Comparer : public Listener {
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.step == line->step; });
     if (found == all.end()) throw Different{{step_, "test predictions", "none", "present"}};
+    expect_same("epoch of the test predictions", std::to_string(found->epoch), std::to_string(line->epoch));
     expect_same("classes of the test set", found->targets, line->targets);
     expect_same("number of test predictions", std::to_string(found->predictions.size()),
                 std::to_string(line->predictions.size()));
@@ -159,6 +161,7 @@ class Comparer : public Listener {
     const archive::Checkpoint checkpoint = record_.checkpoint(entry);
     const TrainingState state = trainer_.state();
     expect_same("checkpoint state", checkpoint.state(), checkpoint_text(state, trainer_.timetable()));
+    expect_same("checkpoint", std::to_string(checkpoint.contents().metadata().size()) + " texts", "1 texts");
     const auto tensors = checkpoint_tensors(state);
     expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors",
                 std::to_string(tensors.size()) + " tensors");

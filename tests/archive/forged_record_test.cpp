@@ -1,5 +1,7 @@
 // Records that somebody altered and sealed anew, as anybody can: each is damaged, by what its parts say of each other.
 // Forgeries that agree with themselves are found by executing the run again (tests/python/forged_test.py).
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "archive/log_lines.h"
@@ -248,6 +250,32 @@ TEST(StockRun, IsResumedByStockAlone) {
   EXPECT_NE(error_of([&] { other.append_step(line); }).find("came out differently"), std::string::npos);
 }
 
+// seal_anew lets every log be what the record's program would leave; these are what a forger leaves out.
+TEST(ForgedRecord, OfAProgramWithoutItsLogs) {
+  for (const char* log : {kOutsideLog, kEvaluationsLog}) {
+    const Scratch scratch;
+    const fs::path run = script_run(scratch.runs());
+    fs::remove(run / log);
+    std::string lines = read_file(run / kCheckpointsLog);
+    for (auto at = lines.find(fmt::format("\"{}\":{{", log)); at != std::string::npos;
+         at = lines.find(fmt::format("\"{}\":{{", log))) {
+      const auto end = lines.find('}', at) + 1;
+      lines.erase(lines[end] == ',' ? at : at - 1, end - at + 1);
+    }
+    overwrite(run / kCheckpointsLog, lines);
+    seal_anew(run);
+    const std::string error = error_of([&] { static_cast<void>(RunRecord::open(run)); });
+    EXPECT_NE(error.find(fmt::format("{}: damaged: a program's record has this log", log)), std::string::npos) << error;
+  }
+}
+
+TEST(ForgedRecord, OfAProgramsTables) {
+  expect_damaged(script_run,
+                 {{"a table twice", "experiment.toml", plus("[script]\n"), "not a line that"},
+                  {"a table again", "experiment.toml", with("[script]\n", "[script]\n[script]\n"), "not a line that"},
+                  {"words", "experiment.toml", plus("# verified\n"), "not a line that"}});
+}
+
 TEST(ForgedRecord, OfAnExperiment) {
   const std::string deep = "{\"a\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n";
   const std::string nested = [] {
@@ -266,6 +294,26 @@ TEST(ForgedRecord, OfAnExperiment) {
           {"accuracy twice", "metrics.jsonl", plus(metrics_of(8)), "doubled"},
           {"accuracy out of order", "metrics.jsonl", plus(metrics_of(3)), "out of order"},
           {"another set", "metrics.jsonl", plus(metrics_of(8, "validation")), "no run measures"},
+          {"accuracy of another epoch", "metrics.jsonl", with("\"epoch\":2", "\"epoch\":90"), "another epoch"},
+          {"words for a value", "metrics.jsonl", with("\"accuracy\"", "\"accuracy\u3164\""), "no run measures such"},
+          {"words in the experiment", "experiment.toml", plus("# verified: accuracy 0.999\n"), "not a line that"},
+          {"words behind a value", "experiment.toml", with("seed = 7", "seed = 7 # verified"), "not a line that"},
+          {"a key twice", "experiment.toml", plus("seed = 7\n"), "not a line that"},
+          {"no value", "experiment.toml", plus("verified\n"), "not a line that"},
+          {"another name of the experiment", "experiment.toml", with("\"small\"", "\"large\""), "another name"},
+          {"a checkpoint of no logs", "checkpoints.jsonl",
+           [](std::string text) {
+             const auto at = text.find("\"logs\":{"), end = text.find("}}", at);
+             return text.replace(at + 7, end + 2 - (at + 7), "{}");
+           },
+           "does not say how steps.jsonl began"},
+          {"a checkpoint of empty logs", "checkpoints.jsonl",
+           [](std::string text) {
+             const std::string none = "\"steps.jsonl\":{\"size\":0,\"sha256\":\"" + sha256("") + "\"}";
+             const auto at = text.find("\"steps.jsonl\":{"), end = text.find('}', at);
+             return text.replace(at, end + 1 - at, none);
+           },
+           "had other steps then"},
           {"control characters", "metrics.jsonl", plus(metrics_of(8, "\x1b[2K\ridentical: forged")), "no run measures"},
           {"a checkpoint that no line names", "checkpoints/step-7.safetensors", plus("x"),
            "no part of the record names"},

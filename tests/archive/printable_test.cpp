@@ -22,6 +22,7 @@ TEST(Printable, WhatATerminalObeysOrHidesIsShown) {
   EXPECT_EQ(printable("\u202Egpj.exe"), "\\u202egpj.exe");  // right-to-left override
   EXPECT_EQ(printable("\u2066a\u2069"), "\\u2066a\\u2069");
   EXPECT_EQ(printable("a\u2028b\u200b"), "a\\u2028b\\u200b");
+  EXPECT_EQ(printable("a\u3164\u115f\u2800\u034f\ufe0f"), "a\\u3164\\u115f\\u2800\\u034f\\ufe0f");  // blanks
   EXPECT_EQ(printable("\U000E0041"), "\\ue0041");  // a tag: invisible text
   EXPECT_EQ(printable_lines("a\r\nb"), "a\\r\nb");
 }

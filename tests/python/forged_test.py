@@ -51,6 +51,17 @@ def other_tensor(run):
     write(checkpoint_of(run), bytes(content))
 
 
+def more_texts(run):
+    """A key beside the state in a checkpoint's header, as other readers of safetensors show it."""
+    content = read(checkpoint_of(run))
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + size])
+    header["__metadata__"]["accuracy"] = "0.999"
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    write(checkpoint_of(run), len(text).to_bytes(8, "little") + text + content[8 + size:])
+
+
 def other_state(run):
     content = read(checkpoint_of(run))
     at = content.index(b"epoch_correct")
@@ -75,7 +86,7 @@ NATIVE = [
     ("the accuracy at the end", other_accuracy, 1, "test accuracy"),
     ("a loss", altered_line("steps.jsonl", 4, loss="3f000000"), 1, "different at step 5: loss"),
     ("a batch", altered_line("steps.jsonl", 4, batch=HEX), 1, "different at step 5: batch"),
-    ("an epoch", altered_line("steps.jsonl", 4, epoch=2), 1, "different at step 5: epoch"),
+    ("an epoch", altered_line("steps.jsonl", 3, epoch=2), 1, "different at step 4: epoch"),
     ("weights on the way", altered_line("steps.jsonl", 5, weights=HEX), 1, "different at step 6: weights"),
     ("the optimizer's state", altered_line("steps.jsonl", 7, optimizer=HEX), 1, "different at step 8: optimizer"),
     ("gradients on the way", altered_line("steps.jsonl", 3, gradients=HEX), 1, "different at step 4: gradients"),
@@ -92,11 +103,14 @@ NATIVE = [
     ("none at a checkpoint", without_key("checkpoints.jsonl", 0, "weights_sha256"), 0, "at a checkpoint (there is none)"),
     ("a tensor of a checkpoint", other_tensor, 1, "checkpoint tensor"),
     ("the state of a checkpoint", other_state, 1, "checkpoint state"),
+    ("a text in a checkpoint", more_texts, 1, "checkpoint recorded 2 texts"),
+    ("the epoch of a measurement", altered_line("metrics.jsonl", -1, epoch=90), 2, "of another epoch than its step"),
     ("one measurement less", without_line("metrics.jsonl", 0), 1, "train metrics recorded none"),
     ("one measurement more", more_metrics, 1, "different at step 3: train metrics recorded present"),
     ("another learning rate", altered_text("experiment.toml", "lr = 0.05", "lr = 0.06"), 1, "different at step 2"),
     ("another seed", altered_text("experiment.toml", "seed = 3", "seed = 4"), 1, "different at step 1"),
     ("words in the experiment", altered_text("experiment.toml", "seed = 3", "seed = 3\n# accuracy 0.999"), 2, "not a line"),
+    ("words in the experiment", altered_text("experiment.toml", "seed = 3", "seed = 3 # accuracy 0.999"), 2, "not a line"),
     ("another name", altered_text("experiment.toml", 'name = "small"', 'name = "large"'), 2, "has another name"),
     ("a step less", without_last_step, 2, "no line of the checkpoint after step 9"),
     ("other data", altered_text("data.json", '"size": ', '"size": 1'), 2, "not the file that was recorded"),

@@ -26,9 +26,8 @@ using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// at::internal::GRAIN_SIZE: an iteration of no more elements stays on the thread that calls.
-constexpr std::int64_t kPiece = 32768;
-constexpr std::int64_t kSmallest = 2 * kPiece;
+constexpr std::int64_t kSmallest = 65536;      // elements that are worth several threads
+constexpr std::int64_t kWorthAThread = 16384;  // of one of them
 
 enum class Result { in_place, of_operands, truth };
 
@@ -39,6 +38,8 @@ struct Operator {
 };
 
 constexpr auto kOperators = std::to_array<Operator>({
+    {"aten::add.Tensor", Result::of_operands, "out"},
+    {"aten::add_.Tensor", Result::in_place},
     {"aten::copy_", Result::in_place},
     {"aten::div.Tensor", Result::of_operands, "out"},
     {"aten::div_.Tensor", Result::in_place},
@@ -60,6 +61,8 @@ constexpr auto kOperators = std::to_array<Operator>({
     {"aten::ne.Tensor", Result::truth, "Tensor_out"},
     {"aten::neg", Result::of_operands, "out"},
     {"aten::neg_", Result::in_place},
+    {"aten::sub.Tensor", Result::of_operands, "out"},
+    {"aten::sub_.Tensor", Result::in_place},
     {"aten::where.self", Result::of_operands, "self_out"},
     {"aten::zero_", Result::in_place},
 });
@@ -78,10 +81,30 @@ bool is_plain(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_conj() && !tensor.is_neg();
 }
 
-// The operands of a call: those of the result's shape, which are cut, and numbers, which each piece gets whole.
+at::Tensor view_of(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides, std::int64_t offset) {
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(tensor.storage()),
+                                                   c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  impl->set_sizes_and_strides(sizes, strides, offset);
+  return at::Tensor(std::move(impl));
+}
+
+// The sizes that both are stretched to; false where they do not fit, which is stock's error.
+bool stretch(at::DimVector& sizes, at::IntArrayRef other) {
+  if (other.size() > sizes.size()) sizes.insert(sizes.begin(), other.size() - sizes.size(), 1);
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    std::int64_t& size = sizes[sizes.size() - other.size() + i];
+    if (size != other[i] && size != 1 && other[i] != 1) return false;
+    if (size == 1) size = other[i];
+  }
+  return true;
+}
+
+// The operands of a call: those with dimensions, which are cut, and numbers, which each piece gets whole.
 struct Operands {
-  c10::SmallVector<std::pair<std::size_t, at::Tensor>, 4> cut;  // with the argument's index
-  bool one_order = true;                                        // of memory, without gaps
+  c10::SmallVector<std::pair<std::size_t, at::Tensor>, 4> cut;  // with the argument's index, of the result's sizes
+  at::DimVector sizes;
+  bool one_order = true;   // of memory, without gaps, and none is stretched
+  bool row_major = false;  // contiguous all, one of the result's sizes among them
 
   // False where there is another operand.
   bool collect(const IValue* arguments, std::size_t count) {
@@ -91,14 +114,32 @@ struct Operands {
       const at::Tensor& tensor = arguments[i].toTensor();
       if (!tensor.defined() || !is_plain(tensor)) return false;
       if (tensor.dim() == 0) continue;
-      if (!cut.empty() && tensor.sizes() != cut[0].second.sizes()) return false;
+      if (cut.empty()) sizes = at::DimVector(tensor.sizes());
+      if (!stretch(sizes, tensor.sizes())) return false;
       cut.emplace_back(i, tensor);
     }
-    if (cut.empty() || cut[0].second.numel() < kSmallest) return false;
-    one_order = cut[0].second.is_non_overlapping_and_dense() &&
-                std::all_of(cut.begin(), cut.end(),
-                            [&](const auto& one) { return one.second.strides() == cut[0].second.strides(); });
+    if (cut.empty() || c10::multiply_integers(sizes) < kSmallest) return false;
+    one_order = is_whole(cut[0].second) && cut[0].second.is_non_overlapping_and_dense() &&
+                std::all_of(cut.begin(), cut.end(), [&](const auto& one) {
+                  return is_whole(one.second) && one.second.strides() == cut[0].second.strides();
+                });
+    row_major = std::all_of(cut.begin(), cut.end(), [](const auto& one) { return one.second.is_contiguous(); }) &&
+                std::any_of(cut.begin(), cut.end(), [&](const auto& one) { return is_whole(one.second); });
+    for (auto& one : cut) stretch_view(one.second);
     return true;
+  }
+  [[nodiscard]] bool is_whole(const at::Tensor& tensor) const { return tensor.sizes() == at::IntArrayRef(sizes); }
+
+ private:
+  void stretch_view(at::Tensor& tensor) const {
+    if (is_whole(tensor)) return;
+    at::DimVector strides(sizes.size(), 0);
+    const std::size_t before = sizes.size() - static_cast<std::size_t>(tensor.dim());
+    for (std::size_t d = before; d < sizes.size(); ++d) {
+      const auto own = static_cast<std::int64_t>(d - before);
+      if (tensor.size(own) == sizes[d]) strides[d] = tensor.stride(own);
+    }
+    tensor = view_of(tensor, sizes, strides, tensor.storage_offset());
   }
 };
 
@@ -126,54 +167,28 @@ std::optional<at::ScalarType> result_type(const Operands& operands, const IValue
   return type;
 }
 
-// How a tensor is cut: flat, or along one dimension.
+// How tensors are cut: flat, or along one dimension.
 struct Cut {
-  std::int64_t pieces = 0, rows = 0, per_piece = 0;
-  std::int64_t dim = -1;  // -1: flat
+  std::int64_t rows = 0, elements = 0;  // of the result: what is cut, and how many elements each has
+  std::int64_t dim = -1;                // -1: flat
 
-  // pieces = 0 where no dimension gives small enough ones.
   static Cut of(const Operands& operands, const at::Tensor& result) {
-    Cut cut;
     const std::int64_t count = result.numel();
-    cut.rows = count;
-    cut.per_piece = kPiece;
-    if (!operands.one_order) {
-      const auto largest = std::max_element(result.strides().begin(), result.strides().end());
-      cut.dim = largest - result.strides().begin();
-      cut.rows = result.size(cut.dim);
-      cut.per_piece = kPiece / (count / cut.rows);
-    }
-    if (cut.per_piece > 0) cut.pieces = (cut.rows + cut.per_piece - 1) / cut.per_piece;
-    return cut;
+    if (operands.one_order) return {count, 1, -1};
+    // Along the outermost in memory, unless it has too few for all threads.
+    const auto strides = result.strides(), sizes = result.sizes();
+    auto dim = std::max_element(strides.begin(), strides.end()) - strides.begin();
+    if (sizes[dim] < std::int64_t{2} * kernels::thread_count())
+      dim = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+    return {sizes[dim], count / sizes[dim], dim};
   }
 
-  [[nodiscard]] at::Tensor piece(const at::Tensor& tensor, std::int64_t number) const {
-    auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(tensor.storage()),
-                                                     c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
-    at::Tensor made(std::move(impl));
-    place(made, tensor, number);
-    return made;
-  }
-
-  // Makes the piece before `number` the one of that number, which costs less than a new one.
-  void advance(at::Tensor& piece, const at::Tensor& tensor, std::int64_t number) const {
-    if (number + 1 == pieces) return place(piece, tensor, number);  // may be smaller
-    piece.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + number * per_piece * step(tensor));
-  }
-
- private:
-  [[nodiscard]] std::int64_t step(const at::Tensor& tensor) const { return dim < 0 ? 1 : tensor.stride(dim); }
-
-  void place(at::Tensor& piece, const at::Tensor& tensor, std::int64_t number) const {
-    const std::int64_t first = number * per_piece, here = std::min(per_piece, rows - first);
-    const std::int64_t offset = tensor.storage_offset() + first * step(tensor);
-    if (dim < 0) {
-      piece.unsafeGetTensorImpl()->set_sizes_and_strides(c10::IntArrayRef({here}), c10::IntArrayRef({1}), offset);
-    } else {
-      at::DimVector sizes(tensor.sizes());
-      sizes[dim] = here;
-      piece.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, tensor.strides(), offset);
-    }
+  // The rows [first, first + n).
+  [[nodiscard]] at::Tensor piece(const at::Tensor& tensor, std::int64_t first, std::int64_t n) const {
+    if (dim < 0) return view_of(tensor, {n}, {1}, tensor.storage_offset() + first);
+    at::DimVector sizes(tensor.sizes());
+    sizes[static_cast<std::size_t>(dim)] = n;
+    return view_of(tensor, sizes, tensor.strides(), tensor.storage_offset() + first * tensor.stride(dim));
   }
 };
 
@@ -234,38 +249,30 @@ bool call_in_pieces(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
 
   at::Tensor result = arguments[0].toTensor();
   c10::OperatorHandle called = op;
-  if (found->result == Result::in_place) {
-    if (operands.cut[0].first != 0 || !written_apart(operands, result)) return false;
+  const bool makes_result = found->result != Result::in_place;
+  if (!makes_result) {
+    if (operands.cut[0].first != 0 || !operands.is_whole(result) || !written_apart(operands, result)) return false;
   } else {
     const auto type = found->result == Result::truth ? at::kBool : result_type(operands, arguments, count);
-    if (!type || !operands.one_order) return false;
+    if (!type || (!operands.one_order && !operands.row_major)) return false;
     const at::Tensor& like = operands.cut[0].second;
-    result = at::detail::empty_strided_cpu(like.sizes(), like.strides(), *type);
+    result = operands.one_order ? at::detail::empty_strided_cpu(like.sizes(), like.strides(), *type)
+                                : at::Tensor(at::detail::empty_cpu(operands.sizes, *type));
     called = c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), found->out_overload);
   }
   const Cut cut = Cut::of(operands, result);
-  if (cut.pieces < 2) return false;
+  if (cut.rows < 2) return false;
 
   const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
   const std::thread::id caller = std::this_thread::get_id();
-  kernels::parallel_for(0, cut.pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+  kernels::parallel_for(0, cut.rows, kWorthAThread / cut.elements + 1, [&](std::int64_t begin, std::int64_t end) {
     if (std::this_thread::get_id() != caller) graph_check::is_without_nodes();
     const c10::impl::ForceDispatchKeyGuard as_on_the_caller(local);
     const StockOnCaller on_caller(0);
-    Stack call;
-    c10::SmallVector<at::Tensor, 5> pieces;
-    for (const auto& one : operands.cut) pieces.push_back(cut.piece(one.second, begin));
-    const bool makes_result = found->result != Result::in_place;
-    if (makes_result) pieces.push_back(cut.piece(result, begin));
-    for (std::int64_t i = begin; i < end; ++i) {
-      call.assign(arguments, arguments + count);
-      for (std::size_t j = 0; j < pieces.size(); ++j) {
-        if (i > begin) cut.advance(pieces[j], j < operands.cut.size() ? operands.cut[j].second : result, i);
-        if (j < operands.cut.size()) call[operands.cut[j].first] = pieces[j];
-      }
-      if (makes_result) call.emplace_back(pieces.back());
-      called.redispatchBoxed(after, &call);
-    }
+    Stack call(arguments, arguments + count);
+    for (const auto& one : operands.cut) call[one.first] = cut.piece(one.second, begin, end - begin);
+    if (makes_result) call.emplace_back(cut.piece(result, begin, end - begin));
+    called.redispatchBoxed(after, &call);
   });
   torch::jit::drop(*stack, count);
   torch::jit::push(*stack, std::move(result));

@@ -2,8 +2,8 @@
 //
 // What stock computes exactly (one operation per element, copies, comparisons) stays stock's. But its threads are
 // OpenMP's, which wait awake for a while after each operator, on the cores that the next kernel of isobit needs. So
-// large operands are cut into pieces too small for stock to divide, and isobit's threads take them. No element depends
-// on another: the bits are those of one call.
+// large operands, also stretched ones (a row added to all), are cut into pieces, and isobit's threads take them. No
+// element depends on another: the bits are those of one call.
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
@@ -12,8 +12,8 @@
 namespace isobit::aten {
 
 // Calls the CPU kernel of `op` piece by piece, with the stack's arguments replaced by its result, and says so; false,
-// with nothing done, where the operator is not one of those, an operand is small, broadcast or overlaps the result, or
-// one thread computes. Throws what stock throws. Thread-safe.
+// with nothing done, where the operator is not one of those, the result is small or overlaps an operand, its layout is
+// not certain, or one thread computes. Throws what stock throws. Thread-safe.
 [[nodiscard]] bool call_in_pieces(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 }  // namespace isobit::aten

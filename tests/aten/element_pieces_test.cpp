@@ -13,6 +13,7 @@
 #include <ATen/Parallel.h>
 
 #include "aten/guard.h"
+#include "aten/operator_switch.h"
 #include "kernels/threads.h"
 
 namespace isobit::aten {
@@ -50,9 +51,13 @@ void check(const Case& c) {
   at::manual_seed(7);
   const Tensor wanted = c.run();
   const kernels::ThreadCountScope threads(3);
-  const Guard guard;
-  at::manual_seed(7);
-  expect_same(c.run(), wanted, c.name);
+  {
+    const Guard guard;
+    at::manual_seed(7);
+    expect_same(c.run(), wanted, c.name);
+  }
+  const OperatorSwitch on;  // whose additions are its own
+  expect_same(c.run(), wanted, c.name + " under the switch");
 }
 
 // Operands are made outside of the guard, which has random numbers of its own.
@@ -80,6 +85,32 @@ TEST(ElementPieces, GiveTheBitsAndTheLayoutOfOneCall) {
         of("mul across", {square, across}, [](auto& t) { return t[0].mul(t[1]); }),
         of("mul transposed", {across}, [](auto& t) { return t[0].mul(t[0]); }),
         of("mul column", {square, hostile({511, 1}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul row", {square, hostile({403}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("row mul", {square, hostile({1, 403}, type)}, [](auto& t) { return t[1].mul(t[0]); }),
+        of("mul_ row", {square, hostile({403}, type)}, [](auto& t) { return t[0].mul_(t[1]); }),
+        of("mul outer", {hostile({700, 1}, type), hostile({500}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul row across", {across, hostile({511, 1}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul_ row across", {across, hostile({511, 1}, type)}, [](auto& t) { return t[0].mul_(t[1]); }),
+        of("mul turned row", {square, hostile({403, 2}, type)}, [](auto& t) { return t[0].mul(t[1].t()[0]); }),
+        of("mul one element", {square, hostile({9, 1, 1}, type)},
+           [](auto& t) { return t[0].mul(t[1].slice(0, 2, 3)); }),
+        of("mul few rows", {hostile({2, 100003}, type), hostile({2, 1}, type)}, [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul one row", {hostile({1, 200003}, type), hostile({1, 1, 1}, type)},
+           [](auto& t) { return t[0].mul(t[1]); }),
+        of("mul channels", {hostile({4, 16, 64, 64}, type), hostile({4, 16, 1, 1}, type)},
+           [](auto& t) { return t[0].mul(t[1]); }),
+        of("add row", {square, hostile({403}, type)}, [](auto& t) { return t[0].add(t[1]); }),
+        of("row add", {square, hostile({1, 403}, type)}, [](auto& t) { return t[1].add(t[0]); }),
+        of("add_ column", {square, hostile({511, 1}, type)}, [](auto& t) { return t[0].add_(t[1]); }),
+        of("sub row", {square, hostile({403}, type)}, [](auto& t) { return t[0].sub(t[1]); }),
+        of("sub_ row across", {across, hostile({511, 1}, type)}, [](auto& t) { return t[0].sub_(t[1]); }),
+        of("add to a part of itself", {square}, [](auto& t) { return t[0].add(t[0][3]); }),
+        of("div column", {square, hostile({511, 1}, type)}, [](auto& t) { return t[0].div(t[1]); }),
+        of("gt row", {square, hostile({403}, type)}, [](auto& t) { return t[0].gt(t[1]); }),
+        of("where row", {at::rand({511, 1}) < 0.5, square, hostile({403}, type)},
+           [](auto& t) { return at::where(t[0], t[1], t[2]); }),
+        of("masked_fill_ column", {square, at::rand({511, 1}) < 0.5},
+           [](auto& t) { return t[0].masked_fill_(t[1], 0.1); }),
         of("mul beyond binary32", {a}, [](auto& t) { return t[0].mul(1e300); }),
         of("mul 0-dim integer",
            {a, at::scalar_tensor((std::int64_t{1} << 62) + (std::int64_t{1} << 38) + 1, at::kLong)},
@@ -142,6 +173,23 @@ TEST(ElementPieces, GiveTheBitsAndTheLayoutOfOneCall) {
   check(of("two types", {hostile({kLarge}), hostile({kLarge}, at::kDouble)}, [](auto& t) { return t[0].mul(t[1]); }));
 }
 
+// Stretched at random: layout and bits are stock's, whichever operand is the larger one.
+TEST(ElementPieces, StretchAsStockDoes) {
+  at::manual_seed(3);
+  const auto draw = [](std::int64_t most) { return at::randint(most, {1}).item<std::int64_t>(); };
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<std::int64_t> large;
+    for (std::int64_t count = 1; count < 70000;) large.push_back(1 + draw(90)), count *= large.back();
+    std::vector<std::int64_t> other(large.begin() + draw(static_cast<std::int64_t>(large.size())), large.end());
+    for (std::int64_t& size : other) size = draw(2) == 0 ? 1 : size;
+    Tensor a = hostile(large), b = hostile(other);
+    if (draw(3) == 0) a = a.transpose(0, -1).contiguous().transpose(0, -1);
+    if (draw(2) == 0) std::swap(a, b);
+    check(of("mul " + std::to_string(trial), {a, b}, [](auto& t) { return t[0].mul(t[1]); }));
+    check(of("sub " + std::to_string(trial), {a, b}, [](auto& t) { return t[0].sub(t[1]); }));
+  }
+}
+
 bool in_pieces(const char* name, const char* overload, torch::jit::Stack stack) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   const std::size_t arguments = op.schema().arguments().size();
@@ -169,7 +217,12 @@ TEST(ElementPieces, OnlyWhereItPaysAndIsSafe) {
   EXPECT_FALSE(in_pieces("aten::zero_", "", {at::ones({1, 1}).expand({400, 400})})) << "one element";
   EXPECT_TRUE(in_pieces("aten::copy_", "", {at::ones({600, 400}), at::ones({400, 600}).t(), false}));
   EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {small, small}));
-  EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {wide, at::ones({4, 1})}));
+  EXPECT_TRUE(in_pieces("aten::mul", "Tensor", {wide, at::ones({4, 1})}));
+  EXPECT_TRUE(in_pieces("aten::mul_", "Tensor", {wide, at::ones({4, 1})}));
+  EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {at::ones({400, 1}), at::ones({400})})) << "the layout of neither";
+  EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {wide, at::ones({3, 1})})) << "stock's error";
+  EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {at::ones({4, 1}), wide})) << "stock's error";
+  EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {wide, wide.slice(1, 7, 8)})) << "a part of itself";
   EXPECT_FALSE(in_pieces("aten::copy_", "", {wide.slice(1, 1), wide.slice(1, 0, kLarge - 1), false})) << "overlap";
   EXPECT_FALSE(in_pieces("aten::mul_", "Tensor", {x.slice(0, 0, kLarge), x.slice(0, 1, kLarge + 1)}));
   EXPECT_FALSE(in_pieces("aten::mul", "Tensor", {x, at::ones({2 * kLarge}, at::kDouble)}));

@@ -2,8 +2,10 @@
 //
 // add and sub with alpha 1 are one IEEE addition: on the CPU stock's own kernel is exact and is called directly.
 #include <algorithm>
+#include <optional>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/addcmul_cpu_dispatch.h>
 #include <ATen/ops/clamp_cpu_dispatch.h>
@@ -22,11 +24,13 @@
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
 #include "aten/device_work.h"
+#include "aten/element_pieces.h"
 #include "aten/memory_overlap.h"
 #include "aten/refusal.h"
 #include "aten/stock_threads.h"
 #include "aten/subnormals.h"
 #include "kernels/pointwise.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -58,6 +62,17 @@ bool plain(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& 
   keep_subnormals();  // stock's kernel runs under the settings that it finds
   return is_one(alpha) || both_integral(a, b);
 }
+// Of operands of which one is stretched (a row added to all), on isobit's threads; nothing where that does not pay.
+std::optional<Tensor> stretched(const char* op, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  constexpr std::int64_t kFewest = 65536;
+  if (a.sizes() == b.sizes() || a.dim() == 0 || b.dim() == 0 || kernels::thread_count() < 2) return std::nullopt;
+  if (a.numel() < kFewest && b.numel() < kFewest) return std::nullopt;
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op, "Tensor");
+  torch::jit::Stack stack = {a, b, alpha};
+  if (!call_in_pieces(handle, c10::DispatchKeySet(c10::DispatchKey::CPU), &stack)) return std::nullopt;
+  return stack[0].toTensor();
+}
+
 auto scaled_kernel(double alpha) {
   return [alpha](const auto& x, auto* y, std::int64_t n) { kernels::add_scaled(x[0], x[1], like(y, alpha), y, n); };
 }
@@ -65,6 +80,7 @@ auto scaled_kernel(double alpha) {
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add", a, b, a, alpha)) {
     auto flat = is_one(alpha) ? flat_new(ExactBinary::add, a, b) : std::nullopt;
+    if (!flat) flat = stretched("aten::add", a, b, alpha);
     if (flat) return *std::move(flat);
     const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
     return at::cpu::add(a, b, alpha);
@@ -85,6 +101,7 @@ Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::add_", a, b, a, alpha)) {
     if (is_one(alpha) && flat_into(ExactBinary::add, a, b, a)) return a;
     require_own_places("aten::add_", a);
+    if (stretched("aten::add_", a, b, alpha)) return a;
     const StockOnCaller on_caller(a.numel());
     return at::cpu::add_(a, apart_from(a, b), alpha);
   }
@@ -94,6 +111,7 @@ Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub", a, b, a, alpha)) {
     auto flat = is_one(alpha) ? flat_new(ExactBinary::subtract, a, b) : std::nullopt;
+    if (!flat) flat = stretched("aten::sub", a, b, alpha);
     if (flat) return *std::move(flat);
     const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
     return at::cpu::sub(a, b, alpha);
@@ -114,6 +132,7 @@ Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
   if (plain("aten::sub_", a, b, a, alpha)) {
     if (is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a)) return a;
     require_own_places("aten::sub_", a);
+    if (stretched("aten::sub_", a, b, alpha)) return a;
     const StockOnCaller on_caller(a.numel());
     return at::cpu::sub_(a, apart_from(a, b), alpha);
   }

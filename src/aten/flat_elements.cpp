@@ -127,4 +127,66 @@ bool flat_zero(const Tensor& to) {
   return true;
 }
 
+namespace {
+
+// What lies one after the other, `outer` times.
+struct Parts {
+  c10::SmallVector<Tensor, 8> tensors;
+  c10::SmallVector<std::int64_t, 9> begin = {0};  // in a row of the result, bytes; the last is the row's size
+  at::DimVector sizes;
+  std::int64_t outer = 1;
+
+  // False where one does not fit the others, or stock gives the result another layout.
+  bool collect(const at::ITensorListRef& list, std::int64_t dim) {
+    for (const Tensor& tensor : list) {
+      if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided || tensor.is_conj() ||
+          tensor.is_neg() || tensor.is_quantized() || tensor._is_zerotensor() || tensor.numel() == 0 ||
+          !tensor.is_contiguous() || tensor.suggest_memory_format() != at::MemoryFormat::Contiguous)
+        return false;
+      if (tensors.empty()) sizes = at::DimVector(tensor.sizes());
+      if (dim < 0) dim += tensor.dim();
+      if (dim < 0 || dim >= tensor.dim() || tensor.dim() != static_cast<std::int64_t>(sizes.size())) return false;
+      for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+        if (d != dim && tensor.size(d) != sizes[static_cast<std::size_t>(d)]) return false;
+      }
+      if (!tensors.empty() && tensor.dtype() != tensors[0].dtype()) return false;
+      if (!tensors.empty()) sizes[static_cast<std::size_t>(dim)] += tensor.size(dim);
+      tensors.push_back(tensor);
+    }
+    for (std::int64_t d = 0; d < dim; ++d) outer *= sizes[static_cast<std::size_t>(d)];
+    for (const Tensor& tensor : tensors)
+      begin.push_back(begin.back() + static_cast<std::int64_t>(tensor.nbytes()) / outer);
+    return !tensors.empty();
+  }
+
+  // The result's bytes [first, last).
+  void copy(std::int64_t first, std::int64_t last, char* to) const {
+    const std::int64_t row = begin.back();
+    while (first < last) {
+      const std::int64_t o = first / row, at = first % row;
+      const auto part = static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), at) - begin.begin() - 1);
+      const std::int64_t size = begin[part + 1] - begin[part], offset = at - begin[part];
+      const std::int64_t n = std::min(size - offset, last - first);
+      const auto* const from = static_cast<const char*>(tensors[part].const_data_ptr());
+      std::memcpy(to + first, from + o * size + offset, static_cast<std::size_t>(n));
+      first += n;
+    }
+  }
+};
+
+}  // namespace
+
+std::optional<Tensor> flat_cat(const at::ITensorListRef& tensors, std::int64_t dim) {
+  constexpr std::int64_t kFewest = 1 << 18;
+  Parts parts;
+  if (kernels::thread_count() < 2 || !parts.collect(tensors, dim)) return std::nullopt;
+  const std::int64_t bytes = parts.outer * parts.begin.back();
+  if (bytes < kFewest) return std::nullopt;
+  Tensor result(at::detail::empty_cpu(parts.sizes, parts.tensors[0].scalar_type()));
+  auto* const to = static_cast<char*>(result.mutable_data_ptr());
+  kernels::parallel_for(0, bytes, kFewestBytes,
+                        [&](std::int64_t begin, std::int64_t end) { parts.copy(begin, end, to); });
+  return result;
+}
+
 }  // namespace isobit::aten

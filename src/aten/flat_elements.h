@@ -7,6 +7,7 @@
 // on the CPU, or one thread computes. Thread-safe.
 #pragma once
 
+#include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 
 #include <optional>
@@ -24,5 +25,9 @@ namespace isobit::aten {
 [[nodiscard]] bool flat_fill(const at::Tensor& to, const at::Scalar& value);
 // Of any type.
 [[nodiscard]] bool flat_zero(const at::Tensor& to);
+
+// Contiguous ones of one type and of 262,144 bytes in all, one after the other along a dimension; nothing where there
+// are others, or where they do not fit.
+[[nodiscard]] std::optional<at::Tensor> flat_cat(const at::ITensorListRef& tensors, std::int64_t dim);
 
 }  // namespace isobit::aten

@@ -22,6 +22,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include "aten/flat_elements.h"
 #include "aten/stock_threads.h"
 
 namespace isobit::aten {
@@ -181,6 +182,9 @@ Tensor zeros(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype, std
 }
 
 Tensor cat(DispatchKeySet keys, const at::ITensorListRef& tensors, std::int64_t dim) {
+  if ((keys & kAfter).highestPriorityTypeId() == c10::DispatchKey::CPU) {
+    if (auto flat = flat_cat(tensors, dim)) return *std::move(flat);
+  }
   std::int64_t elements = 0;
   for (const Tensor& tensor : tensors) elements += tensor.numel();
   const WithinOperator within;

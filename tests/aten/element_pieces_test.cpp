@@ -190,6 +190,40 @@ TEST(ElementPieces, StretchAsStockDoes) {
   }
 }
 
+TEST(ElementPieces, OneAfterTheOther) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kLong, at::kBool, at::kComplexFloat}) {
+    const auto made = [&](at::IntArrayRef sizes) { return at::randn(sizes).mul(3).to(type); };
+    const auto along = [](std::int64_t dim) { return [dim](auto& t) { return at::cat(t, dim); }; };
+    const std::vector<Case> cases = {
+        of("cat", {made({300, 400}), made({200, 400}), made({1, 400})}, along(0)),
+        of("cat last", {made({1000, 100}), made({1000, 300}), made({1000, 1})}, along(-1)),
+        of("cat middle", {made({7, 30, 500}), made({7, 3, 500}), made({7, 90, 500})}, along(1)),
+        of("cat one", {made({300, 900})}, along(1)),
+        of("cat nothing and something", {made({0}), made({300, 900})}, along(0)),
+        of("cat turned", {made({400, 300}).t(), made({300, 900})}, along(1)),
+        of("cat channels last", {made({4, 8, 64, 64}).contiguous(at::MemoryFormat::ChannelsLast), made({4, 8, 64, 64})},
+           along(1)),
+        of("cat both channels last", {made({4, 8, 64, 64}), made({4, 8, 64, 64})},
+           [](auto& t) {
+             for (auto& one : t) one = one.contiguous(at::MemoryFormat::ChannelsLast);
+             return at::cat(t, 1);
+           }),
+        of("cat of one channel", {made({4, 1, 300, 300}), made({4, 1, 300, 300})}, along(1)),
+        of("stack", {made({300, 400}), made({300, 400})}, [](auto& t) { return at::stack(t, 1); }),
+        of("parts of one", {made({300, 900})},
+           [](auto& t) {
+             return at::cat({t[0].slice(0, 0, 100), t[0].slice(0, 50, 300)});
+           }),
+    };
+    for (const Case& c : cases) check(c);
+  }
+  check(of("two types", {at::ones({300, 400}), at::ones({300, 400}, at::kLong)}, [](auto& t) { return at::cat(t); }));
+  const kernels::ThreadCountScope threads(3);
+  const OperatorSwitch on;
+  EXPECT_ANY_THROW(at::cat({at::ones({300, 400}), at::ones({300, 500})}));
+  EXPECT_ANY_THROW(at::cat({at::ones({300, 400}), at::ones({300, 400})}, 2));
+}
+
 bool in_pieces(const char* name, const char* overload, torch::jit::Stack stack) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   const std::size_t arguments = op.schema().arguments().size();

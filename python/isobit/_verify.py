@@ -1,6 +1,6 @@
 """What `isobit verify` calls to prepare a Python program's record: writes the program out, and says how to run it again.
 
-    _verify FOLDER WORK --repository DIR [--trust] -- ARGUMENTS...
+    _verify FOLDER WORK --repository DIR [--trust] [--read PATH]... -- ARGUMENTS...
 
 FOLDER is a record that is sound, which says nothing about who wrote it. The program as it was goes to WORK/program; one JSON
 object on stdout says what it needs. Exit code 2 and the reason on stdout where it cannot be run again. No line of the
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from isobit import _built, _checkout, _provenance
+from isobit import _beside, _built, _checkout, _provenance
 from isobit.__main__ import torch_folder
 from isobit._checkout import CannotJudge, checked_commit, checked_path
 
@@ -121,17 +121,6 @@ class Program:
         self.unused.append(f"commit {self.commit[:12]}{' and dirty.patch' if patch else ''} ({why})")
 
 
-def _link_rest(source: pathlib.Path, target: pathlib.Path) -> None:
-    """With --trust: what else lies beside the program (data) is linked."""
-    target.mkdir(parents=True, exist_ok=True)
-    if not source.is_dir():
-        return
-    for entry in source.iterdir():
-        copy = target / entry.name
-        if entry.name != ".git" and not copy.exists() and not copy.is_symlink():
-            copy.symlink_to(entry.resolve())
-
-
 # ---- What a sandbox has to show
 
 def _holds_home(path: pathlib.Path) -> bool:
@@ -147,14 +136,18 @@ def _editable() -> Iterator[str]:
                 yield str(path if os.path.isdir(path) else os.path.dirname(path))
 
 
-def readable() -> list[str]:
-    """Paths that the interpreter, its packages, isobit and torch need; none that holds the home."""
+def _torch() -> str:
     torch = torch_folder()
     if torch is None:
         raise CannotJudge(f"{sys.executable} has no torch: pip install torch=={_built.torch_version}, or set ISOBIT_PYTHON to a "
                           "Python that has it")
+    return torch
+
+
+def readable() -> list[str]:
+    """Paths that the interpreter, its packages, isobit and torch need; none that holds the home."""
     libraries = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
-    wanted = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sys.path, *libraries, *_editable(), torch,
+    wanted = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *sys.path, *libraries, *_editable(), _torch(),
               os.path.dirname(__file__), os.path.dirname(os.path.realpath(__file__)), os.path.realpath(sys.executable)}
     found = []
     for path in sorted(os.path.abspath(path) for path in wanted if path and os.path.exists(path)):
@@ -183,7 +176,7 @@ def environment() -> dict[str, str]:
             "PATH": f"{os.path.dirname(os.path.abspath(sys.executable))}:/usr/local/bin:/usr/bin:/bin"}
 
 
-def _beside(top: pathlib.Path | None, named: str) -> pathlib.Path | None:
+def _folder_beside(top: pathlib.Path | None, named: str) -> pathlib.Path | None:
     """The folder whose files the program sees next to its own."""
     folder = top or pathlib.Path(named).resolve()
     if not folder.is_dir():
@@ -194,16 +187,20 @@ def _beside(top: pathlib.Path | None, named: str) -> pathlib.Path | None:
     return folder
 
 
-def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) -> dict[str, Any]:
-    program = Program(record)
-    arguments = program.arguments_now(options.arguments)
-    repository = _checkout.Repository(options.repository)
-    beside = _beside(repository.top, options.repository)
-    copy = work / "program"
-    program.write(copy, repository, options.repository)
-    if options.trust:
-        for part in sorted({"", program.folder}):
-            _link_rest((repository.top or pathlib.Path(options.repository).resolve()) / part, copy / part)
+def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | None,
+                 options: argparse.Namespace) -> _beside.Beside:
+    """What of that folder the program does not see."""
+    own = _beside.own_folders(_torch())
+    _beside.drop_caches(copy)
+    found = _beside.look(folder, copy, own, options.read) if folder else _beside.Beside([], [], [])
+    _beside.require_our_isobit(copy, program.file, folder, own, found.shown)
+    if found.shown:
+        program.unused.append(f"code beside that the record does not have and --read shows: {', '.join(sorted(found.shown)[:20])}"
+                              f"{f' and {len(found.shown) - 20} more' if len(found.shown) > 20 else ''}")
+    return found
+
+
+def _tell(program: Program, options: argparse.Namespace, beside: pathlib.Path | None) -> None:
     call = " ".join([program.file, *program.arguments])
     where = "without a sandbox, with all your rights" if options.trust else "in a sandbox without network"
     of = f"commit {program.commit[:12]}{' with changes' if program.patch else ''}" if program.commit else "no commit"
@@ -211,7 +208,20 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
     say(f"running {call}{count} {where} ({of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
     for name in _checkout.differing(program.sources, beside)[:5] if beside and not program.changed else ():
         say(f"note: {name} in {options.repository} is no longer what was recorded; the recorded text is what runs")
-    hidden = [str(entry) for entry in beside.iterdir() if entry.name.startswith(".")] if beside else []
+
+
+def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) -> dict[str, Any]:
+    program = Program(record)
+    arguments = program.arguments_now(options.arguments)
+    repository = _checkout.Repository(options.repository)
+    beside = _folder_beside(repository.top, options.repository)
+    copy = work / "program"
+    program.write(copy, repository, options.repository)
+    found = _look_beside(program, copy, beside, options)
+    if options.trust and beside:
+        _beside.link(beside, copy, found.code)
+    _tell(program, options, beside)
+    hidden = [str(beside / name) for name in (*found.code, *found.dotted)] if beside else []
     return {"python": sys.executable, "processes": program.processes, "file": program.file, "folder": program.folder,
             "arguments": arguments, "unused": program.unused, "readable": [] if options.trust else readable(), "links": links(),
             "beside": str(beside or ""), "hidden": hidden,
@@ -224,6 +234,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--repository", default=".")
     parser.add_argument("--trust", action="store_true")
+    parser.add_argument("--read", action="append", default=[])
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
     options.arguments = words[end + 1:]

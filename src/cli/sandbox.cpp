@@ -124,9 +124,10 @@ class Builder {
   Builder(const SandboxRequest& request, const fs::path& work)
       : request_(request), scratch_(work / "scratch"), preparation_(std::make_shared<Preparation>()) {
     std::set<fs::path> hidden;
-    for (const fs::path& path : request.hidden) hidden.insert(resolved(path));
+    for (const fs::path& path : request.hidden)  // a link, and what it leads to
+      hidden.insert({resolved(path), resolved(path.parent_path()) / path.filename()});
     for (const fs::path& path : hidden) {  // folders come before what lies in them, which they hide
-      if (!is_hidden(path)) hidden_.insert(path);
+      if (!is_hidden(path)) hidden_.insert(hidden_.end(), path);
     }
     fs::create_directories(scratch_);
     write_etc(work / "etc");
@@ -196,8 +197,11 @@ class Builder {
         "scratch/merged");
   }
 
+  // Nothing in hidden_ lies in another of them, and paths are in the order of their parts: what holds `path` is right
+  // before it.
   [[nodiscard]] bool is_hidden(const fs::path& path) const {
-    return std::any_of(hidden_.begin(), hidden_.end(), [&](const fs::path& hidden) { return lies_in(path, hidden); });
+    const auto after = hidden_.upper_bound(path);
+    return after != hidden_.begin() && lies_in(path, *std::prev(after));
   }
 
   void hide_in(const fs::path& layer) {
@@ -223,8 +227,12 @@ class Builder {
       if (is_system(at) || is_shown(at, real)) continue;
       mount("--ro-bind-try", source_of(real), at);
       shown_.emplace_back(at, real);
+      if (source_of(real) != real) continue;  // hidden there already
+      const fs::path below = lowest_layer();
+      const bool holds_layer = !below.empty() && below != real && lies_in(below, real);
+      if (holds_layer) mount("--ro-bind", scratch_ / "merged", at / below.lexically_relative(real));
       for (const fs::path& hidden : hidden_) {
-        if (hidden == real || !lies_in(hidden, real)) continue;
+        if (hidden == real || !lies_in(hidden, real) || (holds_layer && lies_in(hidden, below))) continue;
         std::error_code ignored;
         mount("--ro-bind", scratch_ / (fs::is_directory(hidden, ignored) ? "nothing" : "no-file"),
               at / hidden.lexically_relative(real));
@@ -248,10 +256,16 @@ class Builder {
            });
   }
 
+  // Whose files /verify/program shows below the others; "": there is none.
+  [[nodiscard]] fs::path lowest_layer() const {
+    if (request_.layers.size() < 2) return {};
+    const fs::path layer = resolved(request_.layers.back());
+    return is_hidden(layer) ? fs::path() : layer;
+  }
+
   [[nodiscard]] fs::path source_of(const fs::path& real) const {
-    if (request_.layers.size() < 2 || is_hidden(real)) return real;
-    const fs::path below = resolved(request_.layers.back());
-    if (!lies_in(real, below) || is_hidden(below)) return real;
+    const fs::path below = lowest_layer();
+    if (below.empty() || is_hidden(real) || !lies_in(real, below)) return real;
     return (scratch_ / "merged" / real.lexically_relative(below)).lexically_normal();
   }
 

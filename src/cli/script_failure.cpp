@@ -35,6 +35,25 @@ fs::path outside(const ScriptPlace& place, const fs::path& name) {
   return place.beside.empty() ? inner : place.beside / inner;
 }
 
+// Of what Python calls by that name, file or folder beside the program; "" where there is none.
+fs::path module_beside(const ScriptPlace& place, const std::string& name) {
+  if (place.beside.empty() || name.find('/') != std::string::npos) return {};
+  const std::string first = name.substr(0, name.find('.'));
+  for (const fs::path& folder : {place.beside / fs::path(place.name).parent_path(), place.beside}) {
+    std::error_code error;
+    if (fs::is_directory(folder / first, error)) return folder / first;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      const fs::path file = it->path().filename();
+      const std::string ending = file.extension().string();
+      if (file.string().starts_with(first + ".") && (ending == ".py" || ending == ".so" || ending == ".pyc"))
+        return it->path();
+    }
+  }
+  return {};
+}
+
+constexpr const char* kReadCode = "if you trust it: --read {}; the verdict then names it";
+
 }  // namespace
 
 void show_script_output(const std::string& text) {
@@ -52,6 +71,13 @@ void show_script_output(const std::string& text) {
 }
 
 UserError script_failure(const ScriptPlace& place, const std::string& problem, const std::string& printed) {
+  const std::string module = quoted_after(printed, "No module named ");
+  if (const fs::path file = module_beside(place, module); !module.empty() && !file.empty()) {
+    return {place.name,
+            fmt::format("{}; it imports {}, and {} is in neither the recorded sources nor the commit", problem,
+                        printable(module), printable(file.string())),
+            fmt::format(kReadCode, printable(file.string()))};
+  }
   const std::string missing = quoted_after(printed, "No such file or directory: ");
   if (!missing.empty()) {
     const fs::path file = outside(place, missing);
@@ -59,7 +85,9 @@ UserError script_failure(const ScriptPlace& place, const std::string& problem, c
     const fs::path real = fs::weakly_canonical(file, error);
     const bool there = !error && fs::exists(real, error);
     const std::string what = fmt::format("{}; it misses {}", problem, printable(missing));
-    if (there && place.sandboxed && (file.is_relative() || place.beside.empty() || !lies_in(real, place.beside)))
+    if (there && !place.beside.empty() && lies_in(real, place.beside))
+      return {place.name, what + ", which is not shown to it", fmt::format(kReadCode, printable(real.string()))};
+    if (there && place.sandboxed)
       return {place.name, what, fmt::format("if it may read that: --read {}", printable(real.string()))};
     if (fs::path(missing).is_absolute() && file == fs::path(missing))
       return {place.name, what, fmt::format("get that file, then --read {}", printable(missing))};
@@ -69,6 +97,12 @@ UserError script_failure(const ScriptPlace& place, const std::string& problem, c
   if (!barred.empty() && place.sandboxed) {
     return {place.name, fmt::format("{}; it cannot write {}", problem, printable(barred)),
             "in its sandbox it writes in its own folder, its home and /tmp"};
+  }
+  if (printed.find("ImportError: ") != std::string::npos ||
+      printed.find("cannot open shared object") != std::string::npos) {
+    return {
+        place.name, problem,
+        "what it printed last is above; code beside it that the record does not have is hidden: --read PATH shows it"};
   }
   return {place.name, problem, "what it printed last is above"};
 }

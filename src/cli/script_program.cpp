@@ -80,6 +80,7 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
   request.words.insert(request.words.end(), {fs::absolute(record.folder()).string(), work.string(), "--repository",
                                              options.repository.empty() ? "." : options.repository});
   if (options.trust) request.words.emplace_back("--trust");
+  for (const std::string& path : options.read) request.words.push_back("--read=" + path);
   request.words.emplace_back("--");
   request.words.insert(request.words.end(), options.arguments.begin(), options.arguments.end());
   request.keep = std::size_t{16} << 20;

@@ -6,18 +6,30 @@
 #include "archive/user_error.h"
 
 namespace isobit::cli {
+namespace {
 
-NamedRun::NamedRun(const std::string& word, const std::string& runs, const std::string& into) {
+std::filesystem::path unpacked(const std::string& word, const std::string& copy, const std::filesystem::path& runs) {
+  if (copy.empty()) return archive::import_run(word, runs);
+  try {
+    return archive::import_run(copy, runs);
+  } catch (const archive::UserError& error) {
+    throw archive::UserError(error.place() == copy ? word : error.place(), error.problem(), error.remedy());
+  }
+}
+
+}  // namespace
+
+NamedRun::NamedRun(const std::string& word, const std::string& runs, const std::string& into, const std::string& copy) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(word, ignored)) {
+  if (copy.empty() && !std::filesystem::is_regular_file(word, ignored)) {
     if (!into.empty())
       throw archive::UserError("--into", "is only for exported files", "name a file written by isobit export");
     folder_ = archive::find_run(archive::runs_folder(runs), word);
   } else if (!into.empty()) {
-    folder_ = archive::import_run(word, into);
+    folder_ = unpacked(word, copy, into);
   } else {
     unpacked_ = std::make_unique<archive::TemporaryFolder>();
-    folder_ = archive::import_run(word, unpacked_->path());
+    folder_ = unpacked(word, copy, unpacked_->path());
   }
   name_ = unpacked_ ? word : folder_.string();
 }

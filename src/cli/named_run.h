@@ -13,8 +13,10 @@ namespace isobit::cli {
 class NamedRun {
  public:
   // `runs`: the archive's folder as the option gave it ("": the default). `into`: an exported file is unpacked there,
-  // and stays; UserError where the word is none ("": into a folder that goes with the object).
-  NamedRun(const std::string& word, const std::string& runs, const std::string& into = "");
+  // and stays; UserError where the word is none ("": into a folder that goes with the object). `copy`: a copy of such a
+  // file that is unpacked in its place ("": none), under the word's name in messages.
+  NamedRun(const std::string& word, const std::string& runs, const std::string& into = "",
+           const std::string& copy = "");
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   // As messages name it: the folder, or the exported file whose folder goes.

@@ -57,7 +57,7 @@ std::string sign_file(const std::string& file, const std::string& key) {
   return file + kSuffix;
 }
 
-std::string signer_of(const std::string& file, const std::string& signers) {
+std::string signer_of(const std::string& file, const std::string& copy, const std::string& signers) {
   const std::string signature = file + kSuffix;
   require_file(signers, "no such file (--signers)",
                "one signer a line: NAME KEYTYPE KEY, as in OpenSSH's allowed_signers");
@@ -76,7 +76,7 @@ std::string signer_of(const std::string& file, const std::string& signers) {
                     "ask the one who exported it for his public key");
   const std::vector<std::string> verify = {"-Y", "verify",   "-f", absolute(signers),  "-I", name,
                                            "-n", kNamespace, "-s", absolute(signature)};
-  const ChildResult result = ssh_keygen(verify, file);
+  const ChildResult result = ssh_keygen(verify, copy);
   const std::string key = result.code == 0 ? parse_good_signature(result.output, kNamespace, name) : "";
   if (key.empty())
     throw UserError(signature, fmt::format("is not {}'s signature of this file", name),

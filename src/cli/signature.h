@@ -15,7 +15,8 @@ void require_can_sign(const std::string& key);
 std::string sign_file(const std::string& file, const std::string& key);
 
 // The signer as `signers` (OpenSSH's allowed_signers format) names him and his key: "alice@lab (ED25519 SHA256:...)".
-// UserError where FILE.sig is missing, is none, is by nobody in `signers`, or is for other bytes.
-[[nodiscard]] std::string signer_of(const std::string& file, const std::string& signers);
+// UserError where FILE.sig is missing, is none, is by nobody in `signers`, or is for other bytes than those of `copy`,
+// which nobody else can write.
+[[nodiscard]] std::string signer_of(const std::string& file, const std::string& copy, const std::string& signers);
 
 }  // namespace isobit::cli

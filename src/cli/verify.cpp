@@ -52,11 +52,30 @@ void report(void*, const train::StepReport& step, std::int64_t last) {
   [[maybe_unused]] const ssize_t ignored = ::write(kReports, line.data(), line.size());
 }
 
-std::string signer(const VerifyOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(options.run, ignored)) return signer_of(options.run, options.signers);
-  throw archive::UserError("--signers", "is only for exported files", "name a file written by isobit export --sign");
-}
+// An exported file whose signature counts: the bytes that are signed are those that are unpacked, whoever writes the
+// file meanwhile.
+class SignedFile {
+ public:
+  explicit SignedFile(const VerifyOptions& options) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(options.run, error)) {
+      throw archive::UserError("--signers", "is only for exported files",
+                               "name a file written by isobit export --sign");
+    }
+    copy_ = work_.path() / std::filesystem::path(options.run).filename();
+    std::filesystem::copy_file(options.run, copy_, error);
+    if (error) throw archive::UserError(options.run, "cannot be read: " + error.message(), "");
+    signer_ = signer_of(options.run, copy_.string(), options.signers);
+  }
+
+  [[nodiscard]] std::string copy() const { return copy_.string(); }
+  [[nodiscard]] const std::string& signer() const { return signer_; }
+
+ private:
+  archive::TemporaryFolder work_;
+  std::filesystem::path copy_;
+  std::string signer_;
+};
 
 // Of a record that holds code, executed in a child process.
 void take(ScriptVerdict judged, Judgement& so_far) {
@@ -98,10 +117,12 @@ void prepare_stock(const archive::RunRecord& record, const VerifyOptions& option
 // Fills `so_far` as it goes, so that an error leaves what was known.
 void judge(const VerifyOptions& options, Judgement& so_far) {
   options.execution.apply();
-  const NamedRun named(options.run, options.runs, options.into);
+  std::optional<SignedFile> is_signed;
+  if (!options.signers.empty()) is_signed.emplace(options);
+  const NamedRun named(options.run, options.runs, options.into, is_signed ? is_signed->copy() : "");
   const std::filesystem::path& folder = named.folder();
   so_far.folder = named.name();
-  if (!options.signers.empty()) so_far.signer = signer(options);
+  if (is_signed) so_far.signer = is_signed->signer();
   const archive::RunRecord record = archive::RunRecord::open(folder);
   if (!options.segment.empty() && options.segment != record.seal())
     throw archive::UserError(so_far.folder, "was changed while it was verified", "verify it once nobody writes it");

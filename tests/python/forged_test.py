@@ -298,6 +298,19 @@ class Native(RecordedRuns):
         subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", f"{keys}/alice", "-n", "git", f"{keys}/other"], check=True,
                        capture_output=True)
         expect_refused("is a signature for 'git'", signature=read(f"{keys}/other.sig"))  # she signed it for something else
+        # The signed file comes into the place of another one while that is judged.
+        write(file, b"another")
+        write(f"{file}.good", good)
+        write(f"{file}.sig", signature)
+        write(f"{keys}/ssh-keygen", f"#!/bin/sh\ncp {file}.good {file}\nexec {shutil.which('ssh-keygen')} \"$@\"\n")
+        os.chmod(f"{keys}/ssh-keygen", 0o755)
+        done = self.call("verify", file, "--data", "data", "--signers", signers, env={**os.environ, "PATH": f"{keys}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("is not alice@lab's signature", done.stderr)
+        # And the other way: what was unpacked is what was signed.
+        write(f"{keys}/ssh-keygen", f"#!/bin/sh\necho another > {file}\nexec {shutil.which('ssh-keygen')} \"$@\"\n")
+        done = self.call("verify", file, "--data", "data", "--signers", signers, env={**os.environ, "PATH": f"{keys}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
         os.remove(f"{file}.sig")
         self.assertEqual(judged("--signers", signers)[0], 2)
         self.assertEqual(self.call("export", self.run_folder, "--out", f"{keys}/x.tar", "--sign", f"{keys}/none").returncode, 2)

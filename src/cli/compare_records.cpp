@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -15,12 +16,13 @@
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
-#include "archive/record_file.h"
 #include "archive/run_export.h"
+#include "cli/checked_files.h"
 
 namespace isobit::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using archive::RunRecord;
 using train::Difference;
 
@@ -60,7 +62,11 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
                                   [&](const archive::CheckpointEntry& entry) { return entry.step == before.step; });
     if (now == b.checkpoints().end()) return Difference{before.step, "checkpoint", "present", "nothing"};
     ++so_far.checkpoints;
-    const std::string part = archive::different_part(a.folder() / before.file, b.folder() / now->file);
+    if (now->sha256 == before.sha256) continue;  // of files whose digests were checked
+    const archive::TemporaryFolder work;
+    const fs::path checked = work.path() / "checkpoint";
+    CheckedFiles(a).copy(before.file, checked);
+    const std::string part = archive::different_part(checked, b.folder() / now->file);
     if (!part.empty()) return Difference{before.step, fmt::format("checkpoint ({})", part), before.sha256, now->sha256};
   }
   for (const auto& [step, sha256] : a.checkpoint_weights()) {  // of deleted ones, too
@@ -127,7 +133,7 @@ std::string setting_of(const RunRecord& record, const std::string& name) {
 
 std::set<std::string> sources_of(const RunRecord& record) {
   std::set<std::string> names;
-  const auto sources = archive::parse_json(archive::read_record_file(record.folder() / archive::kSourcesFile));
+  const auto sources = archive::parse_json(CheckedFiles(record).read(archive::kSourcesFile));
   for (const auto& [name, text] : sources.at("files").items()) names.insert(name);
   return names;
 }

@@ -8,8 +8,11 @@
 
 #include "archive/files.h"
 #include "archive/printable.h"
+#include "archive/run_export.h"
+#include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "cli/checked_files.h"
 #include "cli/recorded_settings.h"
 #include "cli/sandbox.h"
 #include "train/arithmetic.h"
@@ -38,6 +41,18 @@ std::string last_line(std::string text) {
 }
 
 std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {words.begin(), words.end()}; }
+
+// What the package reads of the record, as it was when its seal was checked. The folder that has it.
+fs::path write_checked(const RunRecord& record, const fs::path& work) {
+  const fs::path folder = work / "recorded";
+  archive::make_folders(folder);
+  const CheckedFiles files(record);
+  for (const char* name :
+       {archive::kExperimentFile, archive::kSourcesFile, archive::kPatchFile, archive::kExportFile}) {
+    if (const auto content = files.find(name)) archive::write_file(folder / name, *content);
+  }
+  return folder;
+}
 
 }  // namespace
 
@@ -77,7 +92,7 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
   constexpr const char* kRemedy = "set ISOBIT_PYTHON to a Python that has this isobit";
   ChildRequest request;
   request.words = python_words(python, "_verify");
-  request.words.insert(request.words.end(), {fs::absolute(record.folder()).string(), work.string(), "--repository",
+  request.words.insert(request.words.end(), {write_checked(record, work).string(), work.string(), "--repository",
                                              options.repository.empty() ? "." : options.repository});
   if (options.trust) request.words.emplace_back("--trust");
   for (const std::string& path : options.read) request.words.push_back("--read=" + path);

@@ -13,10 +13,10 @@
 #include "archive/log_lines.h"
 #include "archive/output_file.h"
 #include "archive/printable.h"
-#include "archive/record_file.h"
 #include "archive/run_state.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "cli/checked_files.h"
 #include "cli/compare_records.h"
 #include "cli/sandbox.h"
 #include "cli/script_program.h"
@@ -41,26 +41,23 @@ std::vector<CheckpointLine> lines_until(std::vector<CheckpointLine> lines, std::
   return lines;
 }
 
-std::vector<CheckpointLine> recorded_lines(const RunRecord& record) {
-  const fs::path log = record.folder() / archive::kCheckpointsLog;
-  return archive::parse_log<CheckpointLine>(archive::read_record_file(log), log);
+std::vector<CheckpointLine> recorded_lines(const CheckedFiles& files) {
+  return archive::parse_log<CheckpointLine>(files.read(archive::kCheckpointsLog), archive::kCheckpointsLog);
 }
 
 // The record as it was after the checkpoint of `step`, running: a program resumes it. Of checkpoints it has that one.
 void write_start(const RunRecord& record, std::int64_t step, const fs::path& start) {
-  const fs::path& from = record.folder();
-  const std::vector<CheckpointLine> lines = lines_until(recorded_lines(record), step);
+  const CheckedFiles files(record);
+  const std::vector<CheckpointLine> lines = lines_until(recorded_lines(files), step);
   archive::make_folders(start / archive::kCheckpointFolder);
-  archive::StateFile state =
-      archive::parse_state(archive::read_record_file(from / archive::kStateFile), archive::kStateFile);
-  for (const auto& [name, digest] : state.inputs)
-    archive::write_file(start / name, archive::read_record_file(from / name));
+  archive::StateFile state = archive::parse_state(files.read(archive::kStateFile), archive::kStateFile);
+  for (const auto& [name, digest] : state.inputs) archive::write_file(start / name, files.read(name));
   for (const auto& [log, digest] : lines.back().logs)
-    archive::write_file(start / log, archive::read_record_file(from / log).substr(0, digest.size));
+    archive::write_file(start / log, files.read(log).substr(0, digest.size));
   std::string checkpoints;
   for (const CheckpointLine& line : lines) checkpoints += format_line(line);
   archive::write_file(start / archive::kCheckpointsLog, checkpoints);
-  fs::copy_file(from / lines.back().entry.file, start / lines.back().entry.file);
+  files.copy(lines.back().entry.file, start / lines.back().entry.file);
   state.state = "running";
   state.steps = step;
   state.weights = state.weights_sha256 = state.reason = "";
@@ -82,7 +79,7 @@ bool holds(const fs::path& left, const CheckpointLine& line) {
 
 // A segment that ended at the checkpoint of `step`, compared with the record up to there.
 std::optional<train::Difference> different_until(const RunRecord& record, const fs::path& left, std::int64_t step) {
-  const std::vector<CheckpointLine> recorded = lines_until(recorded_lines(record), step);
+  const std::vector<CheckpointLine> recorded = lines_until(recorded_lines(CheckedFiles(record)), step);
   const auto now = archive::parse_unfinished_log<CheckpointLine>(archive::read_file(left / archive::kCheckpointsLog));
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     const std::int64_t at = recorded[i].entry.step;

@@ -213,10 +213,10 @@ class Forged(Programs):
             run = shutil.move(run, os.path.join(archive, name))
         return run
 
-    def verify(self, run, *options):
+    def verify(self, run, *options, **more):
         """Without a sandbox: what executes the program is a fork of this process."""
         environment = {**os.environ, **self.preloaded.environment, "PYTHONPATH": f"{STARTS}:{self.packages}", "ISOBIT_PYTHON": sys.executable,
-                       "XDG_CACHE_HOME": str(self.folder / "cache")}
+                       "XDG_CACHE_HOME": str(self.folder / "cache"), **more}
         return subprocess.run([PROGRAM, "verify", run, "--trust", *options], cwd=self.work, capture_output=True, text=True, check=False,
                               env=environment, timeout=120)
 
@@ -243,3 +243,13 @@ class Forged(Programs):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_a_program_that_is_exchanged_once_the_seal_was_checked(self):
+        """The record shows another text than the one that leads to its numbers, but for the moment in which it is read again."""
+        run = self.forged(lambda run: put_sources(run, **{"train.py": SCRIPT.replace("lr=0.1", "lr=0.7")}))
+        python = os.path.join(self.work, "python")
+        write(python, f"#!/bin/sh\ncp {self.run_folder}/sources.json {run}/sources.json\nexec {sys.executable} \"$@\"\n")
+        os.chmod(python, 0o755)
+        done = self.verify(run, ISOBIT_PYTHON=python)
+        self.assertIn(done.returncode, (1, 2), done.stdout)
+        self.assertNotIn("identical", done.stdout)
+

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -75,15 +76,27 @@ class Program:
             raise CannotJudge("dirty.patch is larger than a recorded one can be")
         self.patch = patch.read_bytes() if patch.exists() else b""
         self.unused: list[str] = []  # what of the record plays no part, in words
+        self.instead = ""  # what is executed in place of something recorded, in words
 
     def arguments_now(self, given: list[str]) -> list[str]:
         if given:
+            self._note_arguments(given)
             return given
         if any(_provenance.LEFT_OUT in argument for argument in self.arguments):
             raise CannotJudge(f"arguments were left out of the record: {' '.join(self.arguments)}; give all after --")
+        return self._recorded_arguments()
+
+    def _recorded_arguments(self) -> list[str]:
         home = os.path.expanduser("~")
         return [home + argument[1:] if argument.startswith("~/") else argument.replace("=~/", f"={home}/")
                 for argument in self.arguments]
+
+    def _note_arguments(self, given: list[str]) -> None:
+        if given == self._recorded_arguments():
+            return
+        now, recorded = shlex.join(given), shlex.join(self.arguments) or "none"
+        self.instead = f"arguments {now} in place of the recorded: {recorded}"
+        self.unused.append(f"the recorded arguments ({recorded}; it ran with {now})")
 
     def write(self, folder: pathlib.Path, repository: _checkout.Repository, named: str) -> None:
         folder.mkdir()
@@ -91,6 +104,8 @@ class Program:
             self._check_out(folder, repository, named)
         elif self.commit:
             self._leave_out(f"{named} is no repository", patch=bool(self.patch))
+        elif self.patch:
+            self.unused.append("dirty.patch (the record names no commit)")
         _checkout.write_sources(folder, self.sources)
         (folder / self.folder).mkdir(parents=True, exist_ok=True)
         if not (folder / self.file).is_file():
@@ -104,8 +119,11 @@ class Program:
             self._leave_out(f"it is not in {named}", patch=bool(self.patch))
             return
         repository.write_out(self.commit, folder)
-        if not self.patch:
-            return
+        if self.patch:
+            self._apply_patch(folder)
+        self._note_other_sources(folder)
+
+    def _apply_patch(self, folder: pathlib.Path) -> None:
         if self.patch.startswith(b"# left out"):
             self.unused.append("dirty.patch (its changes were left out)")
             return
@@ -116,6 +134,15 @@ class Program:
             say("dirty.patch was changed by isobit export and does not apply: of changed files only those in "
                 "sources.json are used")
             self.unused.append("dirty.patch (isobit export changed it)")
+
+    def _note_other_sources(self, folder: pathlib.Path) -> None:
+        """The sources are what runs: a commit that says something else is nobody's proof."""
+        of = f"commit {self.commit[:12]}{' with dirty.patch' if self.patch else ''}"
+        other = _checkout.differing(self.sources, folder)
+        missing = [name for name in self.sources if not (folder / name).is_file()]
+        for what, names in ((f"{of} (other text ran: ", other), (f"{of} (what ran is not in it: ", missing)):
+            if names:
+                self.unused.append(f"{what}{', '.join(names[:20])}{f' and {len(names) - 20} more' if len(names) > 20 else ''})")
 
     def _leave_out(self, why: str, patch: bool) -> None:
         self.unused.append(f"commit {self.commit[:12]}{' and dirty.patch' if patch else ''} ({why})")
@@ -201,7 +228,7 @@ def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | No
 
 
 def _tell(program: Program, options: argparse.Namespace, beside: pathlib.Path | None) -> None:
-    call = " ".join([program.file, *program.arguments])
+    call = " ".join([program.file, *(options.arguments or program.arguments)])
     where = "without a sandbox, with all your rights" if options.trust else "in a sandbox without network"
     of = f"commit {program.commit[:12]}{' with changes' if program.patch else ''}" if program.commit else "no commit"
     count = f" in {program.processes} processes" if program.processes > 1 else ""
@@ -223,8 +250,8 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
     _tell(program, options, beside)
     hidden = [str(beside / name) for name in (*found.code, *found.dotted)] if beside else []
     return {"python": sys.executable, "processes": program.processes, "file": program.file, "folder": program.folder,
-            "arguments": arguments, "unused": program.unused, "readable": [] if options.trust else readable(), "links": links(),
-            "beside": str(beside or ""), "hidden": hidden,
+            "arguments": arguments, "instead": program.instead, "unused": program.unused,
+            "readable": [] if options.trust else readable(), "links": links(), "beside": str(beside or ""), "hidden": hidden,
             "environment": environment(), "seeded": any(SEEDS.search(text) for text in program.sources.values())}
 
 

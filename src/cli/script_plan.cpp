@@ -60,6 +60,7 @@ ScriptPlan parse_plan(std::string_view text) {
   plan.processes = archive::integer<std::int64_t>(object.at("processes"));
   expect(plan.processes >= 1 && plan.processes <= kMostProcesses, "a count of processes that is none");
   plan.arguments = all(object.at("arguments"), word);
+  plan.instead = word(object.at("instead"));
   plan.unused = all(object.at("unused"), word);
   plan.readable = all(object.at("readable"), absolute);
   plan.hidden = all(object.at("hidden"), absolute);

@@ -18,6 +18,7 @@ struct ScriptPlan {
   std::int64_t processes = 1;  // that share a process group
   bool seeded = true;          // whether a source calls something like seed()
   std::vector<std::string> arguments;
+  std::string instead;                        // what is executed in place of something recorded, as words; "": nothing
   std::vector<std::string> unused;            // what of the record plays no part in this, as words for people
   std::vector<std::string> readable, hidden;  // absolute paths
   std::vector<std::pair<std::filesystem::path, std::string>> links;  // (where, to what)

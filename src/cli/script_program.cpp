@@ -125,6 +125,10 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
   }
 }
 
+std::string with_instead(const std::string& settings, const ScriptPlan& plan) {
+  return plan.instead.empty() ? settings : fmt::format("{}; {}", settings, printable(plan.instead));
+}
+
 ChildRequest program_child(const RunRecord& record, const VerifyOptions& options, const ScriptPlan& plan,
                            const ScriptSettings& settings, const SandboxLimits& limits, const ProgramFolders& at,
                            const ProgramExtras& extras) {

@@ -33,6 +33,9 @@ void expect_repeatable_script(const archive::RunRecord& record, const VerifyOpti
 [[nodiscard]] std::optional<ScriptPlan> plan_again(const archive::RunRecord& record, const VerifyOptions& options,
                                                    const std::filesystem::path& work, const StopSignal& stop);
 
+// `settings` with what the plan executes in place of what was recorded; printable.
+[[nodiscard]] std::string with_instead(const std::string& settings, const ScriptPlan& plan);
+
 // Where the program was written, and a folder of this execution's own.
 struct ProgramFolders {
   std::filesystem::path program, work;

@@ -238,6 +238,7 @@ std::optional<ScriptVerdict> verify_script_segments(const RunRecord& record, con
   unproven.push_back(fmt::format("the run without interruption (it was resumed after {})", resumed_after(*plan)));
   result.settings = fmt::format("{} segments side by side, {} each, resumed after {}", plan->segments.size(),
                                 settings.text(), resumed_after(*plan));
+  result.settings = with_instead(result.settings, program.plan);
   return result;
 }
 

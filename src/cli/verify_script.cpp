@@ -58,6 +58,7 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   const StopSignal stop;
   const auto plan = plan_again(record, options, work, stop);
   if (!plan) return result;
+  result.settings = with_instead(result.settings, *plan);
   const ScriptPlace place{printable(plan->file), plan->beside, !options.trust};
   const Again again{
       static_cast<std::int64_t>(record.steps().size()), place, limits, work, stop.flag(), traced != nullptr};
@@ -68,6 +69,7 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   result.verdict = verdict_of(record, *second);
   std::vector<std::string>& unproven = result.verdict.not_recomputed;
   unproven.insert(unproven.end(), plan->unused.begin(), plan->unused.end());
+  if (result.verdict.difference && !plan->instead.empty()) result.hint = "it ran with " + plan->instead;
   if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;

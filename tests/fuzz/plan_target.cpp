@@ -27,9 +27,9 @@ void run_plan(std::string_view input) {
 std::vector<std::string> plan_seeds() {
   return {
       R"({"python": "/usr/bin/python3", "file": "a/train.py", "folder": "a", "arguments": ["--lr", "0.1"],)"
-      R"( "unused": [], "readable": ["/usr", "/opt/x"], "links": [["/usr/bin/python3", "python3.11"]], "beside": "/home/me/x",)"
+      R"( "instead": "", "unused": [], "readable": ["/usr", "/opt/x"], "links": [["/usr/bin/python3", "python3.11"]], "beside": "/home/me/x",)"
       R"( "hidden": ["/home/me/x/.git"], "environment": {"USER": "verify", "PATH": "/usr/bin:/bin"}, "processes": 2, "seeded": true})",
-      R"({"python": "/p", "file": "../x", "folder": "", "arguments": [true], "unused": [], "readable": [], "links": [],)"
+      R"({"python": "/p", "file": "../x", "folder": "", "arguments": [true], "instead": "", "unused": [], "readable": [], "links": [],)"
       R"( "beside": "", "hidden": [], "environment": {"A=B": "c"}, "processes": 1e300, "seeded": 1e300})"};
 }
 

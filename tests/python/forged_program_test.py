@@ -253,3 +253,7 @@ if __name__ == "__main__":
         self.assertIn(done.returncode, (1, 2), done.stdout)
         self.assertNotIn("identical", done.stdout)
 
+        done = self.verify(self.forged(altered_text("experiment.toml", "arguments = []", 'arguments = ["--lr", "0.5"]')), "--", "--lr", "0.1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("arguments --lr 0.1 in place of the recorded: --lr 0.5)", done.stdout)
+        self.assertIn("the recorded arguments (--lr 0.5; it ran with --lr 0.1)", done.stdout)

@@ -93,6 +93,53 @@ class Paths(Sandbox):
         self.assertFalse((self.folder / "ran").exists())
 
 
+class Commit(Sandbox):
+    """What a record says of its commit, held against what ran."""
+
+    def setUp(self):
+        super().setUp()
+        self.git("init", "-q", ".")
+        self.git("add", "train.py", "parts.py")
+        self.git("commit", "-qm", "first")
+
+    def git(self, *words):
+        return self.call("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words)
+
+    def unproven(self):
+        return self.judge()[0]["not_recomputed"][3:]
+
+    def test_a_commit_that_is_not_what_ran(self):
+        self.train()
+        self.assertEqual(self.unproven(), [])
+        self.write("parts.py", PARTS + "# another\n")
+        self.git("commit", "-qam", "second")
+        commit = self.git("rev-parse", "HEAD").strip()
+        experiment = self.record() / "experiment.toml"
+        experiment.write_text(re.sub('commit = ".*"', f'commit = "{commit}"', experiment.read_text()))
+        self.seal(self.record())
+        self.assertEqual(self.unproven(), [f"commit {commit[:12]} (other text ran: parts.py)"])
+        (self.folder / "parts.py").write_text(PARTS + "# a third\n")
+        (self.record() / "dirty.patch").write_text(self.git("diff", "HEAD"))
+        self.seal(self.record())
+        self.assertEqual(self.unproven(), [f"commit {commit[:12]} with dirty.patch (other text ran: parts.py)"])
+
+    def test_a_script_that_is_in_no_commit(self):
+        self.write("other.py", "")
+        self.write("train.py", "import other\n" + SCRIPT.replace("END", "pass"))
+        self.train()
+        commit = self.git("rev-parse", "HEAD").strip()[:12]
+        self.assertEqual(self.unproven(), [f"commit {commit} with dirty.patch (what ran is not in it: other.py)"])
+
+    def test_a_source_that_was_not_recorded(self):
+        """The commit has it, so the program can import it; whoever reads the sources does not see it."""
+        self.train()
+        sources = json.loads((self.record() / "sources.json").read_text())
+        del sources["files"]["parts.py"]
+        (self.record() / "sources.json").write_text(json.dumps(sources, indent=2) + "\n")
+        self.seal(self.record())
+        self.assertEqual(self.unproven(), ["sources that it imported and that were not recorded: parts.py"])
+
+
 class Honest(Sandbox):
     def test_workers_a_package_in_the_home_and_data(self):
         environment = self.home / "project" / "venv"

@@ -82,7 +82,7 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
 }
 
 std::optional<Difference> different_outside(const RunRecord& a, const RunRecord& b, std::int64_t last) {
-  if (!a.outside()) return {};  // records of isobit 0.1 do not know
+  if (!a.outside()) return {};  // the verdict says what the repeat did
   const std::vector<archive::OutsideLine> before = a.outside().value(), now = b.outside().value_or(decltype(before){});
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (auto d = difference_at(before[i].after + 1, "what ran outside isobit", line_of(before[i]), line_of(now[i])))
@@ -92,8 +92,9 @@ std::optional<Difference> different_outside(const RunRecord& a, const RunRecord&
 }
 
 std::optional<Difference> different_evaluation(const RunRecord& a, const RunRecord& b, std::int64_t last) {
-  if (!a.evaluations() || !b.evaluations()) return {};  // records of earlier versions have none
-  const auto &before = *a.evaluations(), &now = *b.evaluations();
+  if (!a.evaluations()) return {};  // the verdict says so
+  const std::vector<archive::EvaluationLine>& before = *a.evaluations();
+  const std::vector<archive::EvaluationLine> now = b.evaluations().value_or(std::vector<archive::EvaluationLine>());
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (auto d = difference_at(before[i].step, "evaluated batches", before[i].batches, now[i].batches)) return d;
     if (auto d = difference_at(before[i].step, "evaluated batches", line_of(before[i]), line_of(now[i]))) return d;
@@ -138,12 +139,17 @@ std::set<std::string> sources_of(const RunRecord& record) {
   return names;
 }
 
-// Sources that the recorded program imported and this one did not: their text played no part.
-std::string not_imported(const RunRecord& recorded, const RunRecord& recomputed) {
+// Sources that only one of the two programs imported: recorded text that played no part, and text that did and was not
+// recorded.
+void compare_sources(const RunRecord& recorded, const RunRecord& recomputed, std::vector<std::string>& unproven) {
   const std::set<std::string> before = sources_of(recorded), now = sources_of(recomputed);
-  std::vector<std::string> names;
-  std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(names));
-  return fmt::format("{}", fmt::join(names, ", "));
+  const auto tell = [&](const char* what, const std::set<std::string>& of, const std::set<std::string>& other) {
+    std::vector<std::string> names;
+    std::set_difference(of.begin(), of.end(), other.begin(), other.end(), std::back_inserter(names));
+    if (!names.empty()) unproven.push_back(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  };
+  tell("sources that the program did not import", before, now);
+  tell("sources that it imported and that were not recorded", now, before);
 }
 
 std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& b, std::int64_t after,
@@ -151,6 +157,8 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
   if (auto d = difference_at(0, "arithmetic", a.contract(), b.contract())) return d;
   if (auto d = difference_at(0, "name of the run", a.summary().name, b.summary().name)) return d;
   for (const auto& [key, what] : {std::pair("fingerprint_every", "interval of the fingerprints"),
+                                  std::pair("fingerprint_gradients", "interval of the gradients' fingerprints"),
+                                  std::pair("predictions", "whether predictions are kept"),
                                   std::pair("processes", "processes that share a group")}) {
     if (auto d = difference_at(0, what, setting_of(a, key), setting_of(b, key))) return d;
   }
@@ -175,6 +183,14 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
   return difference_at(last, "SHA-256 of the final weights", a.weights_sha256(), b.weights_sha256());
 }
 
+// Logs that every program's record of this version has. Of which version one without them is, nobody knows.
+void tell_missing_logs(const RunRecord& recorded, const RunRecord& recomputed, std::vector<std::string>& unproven) {
+  if (!recorded.outside())
+    unproven.emplace_back("what ran outside isobit when it was recorded (the record does not say)");
+  if (!recorded.evaluations() && recomputed.evaluations() && !recomputed.evaluations()->empty())
+    unproven.emplace_back("evaluated batches (the record does not say)");
+}
+
 }  // namespace
 
 train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed, std::int64_t after) {
@@ -183,13 +199,10 @@ train::Verdict verdict_of(const RunRecord& recorded, const RunRecord& recomputed
   verdict.last = static_cast<std::int64_t>(recorded.steps().size());
   verdict.whole = true;
   verdict.difference = first_difference(recorded, recomputed, after, verdict);
-  verdict.outside = recorded.outside().value_or(std::vector<archive::OutsideLine>());
-  if (!recorded.outside() && recorded.is_script())
-    verdict.not_recomputed.emplace_back("what ran outside isobit (version 0.1 did not record it)");
-  if (recorded.is_script()) {
-    if (const std::string names = not_imported(recorded, recomputed); !names.empty())
-      verdict.not_recomputed.push_back("sources that the program did not import: " + names);
-  }
+  // Where both have it, it is the same, or the difference. What the record leaves out is said all the same.
+  verdict.outside = (recomputed.outside() ? recomputed : recorded).outside().value_or(decltype(verdict.outside){});
+  if (recorded.is_script()) tell_missing_logs(recorded, recomputed, verdict.not_recomputed);
+  if (recorded.is_script()) compare_sources(recorded, recomputed, verdict.not_recomputed);
   for (std::string& missing : recorded.missing_digests()) verdict.not_recomputed.push_back(std::move(missing));
   verdict.stock = recorded.is_stock();
   if (verdict.stock) {

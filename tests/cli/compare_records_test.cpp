@@ -50,17 +50,21 @@ struct Changes {
   double accuracy = 0.5;
   std::string evaluated = std::string(32, 'f'), saved = checkpoint(), final = kWeights, sha256 = std::string(64, 'e');
   std::string kept_sha256 = std::string(64, '8'), deleted_sha256 = std::string(64, '9');  // of checkpoints
+  std::string settings;                                                                   // lines of [script]
   std::int64_t outside_after = 1, outside_until = 2, measurements = 1, evaluations = 1, saves = 3, stretches = 1;
 };
 
 fs::path program_run(const fs::path& runs, const Changes& c) {
+  RunKind kind = kScriptRun;
+  if (c.settings.starts_with("predictions")) kind.logs.push_back(kPredictionsLog);
   RunFolder run = RunFolder::create(
       runs, c.name,
-      {{kExperimentFile, "# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\narguments = []\n"},
+      {{kExperimentFile,
+        "# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\narguments = []\n" + c.settings},
        {kEnvironmentFile, "{}\n"},
        {kDataFile, "{\"format\": \"isobit-data-1\", \"files\": []}\n"},
        {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"train.py\": \"pass\"}}\n"}},
-      kScriptRun);
+      kind);
   for (std::int64_t step = 1; step <= c.steps; ++step) {
     const bool last = step == 4;
     run.append_step(step, format_line(last ? StepLine{step, c.epoch, c.loss, c.batch, c.weights, c.optimizer}
@@ -118,6 +122,8 @@ TEST(CompareRecords, WhateverIsForgedIsADifference) {
       {"evaluated batches", [](Changes& c) { c.tensors = 3; }},
       {"evaluations", [](Changes& c) { c.evaluations = 0; }},
       {"evaluations", [](Changes& c) { c.evaluations = 2; }},
+      {"interval of the gradients' fingerprints", [](Changes& c) { c.settings = "fingerprint_gradients = 1\n"; }},
+      {"whether predictions are kept", [](Changes& c) { c.settings = "predictions = true\n"; }},
       {"what ran outside isobit", [](Changes& c) { c.outside_until = 3; }},
       {"stretches outside isobit", [](Changes& c) { c.stretches = 0; }},
       {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.kept_sha256[0] = '0'; }},

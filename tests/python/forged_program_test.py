@@ -126,6 +126,24 @@ def no_steps(run):
     put_state(run, steps=0)
 
 
+def of_the_first_version(run, log):
+    """Without the log, as a record of version 0.1 may be, and without the digests that came later."""
+    os.remove(f"{run}/{log}")
+    put_state_without(run, "weights_sha256")
+    lines = lines_of(run, "checkpoints.jsonl")
+    for line in lines:
+        del line["logs"][log], line["weights_sha256"]
+    put_lines(run, "checkpoints.jsonl", lines)
+    environment = json.loads(read(f"{run}/environment.json"))
+    environment["program"]["version"] = "0.1.0"
+    write(f"{run}/environment.json", json.dumps(environment, indent=2) + "\n")
+
+
+def with_a_patch(run):
+    write(f"{run}/dirty.patch", "diff --git a/train.py b/train.py\n--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-lr=0.1\n+lr=0.5\n")
+    put_state(run, inputs={**state_of(run)["inputs"], "dirty.patch": {}})
+
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 # (what, how, exit code of verify, part of what it says)
@@ -154,6 +172,13 @@ FORGERIES = [
      "interval of the fingerprints recorded 3, recomputed 2"),
     ("so many processes", with_line("experiment.toml", "processes = 2\n"), 1, "processes that share a group recorded 2, recomputed nothing"),
     ("another name", lambda run: put_state(run, name="other", id=state_of(run)["id"].replace("-train-", "-other-")), 1, "name of the run"),
+    ("how often it fingerprints gradients", with_line("experiment.toml", "fingerprint_gradients = 1\n"), 1,
+     "interval of the gradients' fingerprints recorded 1, recomputed nothing"),
+    ("no log of what ran outside", lambda run: of_the_first_version(run, "outside.jsonl"), 0,
+     "identical, but something between steps 3 and 4 ran outside isobit (__main__:15)"),
+    ("no log of what was evaluated", lambda run: of_the_first_version(run, "evaluations.jsonl"), 0, "evaluated batches (the record does not say)"),
+    ("changes of no commit", with_a_patch, 0, "dirty.patch (the record names no commit)"),
+    ("an isobit of its own", lambda run: put_sources(run, **{"isobit.py": ""}), 2, "import an isobit of its own (isobit.py)"),
     ("another program", lambda run: put_sources(run, **{"parts.py": PARTS.replace("9", "8")}), 1, "different at step 1"),
     ("a program more", lambda run: put_sources(run, **{"proof.py": "# accuracy 0.999"}), 0, "did not import: proof.py"),
     ("a commit", altered_text("experiment.toml", 'arguments = []', f'commit = "{COMMIT}"\ndirty = false\narguments = []'), 0,
@@ -236,13 +261,14 @@ class Forged(Programs):
                 self.assertIn(because, done.stderr)
                 self.assertNotIn("\x1b", done.stdout + done.stderr)
         self.assertEqual(self.verify(self.forged(DAMAGED[0][1])).returncode, 2)
+        done = self.verify(self.forged(altered_text("experiment.toml", "arguments = []", 'arguments = ["--lr", "0.5"]')), "--", "--lr", "0.1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("arguments --lr 0.1 in place of the recorded: --lr 0.5)", done.stdout)
+        self.assertIn("the recorded arguments (--lr 0.5; it ran with --lr 0.1)", done.stdout)
         done = self.verify(self.forged(FORGERIES[0][1]), "--json")
         verdict = json.loads(done.stdout)
         self.assertEqual((done.returncode, verdict["verdict"], verdict["weights"]), (1, "different", None))
 
-
-if __name__ == "__main__":
-    unittest.main()
     def test_a_program_that_is_exchanged_once_the_seal_was_checked(self):
         """The record shows another text than the one that leads to its numbers, but for the moment in which it is read again."""
         run = self.forged(lambda run: put_sources(run, **{"train.py": SCRIPT.replace("lr=0.1", "lr=0.7")}))
@@ -253,7 +279,6 @@ if __name__ == "__main__":
         self.assertIn(done.returncode, (1, 2), done.stdout)
         self.assertNotIn("identical", done.stdout)
 
-        done = self.verify(self.forged(altered_text("experiment.toml", "arguments = []", 'arguments = ["--lr", "0.5"]')), "--", "--lr", "0.1")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("arguments --lr 0.1 in place of the recorded: --lr 0.5)", done.stdout)
-        self.assertIn("the recorded arguments (--lr 0.5; it ran with --lr 0.1)", done.stdout)
+
+if __name__ == "__main__":
+    unittest.main()

@@ -4,8 +4,11 @@ Home directories become "~". Arguments that look like a secret, or whose name so
 environment's variables an allowlist is kept, the one of `src/archive/environment.cpp`.
 """
 
+import _imp
 import functools
+import importlib.util
 import json
+import marshal
 import os
 import pathlib
 import platform
@@ -19,6 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from isobit._built import __version__
+from isobit._errors import RecordError
 
 VARIABLES = ("ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "GOMP_CPU_AFFINITY",
              "KMP_AFFINITY", "KMP_BLOCKTIME", "LANG", "LC_ALL", "MALLOC_ARENA_MAX", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
@@ -138,8 +142,31 @@ def _real(path: str, folders: dict[str, str]) -> str:
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
+def _require_compiled_from(text: str, path: str, cached: object) -> None:
+    """RecordError where Python took compiled code for the module that it never holds against the text, and that is not of it: the
+    text would be recorded, and something else had run."""
+    try:
+        with open(str(cached), "rb") as file:
+            content = file.read()
+    except (OSError, ValueError):
+        return
+    flags = int.from_bytes(content[4:8], "little")
+    unchecked = flags & 1 and _imp.check_hash_based_pycs != "always" and (not flags & 2 or _imp.check_hash_based_pycs == "never")
+    if not unchecked or content[:4] != importlib.util.MAGIC_NUMBER:
+        return
+    try:
+        same = marshal.loads(content[16:]) == compile(text, path, "exec", dont_inherit=True, optimize=sys.flags.optimize)
+    except (EOFError, SyntaxError, TypeError, ValueError):
+        same = False
+    if not same:
+        raise RecordError(f"isobit.record: {cached} is taken in the place of {path} and was not compiled from it, so that what "
+                          "runs would not be what is recorded\n  do     remove that file, or start Python with "
+                          "--check-hash-based-pycs always")
+
+
 def local_sources(root: str | os.PathLike[str]) -> dict[str, str]:
-    """path within root -> text, of the modules loaded from there: the entry script and what it imported."""
+    """path within root -> text, of the modules loaded from there: the entry script and what it imported. RecordError where that
+    is not the text that they were compiled from."""
     root = f"{root}{'' if str(root).endswith('/') else '/'}"
     outside = tuple(os.path.realpath(folder) + "/" for folder in
                     (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.realpath(__file__))))
@@ -152,9 +179,11 @@ def local_sources(root: str | os.PathLike[str]) -> dict[str, str]:
         path = _real(name, folders)
         if path.startswith(root) and not path.startswith(outside):
             try:
-                found[path[len(root):]] = pathlib.Path(path).read_text(encoding="utf-8")
+                text = pathlib.Path(path).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
+            _require_compiled_from(text, path, getattr(module, "__cached__", None))
+            found[path[len(root):]] = text
     return dict(sorted(found.items()))
 
 

@@ -88,6 +88,15 @@ class Code(Sandbox):
             self.assertEqual(verdict["verdict"], "identical")
             self.assertNotIn("evil", told + (verdict["script_output"] or ""))
 
+    def test_compiled_text_is_the_recorded_one_while_recording(self):
+        cache = self.folder / "__pycache__" / f"parts.{sys.implementation.cache_tag}.pyc"
+        self.write("evil.py", PARTS.replace("Tanh", "ReLU"))
+        for text, expect in ((self.folder / "evil.py", 1), (self.folder / "parts.py", 0)):
+            py_compile.compile(str(text), cfile=str(cache), dfile="parts.py", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+            code, _, told = self.run_script("train.py", **self.environment())
+            self.assertEqual(code, expect, told)
+            self.assertEqual("parts.py and was not compiled from it" in told, bool(expect), told)
+
     def test_names_that_begin_with_a_dot(self):
         for name in (".env", "deep/.env", "deep/er/.ssh/key"):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ class _Search:
             return self._link(path, name)
         if entry.is_dir(follow_symlinks=False):
             return self._subfolder(path, name)
-        return entry.name.endswith(SUFFIXES) and not (self._program / name).is_file() and self._hide(path, name)
+        return _is_code(path) and not (self._program / name).is_file() and self._hide(path, name)
 
     def _subfolder(self, path: str, name: str) -> bool:
         if path in self._own:
@@ -85,7 +85,7 @@ class _Search:
     def _link(self, path: str, name: str) -> bool:
         """To what lies in the folder, it shows what is shown of that."""
         target = os.path.realpath(path)
-        if name.endswith(SUFFIXES):
+        if _is_code(path):
             return not (self._program / name).is_file() and self._hide(path, name)
         if lies_in(target, self._folder) or not os.path.isdir(target) or not _holds_code(target):
             return False
@@ -107,8 +107,14 @@ def _is_package(folder: str) -> bool:
     return any(os.path.exists(os.path.join(folder, f"__init__{suffix}")) for suffix in SUFFIXES)
 
 
+def _is_code(path: str) -> bool:
+    """By its name. Of what an installed package says of itself, that which has something called where torch is imported."""
+    folder, name = os.path.split(path)
+    return name.endswith(SUFFIXES) or (name == "entry_points.txt" and folder.endswith((".dist-info", ".egg-info")))
+
+
 def _holds_code(folder: str) -> bool:
-    return any(name.endswith(SUFFIXES) for _, _, names in os.walk(folder) for name in names)
+    return any(_is_code(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
 def look(folder: pathlib.Path, program: pathlib.Path, own: Sequence[str], read: Iterable[str]) -> Beside:

@@ -205,6 +205,10 @@ std::optional<ScriptVerdict> verify_script_segments(const RunRecord& record, con
     tell_one_process(named, "segments run in sandboxes, and --trust in none");
     return {};
   }
+  if (!record.outside() || !record.evaluations()) {  // what the segments before the last one wrote there is not known
+    tell_one_process(named, "it lacks logs of what ran outside isobit or was evaluated");
+    return {};
+  }
   const auto plan = plan_segments(record, options, "segments of isobit.record, where the program saves more often");
   if (!plan) return {};
   require_sandbox();

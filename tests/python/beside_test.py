@@ -137,11 +137,11 @@ class Look(unittest.TestCase):
         extensions = [f"native{suffix}" for suffix in importlib.machinery.EXTENSION_SUFFIXES]
         self.make("data.txt", "train.py", "other.py", "old.pyc", *extensions, "deep/data/x.csv", "deep/data/loader.py", "pack/__init__.py", "pack/a.py",
                   "pack/sub/b.py", "mixed/__init__.py", "mixed/words.txt", "deep/__pycache__/x.cpython-311.pyc", "venv/pyvenv.cfg", "venv/x.txt",
-                  ".git/x.py", "deep/.env")
+                  ".git/x.py", "deep/.env", "x.dist-info/METADATA", "x.dist-info/entry_points.txt", "entry_points.txt")
         (self.program / "train.py").write_text("")
         found = self.look()
         self.assertEqual(sorted(found.code), sorted(["other.py", "old.pyc", *extensions, "deep/data/loader.py", "deep/__pycache__", "pack", "mixed/__init__.py",
-                                                     "venv"]))
+                                                     "venv", "x.dist-info/entry_points.txt"]))
         self.assertEqual((sorted(found.dotted), found.shown), ([".git", "deep/.env"], []))
 
     def test_what_is_named_is_shown(self):

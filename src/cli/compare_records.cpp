@@ -93,7 +93,7 @@ std::optional<Difference> different_outside(const RunRecord& a, const RunRecord&
 
 std::optional<Difference> different_evaluation(const RunRecord& a, const RunRecord& b, std::int64_t last) {
   if (!a.evaluations()) return {};  // the verdict says so
-  const std::vector<archive::EvaluationLine>& before = *a.evaluations();
+  const std::vector<archive::EvaluationLine>& before = a.evaluations().value();
   const std::vector<archive::EvaluationLine> now = b.evaluations().value_or(std::vector<archive::EvaluationLine>());
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (auto d = difference_at(before[i].step, "evaluated batches", before[i].batches, now[i].batches)) return d;
@@ -187,7 +187,8 @@ std::optional<Difference> first_difference(const RunRecord& a, const RunRecord& 
 void tell_missing_logs(const RunRecord& recorded, const RunRecord& recomputed, std::vector<std::string>& unproven) {
   if (!recorded.outside())
     unproven.emplace_back("what ran outside isobit when it was recorded (the record does not say)");
-  if (!recorded.evaluations() && recomputed.evaluations() && !recomputed.evaluations()->empty())
+  const auto evaluated = recomputed.evaluations().value_or(std::vector<archive::EvaluationLine>());
+  if (!recorded.evaluations() && !evaluated.empty())
     unproven.emplace_back("evaluated batches (the record does not say)");
 }
 

@@ -124,8 +124,10 @@ class Builder {
   Builder(const SandboxRequest& request, const fs::path& work)
       : request_(request), scratch_(work / "scratch"), preparation_(std::make_shared<Preparation>()) {
     std::set<fs::path> hidden;
-    for (const fs::path& path : request.hidden)  // a link, and what it leads to
-      hidden.insert({resolved(path), resolved(path.parent_path()) / path.filename()});
+    for (const fs::path& path : request.hidden) {  // a link, and what it leads to
+      const fs::path given = fs::absolute(path).lexically_normal();
+      hidden.insert({resolved(path), resolved(given.parent_path()) / given.filename()});
+    }
     for (const fs::path& path : hidden) {  // folders come before what lies in them, which they hide
       if (!is_hidden(path)) hidden_.insert(hidden_.end(), path);
     }

@@ -31,7 +31,8 @@ class Beside(NamedTuple):
 
 def own_folders(torch: str) -> list[str]:
     """What this program and the verified one have in common: the library, installed packages, torch and isobit. Without links."""
-    named = (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), torch, os.path.dirname(__file__))
+    isobit = os.path.dirname(__file__), os.path.dirname(os.path.realpath(__file__))  # a build has links
+    named = (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), torch, *isobit)
     return sorted({os.path.realpath(path) for path in named})
 
 
@@ -59,7 +60,7 @@ class _Search:
     def _look(self, entry: "os.DirEntry[str]") -> bool:
         """Whether it was hidden as code."""
         path, name = entry.path, os.path.relpath(entry.path, self._folder)
-        if entry.name.startswith("."):
+        if entry.name.startswith(".") and not self._holds_own(path):
             if not any(lies_in(read, path) for read in self._read):
                 self.found.dotted.append(name)
             return False
@@ -69,11 +70,13 @@ class _Search:
             return self._subfolder(path, name)
         return _is_code(path) and not (self._program / name).is_file() and self._hide(path, name)
 
+    def _holds_own(self, path: str) -> bool:
+        return any(lies_in(own, path) for own in self._own)
+
     def _subfolder(self, path: str, name: str) -> bool:
         if path in self._own:
             return False
-        holds_own = any(lies_in(own, path) for own in self._own)
-        if os.path.basename(path) == CACHE or (_is_environment(path) and not holds_own):
+        if os.path.basename(path) == CACHE or (_is_environment(path) and not self._holds_own(path)):
             return self._hide(path, name)
         before = len(self.found.code)
         if not self.below(path):
@@ -140,19 +143,17 @@ def drop_caches(program: pathlib.Path) -> None:
 
 def require_our_isobit(program: pathlib.Path, script: str, folder: pathlib.Path | None, own: Sequence[str],
                        shown: Iterable[str]) -> None:
-    """CannotJudge where the program would import an isobit of its own, or has files in the place of what verifies it."""
+    """CannotJudge where the program would import an isobit of its own."""
     top = os.path.realpath(folder) if folder else ""
     inside = [os.path.relpath(path, top) for path in map(os.path.realpath, filter(None, sys.path)) if top and lies_in(path, top)]
     for where in (os.path.dirname(script), *inside):
-        for name in (f"isobit{middle}{suffix}" for middle in ("", "/__init__") for suffix in SUFFIXES):
-            place = os.path.normpath(os.path.join(where, name))
-            if (program / place).exists() or {place, os.path.normpath(os.path.join(where, "isobit"))} & {*shown}:
+        package = os.path.normpath(os.path.join(where, "isobit"))
+        if os.path.join(top, package) in own and where in inside:
+            continue  # this one, whatever the program has there
+        for place in (f"{package}{middle}{suffix}" for middle in ("", "/__init__") for suffix in SUFFIXES):
+            if (program / place).exists() or {place, package} & {*shown}:
                 raise CannotJudge(f"the program would import an isobit of its own ({place}), which can say what it likes: verify "
                                   "takes this program's package alone")
-    for path in own:
-        if top and path != top and lies_in(path, top) and (program / os.path.relpath(path, top)).exists():
-            raise CannotJudge(f"the program has files in {path}, where what verifies it is installed: install isobit elsewhere, "
-                              "or name another folder with --repository")
 
 
 def link(source: pathlib.Path, target: pathlib.Path, code: Iterable[str]) -> None:

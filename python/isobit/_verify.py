@@ -214,10 +214,9 @@ def _folder_beside(top: pathlib.Path | None, named: str) -> pathlib.Path | None:
     return folder
 
 
-def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | None,
+def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | None, own: list[str],
                  options: argparse.Namespace) -> _beside.Beside:
     """What of that folder the program does not see."""
-    own = _beside.own_folders(_torch())
     _beside.drop_caches(copy)
     found = _beside.look(folder, copy, own, options.read) if folder else _beside.Beside([], [], [])
     _beside.require_our_isobit(copy, program.file, folder, own, found.shown)
@@ -244,7 +243,8 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
     beside = _folder_beside(repository.top, options.repository)
     copy = work / "program"
     program.write(copy, repository, options.repository)
-    found = _look_beside(program, copy, beside, options)
+    own = _beside.own_folders(_torch())
+    found = _look_beside(program, copy, beside, own, options)
     if options.trust and beside:
         _beside.link(beside, copy, found.code)
     _tell(program, options, beside)
@@ -252,6 +252,7 @@ def plan(record: pathlib.Path, work: pathlib.Path, options: argparse.Namespace) 
     return {"python": sys.executable, "processes": program.processes, "file": program.file, "folder": program.folder,
             "arguments": arguments, "instead": program.instead, "unused": program.unused,
             "readable": [] if options.trust else readable(), "links": links(), "beside": str(beside or ""), "hidden": hidden,
+            "own": [path for path in own if beside and _beside.lies_in(path, str(beside))],
             "environment": environment(), "seeded": any(SEEDS.search(text) for text in program.sources.values())}
 
 

@@ -317,6 +317,7 @@ class Builder {
     std::vector<fs::path> readable = request_.readable;
     std::sort(readable.begin(), readable.end());
     for (const fs::path& path : readable) mount_readable(path);
+    for (const fs::path& path : request_.as_they_are) mount("--ro-bind", path, path);
     mount("--bind", scratch_ / "shm", "/dev/shm");
     mount("--bind", scratch_ / "runs", kRunsFolder);
     mount("--bind", scratch_ / "merged", kProgramFolder);

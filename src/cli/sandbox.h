@@ -27,6 +27,8 @@ struct SandboxRequest {
   std::vector<std::filesystem::path> layers;
   // Files and folders seen where they are; what lies in the lowest layer as /verify/program shows it.
   std::vector<std::filesystem::path> readable;
+  // Folders of these, without links, that are seen as they are on the disk, whatever a layer has in their place.
+  std::vector<std::filesystem::path> as_they_are;
   std::vector<std::pair<std::filesystem::path, std::string>> links;  // symbolic links to make: where, to what
   std::vector<std::filesystem::path> hidden;                         // in none of the above
   std::filesystem::path home;                                        // its path alone: a new folder appears there

@@ -64,6 +64,7 @@ ScriptPlan parse_plan(std::string_view text) {
   plan.unused = all(object.at("unused"), word);
   plan.readable = all(object.at("readable"), absolute);
   plan.hidden = all(object.at("hidden"), absolute);
+  plan.own = all(object.at("own"), absolute);
   const Json& links = object.at("links");
   expect(links.is_array() && links.size() <= kMostWords, "no list, or too long a one");
   for (const Json& link : links) {

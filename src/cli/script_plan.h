@@ -21,6 +21,7 @@ struct ScriptPlan {
   std::string instead;                        // what is executed in place of something recorded, as words; "": nothing
   std::vector<std::string> unused;            // what of the record plays no part in this, as words for people
   std::vector<std::string> readable, hidden;  // absolute paths
+  std::vector<std::string> own;               // of what verifies, and lies beside: absolute paths
   std::vector<std::pair<std::filesystem::path, std::string>> links;  // (where, to what)
   std::vector<std::string> environment;                              // "NAME=value"
 };

@@ -167,6 +167,7 @@ ChildRequest program_child(const RunRecord& record, const VerifyOptions& options
   request.readable = paths_of(plan.readable);
   for (const std::string& path : options.read) request.readable.emplace_back(path);
   if (extras.part != nullptr && !extras.part->start.empty()) request.readable.push_back(extras.part->start);
+  request.as_they_are = paths_of(plan.own);
   request.links = plan.links;
   request.hidden = kept_from_program(record, options, plan.beside);
   for (const std::string& path : plan.hidden) request.hidden.emplace_back(path);

@@ -28,9 +28,9 @@ std::vector<std::string> plan_seeds() {
   return {
       R"({"python": "/usr/bin/python3", "file": "a/train.py", "folder": "a", "arguments": ["--lr", "0.1"],)"
       R"( "instead": "", "unused": [], "readable": ["/usr", "/opt/x"], "links": [["/usr/bin/python3", "python3.11"]], "beside": "/home/me/x",)"
-      R"( "hidden": ["/home/me/x/.git"], "environment": {"USER": "verify", "PATH": "/usr/bin:/bin"}, "processes": 2, "seeded": true})",
+      R"( "hidden": ["/home/me/x/.git"], "own": ["/home/me/x/venv"], "environment": {"USER": "verify", "PATH": "/usr/bin:/bin"}, "processes": 2, "seeded": true})",
       R"({"python": "/p", "file": "../x", "folder": "", "arguments": [true], "instead": "", "unused": [], "readable": [], "links": [],)"
-      R"( "beside": "", "hidden": [], "environment": {"A=B": "c"}, "processes": 1e300, "seeded": 1e300})"};
+      R"( "beside": "", "hidden": [], "own": [], "environment": {"A=B": "c"}, "processes": 1e300, "seeded": 1e300})"};
 }
 
 void run_signature(std::string_view input) {

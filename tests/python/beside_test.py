@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 from record_test import PARTS, SCRIPT
 from records import seal_anew
@@ -162,11 +163,19 @@ class Look(unittest.TestCase):
         self.assertEqual(sorted(self.look().code), ["code", "isobit.py"])
 
     def test_installed_packages_are_not_hidden(self):
-        self.make("venv/pyvenv.cfg", "venv/lib/site-packages/torch/__init__.py", "venv/bin/x.py")
-        self.assertEqual(self.look(own=["venv/lib/site-packages"]).code, ["venv/bin/x.py"])
-        (self.program / "venv/lib/site-packages/torch").mkdir(parents=True)
-        with self.assertRaisesRegex(CannotJudge, "where what verifies it is installed"):
-            _beside.require_our_isobit(self.program, "train.py", self.beside, [str(self.beside / "venv/lib/site-packages")], [])
+        for environment in ("venv", ".venv"):
+            self.make(f"{environment}/pyvenv.cfg", f"{environment}/lib/site-packages/torch/__init__.py", f"{environment}/bin/x.py")
+            found = self.look(own=[f"{environment}/lib/site-packages"])
+            self.assertEqual((found.code, found.dotted), ([f"{environment}/bin/x.py"], []))
+            shutil.rmtree(self.beside / environment)
+        with unittest.mock.patch("sys.path", [str(self.beside / "src")]):
+            for own, refused in (([], True), ([str(self.beside / "src/isobit")], False)):
+                (self.program / "src/isobit").mkdir(parents=True, exist_ok=True)
+                (self.program / "src/isobit/__init__.py").write_text("")
+                if refused:
+                    self.assertRaises(CannotJudge, _beside.require_our_isobit, self.program, "train.py", self.beside, own, [])
+                else:
+                    _beside.require_our_isobit(self.program, "train.py", self.beside, own, [])
 
     def test_an_isobit_of_its_own(self):
         for script, name, refused in (("a/train.py", "a/isobit.py", True), ("a/train.py", "isobit.py", False), ("train.py", "isobit/__init__.py", True),

@@ -168,8 +168,9 @@ def local_sources(root: str | os.PathLike[str]) -> dict[str, str]:
     """path within root -> text, of the modules loaded from there: the entry script and what it imported. RecordError where that
     is not the text that they were compiled from."""
     root = f"{root}{'' if str(root).endswith('/') else '/'}"
+    isobit = os.path.dirname(__file__), os.path.dirname(os.path.realpath(__file__))  # a build has links
     outside = tuple(os.path.realpath(folder) + "/" for folder in
-                    (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), os.path.dirname(os.path.realpath(__file__))))
+                    (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), *isobit))
     folders: dict[str, str] = {}
     found: dict[str, str] = {}
     for module in list(sys.modules.values()):

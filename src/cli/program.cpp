@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
   CLI::App app("Deep learning that gives the same answer twice.", "isobit");
   app.set_version_flag("--version", isobit::cli::version_text());
   app.require_subcommand(1);
-  app.footer("Example:\n  isobit run examples/fashion-lenet5.toml\nEach command: isobit COMMAND --help");
+  app.footer(isobit::cli::program_footer());
   std::vector<std::pair<CLI::App*, Action>> actions;
   int own = argc;  // words before a "--" whose rest is another program's
   for (const auto& command : isobit::cli::commands()) {

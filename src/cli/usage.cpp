@@ -11,6 +11,16 @@
 namespace isobit::cli {
 namespace {
 
+// python/isobit/__main__.py answers these before it calls the program.
+struct PackageCommand {
+  const char* name;
+  const char* summary;
+};
+constexpr PackageCommand kPackageCommands[] = {
+    {"check", "Run a script's first steps, and list all that isobit would refuse"},
+    {"launch", "Run a script in several processes that share the grains of its steps"},
+};
+
 std::string lower_first(std::string text) {
   if (text.size() > 1 && (text[1] == ' ' || std::islower(text[1]) != 0))
     text[0] = static_cast<char>(std::tolower(text[0]));
@@ -51,6 +61,13 @@ std::string missing_value(const CLI::App& app, const std::string& what) {
 
 }  // namespace
 
+std::string program_footer() {
+  std::string text = "Commands of the Python package (python -m isobit COMMAND, or the isobit beside that python):\n";
+  for (const PackageCommand& command : kPackageCommands)
+    text += fmt::format("  {:<28}{}\n", command.name, command.summary);
+  return text + "\nExample:\n  isobit run examples/fashion-lenet5.toml\nEach command: isobit COMMAND --help";
+}
+
 void check_first_word(int argc, char** argv) {
   if (argc < 2) return;
   const std::string word = argv[1];
@@ -59,6 +76,14 @@ void check_first_word(int argc, char** argv) {
   for (const Command& command : commands()) {
     if (command.name == word) return;
     names.push_back(command.name);
+  }
+  for (const PackageCommand& command : kPackageCommands) {
+    if (word == command.name)
+      throw archive::UserError("", fmt::format("'{}' is a command of the Python package", word),
+                               fmt::format("python -m isobit {}, or the isobit that pip installs: in a clone, "
+                                           ".venv/bin/isobit {}",
+                                           word, word));
+    names.emplace_back(command.name);
   }
   const std::string nearest = archive::nearest(word, names);
   const std::string remedy = nearest.empty() ? "see isobit --help" : "did you mean '" + nearest + "'?";

@@ -10,7 +10,11 @@
 
 namespace isobit::cli {
 
-// A first word that is no subcommand: throws archive::UserError that suggests the nearest one.
+// The end of isobit --help: the commands that the Python package answers itself, and an example.
+[[nodiscard]] std::string program_footer();
+
+// A first word that is no subcommand: throws archive::UserError that suggests the nearest one, or says where the Python
+// package's commands are.
 void check_first_word(int argc, char** argv);
 
 // The message of a parse error: `app` is the subcommand that was meant, `command` nullptr where that is the program

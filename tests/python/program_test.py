@@ -31,6 +31,14 @@ class ProgramTest(Programs):
         for words, expect in ((["--version"], 0), (["--help"], 0), (["log", "--json"], 0), (["lgo"], 2), (["verify"], 2), ([], 2)):
             self.assertEqual(self.call(sys.executable, "-m", "isobit", *words, expect=expect), self.call(PROGRAM, *words, expect=expect))
 
+    def test_help_lists_what_the_package_answers_itself(self):
+        help_text = self.call(sys.executable, "-m", "isobit", "--help")[0]
+        for command in ("check", "launch"):
+            self.assertRegex(help_text, rf"(?m)^  {command} +\w")
+            self.assertIn(f"isobit {command}", self.call(sys.executable, "-m", "isobit", command, "--help")[0])
+            self.assertIn(f"isobit: '{command}' is a command of the Python package (python -m isobit {command}, or",
+                          self.call(PROGRAM, command, expect=2)[1])
+
     def test_the_script(self):
         """What pip makes of [project.scripts]."""
         script = "import sys; sys.argv[0] = 'isobit'; from isobit.__main__ import program; sys.exit(program())"

@@ -4,7 +4,10 @@ What a user can mend is RecordError; what the file system cannot read is OSError
 """
 
 import json
+import os
 import pathlib
+import shlex
+import socket
 import stat
 import warnings
 from collections.abc import Mapping
@@ -46,13 +49,13 @@ def _recorded(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _unfinished(runs: pathlib.Path, program: Program) -> list[pathlib.Path]:
-    """The runs of this script and name that were not finished, the newest first."""
+    """The runs of this script and name, with whatever arguments, that were not finished, the newest first."""
     found: list[tuple[Any, pathlib.Path]] = []
     for folder in runs.iterdir() if runs.is_dir() else ():
         if folder.name.startswith(".") or not folder.name.endswith(program.ending):
             continue
         recorded = _recorded(folder)
-        if recorded is None or any(recorded.get(key) != program.script.get(key) for key in ("file", "folder", "arguments")):
+        if recorded is None or any(recorded.get(key) != program.script.get(key) for key in ("file", "folder")):
             continue
         if (folder / "manifest.json").exists():
             continue
@@ -108,11 +111,39 @@ def what_changed(folder: pathlib.Path, program: Program) -> Change | None:
                   f"resume with every={every}, or begin a new run (without resume)")
 
 
+def other_arguments(folder: pathlib.Path, program: Program) -> Change | None:
+    began, now = ((_recorded(folder) or {}).get("arguments"), program.script.get("arguments"))
+    if began == now:
+        return None
+    return Change(f"{folder.name} began with {_in_words(began)}, not with {_in_words(now)}",
+                  f"resume it with {_in_words(began)}, or begin a new run (without resume)")
+
+
+def _in_words(arguments: Any) -> str:
+    words = [str(word) for word in arguments] if isinstance(arguments, list) else []
+    text = shlex.join(words)
+    return f"the arguments {text if len(text) <= 200 else text[:197] + '...'}" if words else "no arguments"
+
+
+def _may_be_written(folder: pathlib.Path) -> bool:
+    """By a process that lives, or of another machine: one of several runs that go on beside each other."""
+    try:
+        lock = json.loads(_content(folder.parent / ".locks" / folder.name, LARGEST))
+        return lock["host"] != socket.gethostname() or os.path.exists(f"/proc/{int(lock['pid'])}")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
 def choose(runs: pathlib.Path, program: Program, strict: bool) -> pathlib.Path | None:
     """The newest unfinished run of this program. Where there are some of this script, but of another version of it: None with
-    a warning, or RecordError where strict."""
+    a warning, or RecordError where strict. With other arguments it is another program, which nothing refuses beside this one: a
+    warning where nobody writes that run."""
     newest: tuple[pathlib.Path, Change] | None = None
+    other: tuple[pathlib.Path, Change] | None = None
     for folder in _unfinished(runs, program):
+        if (change := other_arguments(folder, program)) is not None:
+            other = other or (None if _may_be_written(folder) else (folder, change))
+            continue
         change = what_changed(folder, program)
         if change is None:
             return folder
@@ -123,6 +154,10 @@ def choose(runs: pathlib.Path, program: Program, strict: bool) -> pathlib.Path |
         folder, change = newest
         warnings.warn(f"isobit.record: {change.what}: {folder} is not resumed, a new run begins "
                       "(resume=\"strict\" refuses instead)", stacklevel=STACK)
+    elif other is not None:
+        folder, change = other
+        warnings.warn(f"isobit.record: {change.what}: {folder} is not resumed, a new run begins (to resume that one, call the "
+                      "script with its arguments)", stacklevel=STACK)
     return None
 
 

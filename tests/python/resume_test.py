@@ -119,9 +119,9 @@ class Resume(Folder):
         lock.unlink()
         self.assertEqual(self.train()[0], "resumed 4")
 
-    def told(self, **environment):
+    def told(self, *arguments, **environment):
         """What a run that succeeds says on stderr."""
-        status, printed, told = self.run_script("train.py", **environment)
+        status, printed, told = self.run_script("train.py", *arguments, **environment)
         self.assertEqual(status, 0, told)
         return printed.splitlines(), told
 
@@ -137,6 +137,27 @@ class Resume(Folder):
         # The old one is as it was; the program that began it resumes it.
         self.write("train.py", SCRIPT)
         printed, told = self.told()
+        self.assertEqual((printed[0], printed[1].endswith(f"runs/{old.name}"), told), ("resumed 4", True, ""))
+
+    def test_other_arguments(self):
+        self.train("--lr", "0.1 0.2", KILL="7", expect=-signal.SIGKILL)
+        old = self.only()
+        for strict in (False, True):
+            self.write("train.py", SCRIPT.replace("resume=True", 'resume="strict"') if strict else SCRIPT)
+            printed, told = self.told()
+            self.assertEqual(printed[0], "new 0")
+            self.assertRegex(told, r"train\.py:\d+: UserWarning: isobit\.record: ")
+            self.assertIn(f"{old.name} began with the arguments --lr '0.1 0.2', not with no arguments: runs/{old.name} is not resumed, a new "
+                          "run begins (to resume that one, call the script with its arguments)", told)
+        # One that may be written goes on beside this one, which is no news.
+        lock = self.folder / "runs" / ".locks" / old.name
+        text = lock.read_text()
+        for owner in ({"pid": os.getpid()}, {"host": "elsewhere"}):
+            lock.write_text(json.dumps({**json.loads(text), **owner}))
+            self.assertNotIn("UserWarning", self.told()[1])
+        lock.write_text(text)
+        self.write("train.py", SCRIPT)
+        printed, told = self.told("--lr", "0.1 0.2")
         self.assertEqual((printed[0], printed[1].endswith(f"runs/{old.name}"), told), ("resumed 4", True, ""))
 
     def test_strict(self):

@@ -1,17 +1,20 @@
 // isobit study: many runs by one file, and what they say together.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "archive/files.h"
 #include "archive/printable.h"
 #include "archive/run_record.h"
 #include "archive/run_state.h"
+#include "archive/suggest.h"
 #include "archive/user_error.h"
 #include "cli/capability.h"
 #include "cli/command.h"
@@ -74,6 +77,22 @@ void check_capabilities(const Study& study, const std::string& file) {
   for (const study::Level& level : factor->levels) expect_capability(level.text, file + ": capability");
 }
 
+// What the experiment refuses of the study's keys and values lies in the study's file.
+SubmittedExperiment checked_experiment(const Study& study, const std::string& file,
+                                       const std::vector<std::vector<std::string>>& checks,
+                                       const std::string& program) try {
+  return check_experiment(file, {}, checks, program);
+} catch (const UserError& error) {
+  const std::string line = error.what(), option = "--set ";
+  const auto colon = line.find(": ");
+  if (!line.starts_with(option) || colon == std::string::npos) throw;
+  const std::string setting = line.substr(option.size(), colon - option.size());
+  auto place = study.places.find(setting);
+  if (place == study.places.end()) place = study.places.find(setting.substr(0, setting.find('=')));
+  if (place == study.places.end()) throw;
+  throw UserError(place->second, line.substr(colon + 2), "");
+}
+
 // Each level of each factor once, the others at their first: what is wrong is said before the first run, and not in the
 // hundredth.
 void check_levels(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells,
@@ -90,7 +109,7 @@ void check_levels(const StudyOptions& options, const Study& study, const std::ve
     if (news) checks.push_back(study::overrides_of(study, cell));
     if (checks.size() == kMostChecks) break;
   }
-  if (!check_experiment(file, {}, checks, options.program).resolved.empty()) return;
+  if (!checked_experiment(study, file, checks, options.program).resolved.empty()) return;
   if (!options.dry_run && !options.submit)
     throw UserError(options.program, "cannot make runs: PyTorch does not load here",
                     "pip install torch beside isobit, or name another isobit with --program");
@@ -197,6 +216,23 @@ void print_results(const StudyOptions& options, const Study& study, const study:
   fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
 }
 
+// What a script measures is known when its runs are made; where none measured the study's metric, it is mistyped.
+void expect_metric(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells,
+                   const StudyRuns& runs) {
+  const std::set<std::string>& measured = runs.measured();
+  if (measured.contains(study.metric)) return;
+  if (std::none_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::finished; })) return;
+  const std::string near = archive::nearest(study.metric, {measured.begin(), measured.end()});
+  const auto place = study.places.find("metric");
+  throw UserError(place != study.places.end() ? place->second : options.file,
+                  fmt::format("'metric' is \"{}\", which no run has measured", study.metric),
+                  measured.empty() ? "let the script measure it: run.log(\"test\", accuracy=...)"
+                                   : fmt::format("{}measured: {}; correct it and call again with --resume, which makes "
+                                                 "no finished run again",
+                                                 near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near),
+                                                 fmt::join(measured, ", ")));
+}
+
 // In the study's folder, which is this process's alone.
 int work_in(const fs::path& folder, const StudyOptions& options, const Study& study, const std::string& experiment,
             std::vector<Cell>& cells) {
@@ -207,6 +243,7 @@ int work_in(const fs::path& folder, const StudyOptions& options, const Study& st
   if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
   if (options.gather) {
     print_results(options, study, write_results(study, cells, folder, runs.runs()));
+    expect_metric(options, study, cells, runs);
     return 0;
   }
   fmt::print(stderr, "{}: {} runs in {}, {} at a time at most\n", study.name, cells.size(), runs.runs().string(),
@@ -219,6 +256,7 @@ int work_in(const fs::path& folder, const StudyOptions& options, const Study& st
                folder.string());
     return kInterruptedExit;
   }
+  expect_metric(options, study, cells, runs);
   return std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; }) ? 1 : 0;
 }
 
@@ -228,6 +266,7 @@ int run_study(const StudyOptions& given) {
   Study study = study::read_study(options.file);
   const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
   study::take_split(study, experiment);
+  if (!study.script && !options.gather) study::check_metric(study, experiment);
   std::vector<Cell> cells = study::make_cells(study, experiment);
   if (!options.gather && !options.submit) check_capabilities(study, options.file);
   if (study.script && options.submit)

@@ -122,14 +122,16 @@ void StudyRuns::find_finished() {
   }
 }
 
-bool StudyRuns::take_result(Cell& cell, const archive::RunSummary& summary) const {
+bool StudyRuns::take_result(Cell& cell, const archive::RunSummary& summary) {
   cell.run = summary.id;
   if (summary.state != archive::RunState::finished) return false;
   cell.state = CellState::finished;
   cell.weights = summary.weights;
   cell.value.reset();
   cell.note = fmt::format("the run has no {}", study_.metric);
+  const std::scoped_lock lock(measured_mutex_);
   for (const archive::MetricsLine& line : summary.metrics) {
+    for (const auto& [name, value] : line.values) measured_.insert(line.set + "." + name);
     if (line.set != study_.metric_set()) continue;
     const auto found = line.values.find(study_.metric_value());
     if (found == line.values.end()) continue;

@@ -12,6 +12,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class StudyRuns {
   [[nodiscard]] bool execute(const std::atomic<bool>& stop);
 
   [[nodiscard]] std::filesystem::path runs() const { return settings_.folder / "runs"; }
+  // What the finished runs say of themselves, "test.accuracy"; after execute or find_finished.
+  [[nodiscard]] const std::set<std::string>& measured() const { return measured_; }
   [[nodiscard]] std::int64_t jobs_at_once() const;
 
  private:
@@ -49,7 +52,7 @@ class StudyRuns {
   void run_script(study::Cell& cell, const std::atomic<bool>& stop);
   [[nodiscard]] std::vector<std::string> words_of(const study::Cell& cell) const;
   // What the record says; false where it is not finished.
-  bool take_result(study::Cell& cell, const archive::RunSummary& summary) const;
+  bool take_result(study::Cell& cell, const archive::RunSummary& summary);
   [[nodiscard]] std::int64_t cores_of(const study::Cell& cell) const;
   void save(bool now);
 
@@ -66,6 +69,8 @@ class StudyRuns {
   std::int64_t running_ = 0, cores_taken_ = 0;
   double saved_ = 0;
   std::exception_ptr problem_;
+  std::mutex measured_mutex_;
+  std::set<std::string> measured_;  // guarded by the line above
 };
 
 }  // namespace isobit::cli

@@ -1,6 +1,7 @@
 #include "study/study_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "archive/files.h"
 #include "archive/run_state.h"
 #include "archive/suggest.h"
+#include "study/experiment_metrics.h"
 #include "study/study_levels.h"
 #include "study/toml_text.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 using archive::UserError;
 
+constexpr const char* kMetric = "metric";
 constexpr const char* kSeePage = "docs/formats/study.md lists the keys";
 
 class Reader {
@@ -37,6 +40,7 @@ class Reader {
     read_environments();
     read_folds();
     check_together();
+    study_.places = std::move(places_);
     return std::move(study_);
   }
 
@@ -115,6 +119,7 @@ class Reader {
     const auto dot = study_.metric.find('.');
     expect(dot != std::string::npos && dot > 0 && dot + 1 < study_.metric.size(), *s, "metric", "is no metric of a run",
            "write SET.VALUE, for example \"test.accuracy\" or \"test.loss\"");
+    places_[kMetric] = place_of(*s, "metric");
     study_.sampled = design == "sampled";
     expect(study_.sampled || design == "crossed", *s, "design", "is unknown", "use \"crossed\" or \"sampled\"");
     expect(study_.sampled == (study_.samples > 0) && study_.samples >= 0, *s, "samples",
@@ -173,6 +178,7 @@ class Reader {
     flatten(*table, "", [&](const std::string& key, const toml::node& node, const std::string& place) {
       if (is_option(key)) fail(place, fmt::format("'{}' is no key of an experiment", key), "make it a factor");
       study_.settings.emplace_back(key, level_of(node, place));
+      places_[key] = places_[key + "=" + study_.settings.back().second.toml] = place;
     });
   }
 
@@ -209,7 +215,7 @@ class Reader {
       flatten(*node->as_table(), "", [&](const std::string& set, const toml::node& value, const std::string& at) {
         if (is_option(set)) fail(at, fmt::format("'{}' is no key of an experiment", set), "make it a factor");
         level.settings.emplace_back(set, level_of(value, at).toml);
-        places_[set] = at;
+        places_[set] = places_[set + "=" + level.settings.back().second] = at;
       });
       factor.levels.push_back(std::move(level));
     }
@@ -377,6 +383,41 @@ void take_split(Study& study, const std::string& experiment) {
   study.splits = rule != "files" || study.folds.kind != Folds::none || study.find("split.rule") != nullptr;
   study.split_group = study.folds.group.empty() ? group : study.folds.group;
   if (study.find("split.group") != nullptr) study.split_group = "split.group";
+}
+
+void check_metric(const Study& study, const std::string& experiment) {
+  constexpr const char* kTarget = "data.target";
+  std::set<std::string> targets;
+  const auto take = [&](const std::string& toml) {
+    targets.insert(toml.size() > 1 && toml[0] == '"' ? toml.substr(1, toml.size() - 2) : toml);
+  };
+  try {
+    const toml::table table = parse_table(experiment, study.experiment.string());
+    targets.insert(table.at_path(kTarget).value_or(std::string()));
+  } catch (const UserError&) {  // isobit run says what is wrong with it
+  }
+  for (const auto& [key, level] : study.settings) {
+    if (key == kTarget) targets = {level.text};
+  }
+  for (const StudyFactor& factor : study.factors) {
+    for (const Level& level : factor.levels) {
+      if (factor.key == kTarget) take(level.toml);
+      for (const auto& [key, value] : level.settings) {
+        if (key == kTarget) take(value);
+      }
+    }
+  }
+  std::set<std::string> scores;
+  for (const std::string& target : targets) scores.insert(score_of(target));
+  const std::vector<std::string> known = metrics_of({scores.begin(), scores.end()});
+  if (std::find(known.begin(), known.end(), study.metric) != known.end()) return;
+  const std::string near = archive::nearest(study.metric, known);
+  const auto place = study.places.find(kMetric);
+  throw UserError(place != study.places.end() ? place->second : study.experiment.string(),
+                  fmt::format("'metric' is \"{}\", which no run of {} measures", study.metric,
+                              study.experiment.filename().string()),
+                  fmt::format("{}measured: {}", near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near),
+                              fmt::join(known, ", ")));
 }
 
 std::string to_toml(const Study& study, const std::string& experiment) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,6 +73,8 @@ struct Study {
   // whole.
   bool splits = false;
   std::string split_group;
+  // Where the file says it, "study.toml:9:1": a key, a setting as --set takes it (KEY=VALUE), "metric".
+  std::map<std::string, std::string> places;
 
   // "test", "accuracy"
   [[nodiscard]] std::string metric_set() const;
@@ -84,6 +87,10 @@ struct Study {
 
 // Fills `splits` and `split_group`; `experiment` is the experiment file's text. What is no TOML says nothing.
 void take_split(Study& study, const std::string& experiment);
+
+// UserError where no run of the experiment measures `metric`. `experiment` as above; not for a script, whose metrics
+// its records tell.
+void check_metric(const Study& study, const std::string& experiment);
 
 // The same study with every key: what parse_study reads again. `experiment` stands for its path.
 [[nodiscard]] std::string to_toml(const Study& study, const std::string& experiment);

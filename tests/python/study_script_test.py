@@ -50,12 +50,12 @@ capability = ["default", "avx2"]
 
 @unittest.skipUnless("avx2" in pathlib.Path("/proc/cpuinfo").read_text(), "this CPU has one capability")
 class StudyOfAScript(Programs):
-    def call(self, *words, code=0):
+    def call(self, *words, code=0, stderr=False):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
                               env={**os.environ, "PYTHONPATH": str(pathlib.Path(isobit.__file__).parents[1]),
                                    "ISOBIT_PYTHON": sys.executable, "XDG_CACHE_HOME": str(self.folder / "cache")})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout
+        return done.stderr if stderr else done.stdout
 
     def test_capabilities_part_at_an_operator_that_is_named(self):
         self.write("train.py", SCRIPT)
@@ -81,6 +81,17 @@ class StudyOfAScript(Programs):
         self.assertEqual((operator["step"], operator["name"], operator["module"]), (1, "aten::uniform_", ""), operator)
         self.assertGreater(operator["differing"], 0)
         self.assertEqual(diff["not_looked_into"], "")
+
+    def test_a_metric_that_the_script_does_not_log(self):
+        self.write("train.py", SCRIPT)
+        self.write("study.toml", STUDY.replace("test.accuracy", "test.acuracy").replace('capability = ["default", "avx2"]\n', ""))
+        for words in ([], ["--resume"], ["--gather"]):
+            told = self.call("study", "study.toml", *words, code=2, stderr=True)
+            self.assertIn("isobit: study.toml:6:10: 'metric' is \"test.acuracy\", which no run has measured (did you mean \"test.accuracy\"? "
+                          "measured: test.accuracy; correct it and call again with --resume", told)
+        self.write("study.toml", (self.folder / "study.toml").read_text().replace("acuracy", "accuracy"))
+        self.call("study", "study.toml", "--resume")
+        self.assertEqual(len([path for path in (self.folder / "studies/script/runs").iterdir() if path.name[0] == "2"]), 1)
 
 
 if __name__ == "__main__":

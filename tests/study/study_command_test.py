@@ -226,9 +226,24 @@ class Study(Command):
         self.assertEqual([c["value"] for c in self.cells() if c["factors"]["seed"] == 2], [None] * 4)
         self.assertEqual(results["summary"][0]["n"], 3)
         self.assertLess(results["comparisons"][0]["difference"], 0)  # adam's loss is lower, and that is better
-        self.write(STUDY.replace("test.accuracy", "test.f1"))
-        results = json.loads(self.study("--json", "--out", "other").stdout)
-        self.assertEqual(results["summary"], [])
+
+    def test_what_the_experiment_refuses_lies_in_the_study(self):
+        self.refused(STUDY.replace("seed =", "optimizer.nmae ="), "isobit: study.toml:10:11: unknown key 'optimizer.nmae' (did you mean 'optimizer.name'?)")
+        self.refused(STUDY + "[settings]\noptimizer.nmae = 3\n", "isobit: study.toml:13:11: unknown key 'optimizer.nmae'")
+        algorithms = '[algorithms.a]\nloss.name = "mse"\n[algorithms.b]\nloss.name = "l1"\noptimizer.nmae = 2\n'
+        self.refused(STUDY.replace('compare = "optimizer.name"\n', "") + algorithms, "isobit: study.toml:15:11: unknown key 'optimizer.nmae'")
+
+    def test_a_metric_that_no_run_measures(self):
+        """Of an experiment it is known before the first run; of a script's records (study_script_test.py) afterwards."""
+        for metric, told in (("test.acuracy", 'did you mean "test.accuracy"? '), ("val.f1", ""), ("test.mean_absolute_error", "")):
+            self.refused(STUDY.replace("test.accuracy", metric), f"isobit: study.toml:5:10: 'metric' is \"{metric}\", which no run of experiment.toml "
+                         f"measures ({told}measured: train.accuracy, train.loss, test.accuracy, test.loss)")
+        (self.folder / "experiment.toml").write_text('name = "fake"\ndata.target = "value"\n')
+        self.write(STUDY.replace("test.accuracy", "test.mean_absolute_error"))
+        self.study("--dry-run")
+        self.write(STUDY.replace("[factors]", '[settings]\ndata.target = "class"\n[factors]'))
+        self.study("--dry-run")
+        self.assertEqual(self.begun(), [])
 
     def test_one_run_per_setting_is_said_to_say_nothing(self):
         self.write(STUDY.replace('seed = "1..4"', "").replace("threads = [1, 2]", ""))

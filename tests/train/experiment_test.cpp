@@ -6,7 +6,9 @@
 #include <sstream>
 
 #include "study/experiment_defaults.h"
+#include "study/experiment_metrics.h"
 #include "train/experiment_schema.h"
+#include "train/task.h"
 
 namespace isobit::train {
 namespace {
@@ -151,6 +153,16 @@ TEST(Experiment, StudiesKnowTheDefaultsOfTheTable) {
   for (const Key& key : experiment_keys())
     text += std::string(key.name) + " = " + toml_value(key.field(defaults)) + "\n";
   EXPECT_EQ(study::kExperimentDefaults, text);
+}
+
+TEST(Experiment, StudiesKnowWhatTasksMeasure) {
+  for (const char* target : {"class", "mask", "silhouette", "labels", "value", "sequence", "next"}) {
+    Experiment experiment;
+    experiment.data.target = target;
+    if (std::string(target) == "labels") experiment.loss.name = "binary_cross_entropy";
+    if (std::string(target) == "value") experiment.loss.name = "mse";
+    EXPECT_EQ(study::score_of(target), make_task(experiment)->metrics(1, 1, {}).name) << target;
+  }
 }
 
 // To renew the table: run with ISOBIT_UPDATE_DOCS=1.

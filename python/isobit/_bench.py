@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from isobit._arguments import CommandParser
+from isobit._arguments import CommandParser, complain
 from isobit._script import parsed
 
 BETWEEN = "between operators"
@@ -144,7 +144,7 @@ def main(words: Sequence[str]) -> int:
     try:
         found = figures(options, _measure(options))
     except _Failed as failure:
-        print(f"isobit: {failure}", file=sys.stderr)
+        complain(str(failure), options.json)
         return 2
     print(json.dumps(found, indent=2) if options.json else as_text(found, options.operators))
     return 0

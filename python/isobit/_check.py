@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from isobit import _built, _check_mode
-from isobit._arguments import CommandParser
+from isobit._arguments import CommandParser, complain
 from isobit._check_mode import Found
 from isobit._errors import RefusedError
 from isobit._script import Enough, become, parsed, run_steps
@@ -137,7 +137,7 @@ def main(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        print(f"isobit: check needs PyTorch, which is not installed (pip install torch=={_built.torch_version})", file=sys.stderr)
+        complain(f"check needs PyTorch, which is not installed (pip install torch=={_built.torch_version})", options.json)
         return 2
     steps = _Steps(options.steps)
     with tempfile.TemporaryDirectory(prefix="isobit-check-") as folder:

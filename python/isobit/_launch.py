@@ -51,7 +51,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
                         help="times that all are started again without a new checkpoint in between (3)")
     parser.add_argument("script", help="a Python script whose training is a loop over run.steps")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
-    options = parser.parse_args(words)
+    options = parser.read(words)
     if options.workers < 1:
         parser.error(f"--workers is {options.workers}: at least 1")
     if options.restarts < 0:

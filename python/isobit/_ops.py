@@ -50,7 +50,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--search", default="", metavar="NAME", help="only operators whose name contains this")
     parser.add_argument("--class", dest="kind", choices=CLASSES, help="only one class")
     parser.add_argument("--json", action="store_true", help="as JSON")
-    options = parser.parse_args(words)
+    options = parser.read(words)
     found = select(options.search, options.kind)
     try:
         print(json.dumps(as_json(found), indent=2) if options.json else as_text(found), flush=True)

@@ -17,7 +17,7 @@ def parsed(parser: CommandParser, words: Sequence[str], least: dict[str, int]) -
     """The options with the script and its arguments, each number of `least` (by destination) at least that; exits with 2 else."""
     parser.add_argument("script", help="a Python script, without isobit or with it")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
-    options = parser.parse_args(words)
+    options = parser.read(words)
     for name, smallest in least.items():
         if getattr(options, name) < smallest:
             parser.error(f"--{name.replace('_', '-')} is {getattr(options, name)}: at least {smallest}")

@@ -1,9 +1,12 @@
 // The executable: commands that read records run here, all others in the library with PyTorch (torch_library.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/error_report.h"
 #include "cli/program.h"
 #include "cli/torch_library.h"
 
@@ -33,19 +36,16 @@ int main(int argc, char** argv) {
                  library.missing ? "their library" : "PyTorch " ISOBIT_TORCH_VERSION, library.problem.c_str());
     return code;
   }
-  if (library.missing) {
-    std::fprintf(
-        stderr,
-        "isobit: '%s' needs isobit's library with the commands that compute: %s\n"
-        "  do     run isobit from the folder where it was built or installed, or through a symbolic link to it\n",
-        argv[1], library.problem.c_str());
-    return 2;
-  }
-  std::fprintf(stderr,
-               "isobit: '%s' needs PyTorch %s, which does not load: %s\n"
-               "  do     pip install torch==%s beside isobit, or set ISOBIT_TORCH_DIR to a torch package's folder; "
-               "without torch,\n"
-               "         isobit only reads records (isobit --help lists the commands)\n",
-               argv[1], ISOBIT_TORCH_VERSION, library.problem.c_str(), ISOBIT_TORCH_VERSION);
-  return 2;
+  const std::string problem =
+      library.missing
+          ? fmt::format(
+                "'{}' needs isobit's library with the commands that compute: {}\n  do     run isobit from the "
+                "folder where it was built or installed, or through a symbolic link to it",
+                word, library.problem)
+          : fmt::format(
+                "'{}' needs PyTorch {}, which does not load: {}\n  do     pip install torch=={} beside isobit, or "
+                "set ISOBIT_TORCH_DIR to a torch package's folder; without torch,\n         isobit only reads "
+                "records (isobit --help lists the commands)",
+                word, ISOBIT_TORCH_VERSION, library.problem, ISOBIT_TORCH_VERSION);
+  return isobit::cli::report_error(problem, isobit::cli::asks_for_json(argc, argv));
 }

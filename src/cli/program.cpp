@@ -18,6 +18,7 @@
 #include "archive/user_error.h"
 #include "cli/capability.h"
 #include "cli/command.h"
+#include "cli/error_report.h"
 #include "cli/usage.h"
 #include "cli/version.h"
 
@@ -27,13 +28,12 @@ using isobit::cli::Action;
 using isobit::cli::OptionSet;
 using isobit::cli::usage_message;
 
-int usage_error(const std::string& command, const std::string& message) {
-  const std::string help = command.empty() ? "isobit --help" : "isobit " + command + " --help";
-  fmt::print(stderr, "isobit: {} (see {})\n", message, help);
-  return 2;
-}
-
-int run(int argc, char** argv) {
+// `json`: whether an error is an object on stdout, too. verify says its own there, within its verdict.
+int run(int argc, char** argv, bool& json) {
+  const auto usage_error = [&](const std::string& command, const std::string& message) {
+    const std::string help = command.empty() ? "isobit --help" : "isobit " + command + " --help";
+    return isobit::cli::report_error(fmt::format("{} (see {})", message, help), json);
+  };
   CLI::App app("Deep learning that gives the same answer twice.", "isobit");
   app.set_version_flag("--version", isobit::cli::version_text());
   app.require_subcommand(1);
@@ -70,7 +70,9 @@ int run(int argc, char** argv) {
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
+    json = json && sub->get_name() != "verify";
     const int code = action();
+    json = false;  // the command has said what it says
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw isobit::archive::UserError("stdout", fmt::format("cannot be written: {}", std::strerror(errno)), "");
     }
@@ -81,20 +83,19 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int isobit::cli::program(int argc, char** argv) try {
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
-  return run(argc, argv);
-} catch (const isobit::cli::BeginAnew& request) {
-  return isobit::cli::begin_anew(request);
-} catch (const isobit::archive::UserError& error) {
-  fmt::print(stderr, "isobit: {}\n", isobit::archive::printable(error.what()));
-  return 2;
-} catch (const std::bad_alloc&) {
-  fmt::print(stderr, "isobit: out of memory (use a smaller batch or grain)\n");
-  return 2;
-} catch (const std::exception& error) {
-  // Refusals bring their own "isobit: ". Never 1: that code is a verdict.
-  const std::string message = isobit::archive::printable_lines(isobit::cli::message_of(error));
-  fmt::print(stderr, "{}{}\n", message.rfind("isobit: ", 0) == 0 ? "" : "isobit: ", message);
-  return 2;
+int isobit::cli::program(int argc, char** argv) {
+  bool json = asks_for_json(argc, argv);
+  try {
+    std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
+    return run(argc, argv, json);
+  } catch (const BeginAnew& request) {
+    return begin_anew(request);
+  } catch (const archive::UserError& error) {
+    return report_error(archive::printable(error.what()), json);
+  } catch (const std::bad_alloc&) {
+    return report_error("out of memory (use a smaller batch or grain)", json);
+  } catch (const std::exception& error) {  // refusals bring their own "isobit: "
+    const std::string message = archive::printable_lines(message_of(error)), own = "isobit: ";
+    return report_error(message.starts_with(own) ? message.substr(own.size()) : message, json);
+  }
 }

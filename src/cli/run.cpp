@@ -140,7 +140,9 @@ RunOutcome run(const RunOptions& options) {
   if (options.finished && options.once.empty())
     throw UserError("--finished", "asks for the run of a name", "name it with --once NAME");
   if (options.dry_run) {
-    fmt::print("{}", train::to_toml(train::load_experiment(options.file, options.overrides)));
+    const train::Experiment experiment = train::load_experiment(options.file, options.overrides);
+    const nlohmann::ordered_json result{{"name", experiment.name}, {"experiment", train::to_toml(experiment)}};
+    fmt::print("{}", options.json ? result.dump() + "\n" : train::to_toml(experiment));
     return {};
   }
   RunOptions chosen = options;
@@ -197,7 +199,7 @@ Action declare_run(OptionSet& app) {
       .type("SECONDS")
       .at_least(2)
       .group("Workers");
-  app.flag("--json", options->json, "One JSON object on stdout instead of the last line");
+  app.flag("--json", options->json, "One JSON object on stdout instead of the last line, or of --dry-run's TOML");
   options->execution.declare(app);
   return [options] { return run(*options).code; };
 }

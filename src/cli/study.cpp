@@ -18,6 +18,7 @@
 #include "archive/user_error.h"
 #include "cli/capability.h"
 #include "cli/command.h"
+#include "cli/error_report.h"
 #include "cli/stop_signal.h"
 #include "cli/study_runs.h"
 #include "cli/study_script.h"
@@ -216,21 +217,24 @@ void print_results(const StudyOptions& options, const Study& study, const study:
   fmt::print("{}", options.json ? study::results_json(study, results) : study::results_text(study, results));
 }
 
-// What a script measures is known when its runs are made; where none measured the study's metric, it is mistyped.
-void expect_metric(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells,
-                   const StudyRuns& runs) {
+// What a script measures is known when its runs are made; where none measured the study's metric, it is mistyped. The
+// exit code: the results have been printed, so that this is no error of --json's.
+int metric_is_measured(const StudyOptions& options, const Study& study, const std::vector<Cell>& cells,
+                       const StudyRuns& runs) {
   const std::set<std::string>& measured = runs.measured();
-  if (measured.contains(study.metric)) return;
-  if (std::none_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::finished; })) return;
+  if (measured.contains(study.metric)) return 0;
+  if (std::none_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::finished; })) return 0;
   const std::string near = archive::nearest(study.metric, {measured.begin(), measured.end()});
   const auto place = study.places.find("metric");
-  throw UserError(place != study.places.end() ? place->second : options.file,
-                  fmt::format("'metric' is \"{}\", which no run has measured", study.metric),
-                  measured.empty() ? "let the script measure it: run.log(\"test\", accuracy=...)"
-                                   : fmt::format("{}measured: {}; correct it and call again with --resume, which makes "
-                                                 "no finished run again",
-                                                 near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near),
-                                                 fmt::join(measured, ", ")));
+  const UserError error(
+      place != study.places.end() ? place->second : options.file,
+      fmt::format("'metric' is \"{}\", which no run has measured", study.metric),
+      measured.empty()
+          ? "let the script measure it: run.log(\"test\", accuracy=...)"
+          : fmt::format("{}measured: {}; correct it and call again with --resume, which makes "
+                        "no finished run again",
+                        near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near), fmt::join(measured, ", ")));
+  return report_error(archive::printable(error.what()), false);
 }
 
 // In the study's folder, which is this process's alone.
@@ -243,8 +247,7 @@ int work_in(const fs::path& folder, const StudyOptions& options, const Study& st
   if (options.submit) return submit_study(study, cells, folder, experiment, options.submission);
   if (options.gather) {
     print_results(options, study, write_results(study, cells, folder, runs.runs()));
-    expect_metric(options, study, cells, runs);
-    return 0;
+    return metric_is_measured(options, study, cells, runs);
   }
   fmt::print(stderr, "{}: {} runs in {}, {} at a time at most\n", study.name, cells.size(), runs.runs().string(),
              options.jobs > 0 ? options.jobs : std::max<std::int64_t>(1, kernels::available_cpus() / study.threads));
@@ -256,12 +259,13 @@ int work_in(const fs::path& folder, const StudyOptions& options, const Study& st
                folder.string());
     return kInterruptedExit;
   }
-  expect_metric(options, study, cells, runs);
+  if (const int code = metric_is_measured(options, study, cells, runs); code != 0) return code;
   return std::any_of(cells.begin(), cells.end(), [](const Cell& c) { return c.state == CellState::failed; }) ? 1 : 0;
 }
 
 int run_study(const StudyOptions& given) {
   StudyOptions options = given;
+  options.submission.json = options.json;
   if (options.program.empty()) options.program = fs::read_symlink("/proc/self/exe").string();
   Study study = study::read_study(options.file);
   const std::string experiment = archive::read_file(study.experiment, kLargestExperiment);
@@ -296,7 +300,7 @@ Action declare_study(OptionSet& app) {
   app.flag("--resume", options->resume, "Resume the study in its folder: runs that are there are not made again");
   app.flag("--gather", options->gather, "Make no run: look at those that are there, and write the results");
   app.flag("--dry-run", options->dry_run, "Check the study, list its runs, and make none");
-  app.flag("--json", options->json, "The results as JSON; with --dry-run the list of runs");
+  app.flag("--json", options->json, "The results as JSON; with --dry-run the list of runs, with --submit the job");
   app.flag("--submit", options->submit, "Make the runs as jobs under Slurm; then --gather (docs/guides/study.md)")
       .group("Slurm");
   app.add("--time", options->submission.time, "Time limit of each run (default: the partition's)")

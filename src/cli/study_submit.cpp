@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "archive/user_error.h"
 #include "cli/slurm_programs.h"
@@ -77,7 +78,8 @@ int submit_study(const study::Study& study, const std::vector<Cell>& cells, cons
   if (has_slurm() || !submission.dry_run) slurm::check(job.request, slurm::read_cluster(call_slurm));
   const std::string script = slurm::write_script(job);
   if (submission.dry_run) {
-    fmt::print("{}", script);
+    if (submission.json) fmt::print("{}\n", nlohmann::ordered_json{{"script", script}}.dump());
+    if (!submission.json) fmt::print("{}", script);
     return 0;
   }
   slurm::JobFolder files(job.folder);
@@ -88,7 +90,12 @@ int submit_study(const study::Study& study, const std::vector<Cell>& cells, cons
   std::int64_t number = 0;
   if (!slurm::parse_count(answer, number)) throw UserError("sbatch", "answered '" + answer + "'", "see squeue --me");
   files.keep();
-  fmt::print("job {}\n", answer);
+  if (submission.json) {
+    const nlohmann::ordered_json result{{"job", answer}, {"runs", waiting.size()}, {"folder", job.folder}};
+    fmt::print("{}\n", result.dump());
+  } else {
+    fmt::print("job {}\n", answer);
+  }
   fmt::print(stderr, "{} of {} waiting runs submitted; when they are done: isobit study FILE --out {} --gather\n",
              waiting.size(), all, folder.string());
   return 0;

@@ -16,6 +16,7 @@ struct StudySubmission {
   std::string time, partition;  // as isobit submit takes them; "": the cluster's
   std::int64_t at_once = 0;     // 0: as many as fit
   bool dry_run = false;         // prints the script, and submits nothing
+  bool json = false;            // on stdout one object: the job, or the script
 };
 
 inline constexpr std::size_t kMostSubmitted = 1000;  // what a Slurm takes that nobody configured otherwise

@@ -108,6 +108,22 @@ std::string submitted(const std::string& script) {
   return id;
 }
 
+// What is known of a job before Slurm gave it a number.
+nlohmann::ordered_json about(const slurm::JobScript& job) {
+  return {{"name", job.request.name},
+          {"partition", job.request.partition},
+          {"workers", job.request.all_workers()},
+          {"runs", job.request.array.empty() ? 1 : job.request.array.size()},
+          {"folder", job.folder}};
+}
+
+void print_script(const SubmitOptions& options, const slurm::JobScript& job, const std::string& script) {
+  if (!options.json) return fmt::print("{}", script);
+  nlohmann::ordered_json result = about(job);
+  result["script"] = script;
+  fmt::print("{}\n", result.dump());
+}
+
 void print(const SubmitOptions& options, const slurm::JobScript& job, const std::string& id) {
   const std::string log = job.folder + (job.request.array.empty() ? "/" + id + ".log" : "/" + id + "_INDEX.log");
   if (!options.json) {
@@ -115,13 +131,8 @@ void print(const SubmitOptions& options, const slurm::JobScript& job, const std:
     fmt::print(stderr, "output: {}\nisobit queue shows it; scancel {} ends it\n", archive::printable(log), id);
     return;
   }
-  nlohmann::ordered_json result;
-  result["job"] = id;
-  result["name"] = job.request.name;
-  result["partition"] = job.request.partition;
-  result["workers"] = job.request.all_workers();
-  result["runs"] = job.request.array.empty() ? 1 : job.request.array.size();
-  result["folder"] = job.folder;
+  nlohmann::ordered_json result{{"job", id}};
+  result.update(about(job));
   result["output"] = log;
   fmt::print("{}\n", result.dump());
 }
@@ -142,7 +153,7 @@ int run_submit(const SubmitOptions& options) {
   job.notice = slurm::notice_before_limit(job.request.seconds, step);
   const std::string script = slurm::write_script(job);
   if (options.dry_run) {
-    fmt::print("{}", script);
+    print_script(options, job, script);
     return 0;
   }
   slurm::JobFolder folder(job.folder);
@@ -182,7 +193,7 @@ Action declare_submit(OptionSet& app) {
           "The archive, on a file system that all nodes share (default: $ISOBIT_RUNS, else runs)")
       .type("DIR");
   app.flag("--dry-run", options->dry_run, "Check, print the job script, and submit nothing");
-  app.flag("--json", options->json, "One JSON object on stdout instead of the job's id");
+  app.flag("--json", options->json, "One JSON object on stdout instead of the job's id or script");
   return [options] { return run_submit(*options); };
 }
 

@@ -46,6 +46,15 @@ class Script(unittest.TestCase):
         return subprocess.run(command, check=False,
                               cwd=self.folder, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
+    def test_errors_are_json_too(self) -> None:
+        for words, error in ((["--json", "--rounds", "0"], "--rounds is 0: at least 1 (see python -m isobit bench --help)"),
+                             (["--json", "--round"], "argument --rounds: invalid int value")):
+            done = self.bench("", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(error, json.loads(done.stdout)["error"])
+            self.assertEqual(done.stderr, f"isobit: {json.loads(done.stdout)['error']}\n")
+        self.assertEqual(self.bench("", "--rounds", "0", arguments=("--json",)).stdout, "")
+
     def test_both_sides_run_and_nothing_is_recorded(self) -> None:
         done = self.bench(TRAIN, "--rounds", "1", "--steps", "2", "--warm-up", "1", "--threads", "1", "--json", arguments=("notes",))
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -70,7 +70,7 @@ def _raise(message: bytes | None) -> None:
         return
     location = _TEXT()
     code = _problem(ctypes.byref(location))
-    text = os.fsdecode(message)
+    text = os.fsdecode(message).replace("name another folder with --runs", "name another folder: isobit.record(\"folder\")")
     if code != 0:
         path = os.fsdecode(location.value or b"")
         raise OSError(code, text.removeprefix(f"{path}: "), path)

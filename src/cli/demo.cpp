@@ -9,6 +9,7 @@
 #include "archive/files.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/out_option.h"
 #include "cli/run.h"
 #include "cli/verify.h"
 #include "kernels/isa.h"
@@ -17,6 +18,8 @@
 
 namespace isobit::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct DemoOptions {
   std::string data, out = "isobit-demo";
@@ -48,12 +51,23 @@ void use_other_settings(ExecutionOptions& execution) {
   execution.threads = kernels::thread_count() > 1 ? 1 : 2;
 }
 
+// Said before anything is written.
+void expect_fashion_mnist(const fs::path& folder) {
+  for (const char* name : {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz",
+                           "t10k-labels-idx1-ubyte.gz"}) {
+    if (archive::is_there(folder / name)) continue;
+    throw archive::UserError("--data", fmt::format("{} has no {}", folder.string(), name),
+                             "name the folder of Fashion-MNIST's four files (Debian: apt install "
+                             "dataset-fashion-mnist), or leave it out: isobit demo makes images of its own");
+  }
+}
+
 int demo(const DemoOptions& options) {
-  namespace fs = std::filesystem;
   const fs::path out = fs::absolute(options.out);
   const bool made = options.data.empty();
   const fs::path data = made ? out / "data" : fs::absolute(options.data);
-  archive::make_folders(out);
+  if (!made) expect_fashion_mnist(data);
+  writing_out([&] { archive::make_folders(out); });
   if (made) {
     fmt::print(stderr, "making 14,000 images in {}\n", data.string());
     train::write_demo_images(data);

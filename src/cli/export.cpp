@@ -14,6 +14,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/out_option.h"
 #include "cli/signature.h"
 #include "cli/summary_text.h"
 #include "report/export_formats.h"
@@ -141,7 +142,7 @@ int run_export(const ExportOptions& options) {
     fmt::print(stderr, "isobit: nothing written\n");
     return 2;
   }
-  if (options.to != "tar") return write_folder(plan, record, options);
+  if (options.to != "tar") return writing_out([&] { return write_folder(plan, record, options); });
   const std::string file = options.out.empty() ? plan.run + ".tar" : options.out;
   const archive::FileDigest written = archive::write_export(plan, file);
   const std::string signature = options.sign.empty() ? "" : sign_file(file, options.sign);

@@ -17,6 +17,7 @@
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
+#include "cli/out_option.h"
 #include "cli/summary_text.h"
 #include "report/document.h"
 #include "report/page.h"
@@ -187,7 +188,7 @@ int run_report(const ReportOptions& options) {
   }
   std::string out = options.out;
   if (out.empty()) out = parts.runs.size() == 1 ? parts.runs[0].summary.id + ".html" : "report.html";
-  write_page(out, page);
+  writing_out([&] { write_page(out, page); });
   if (options.json) {
     Json runs = Json::array();
     for (const report::RunEntry& entry : parts.runs) runs.push_back(entry.summary.id);

@@ -82,7 +82,8 @@ RunSession resume_run(const RunOptions& options) {
   session.writer = std::make_unique<archive::RunWriter>(
       archive::RunWriter::resume(folder, run_environment(options, arithmetic), train::contract_of(arithmetic)));
   session.experiment = train::recorded_experiment(session.writer->experiment(), experiment.string());
-  train::expect_data(session.writer->data(), session.experiment);
+  train::expect_data(session.writer->data(), session.experiment,
+                     "put the recorded files there: a resumed run keeps its data.path");
   session.data = train::load_data(session.experiment);
   session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
   if (train::contract_of(session.experiment.arithmetic) != train::contract_of(arithmetic)) {

@@ -19,6 +19,7 @@
 #include "cli/capability.h"
 #include "cli/command.h"
 #include "cli/error_report.h"
+#include "cli/out_option.h"
 #include "cli/stop_signal.h"
 #include "cli/study_runs.h"
 #include "cli/study_script.h"
@@ -288,7 +289,7 @@ int run_study(const StudyOptions& given) {
   }
   if (options.gather && !archive::is_there(folder / "study.toml"))
     throw UserError(folder.string(), "holds no study", "name its folder with --out, or leave --gather out");
-  archive::make_folders(folder);
+  writing_out([&] { archive::make_folders(folder); });
   return work_in(folder, options, study, experiment, cells);
 }
 

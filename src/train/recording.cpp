@@ -63,8 +63,18 @@ std::string describe_data(const Experiment& experiment, samples::Digests digests
   return json.dump(2);
 }
 
-void expect_data(const std::string& description, const Experiment& experiment) {
-  const auto found = archive::parse_json(describe_data(experiment));
+namespace {
+
+std::string describe_recorded(const Experiment& experiment, const std::string& remedy) try {
+  return describe_data(experiment);
+} catch (const archive::UserError& error) {
+  throw archive::UserError(error.place(), error.problem(), remedy);
+}
+
+}  // namespace
+
+void expect_data(const std::string& description, const Experiment& experiment, const std::string& remedy) {
+  const auto found = archive::parse_json(describe_recorded(experiment, remedy));
   try {
     const auto recorded = archive::parse_json(description);
     const auto &now = found.at("files"), &then = recorded.at("files");
@@ -75,7 +85,7 @@ void expect_data(const std::string& description, const Experiment& experiment) {
           (std::filesystem::path(experiment.data.path) / now[i]["name"].get<std::string>()).string(),
           fmt::format("is not the file that was recorded (its SHA-256 is {:.12}..., the record says {:.12}...)",
                       now[i]["sha256"].get<std::string>(), then.at(i).at("sha256").get<std::string>()),
-          "name the folder of the recorded files with --data");
+          remedy);
     }
   } catch (const nlohmann::json::exception&) {  // below
   }

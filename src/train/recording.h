@@ -30,8 +30,11 @@ namespace isobit::train {
 // where one is missing.
 [[nodiscard]] std::string describe_data(const Experiment& experiment,
                                         samples::Digests digests = samples::Digests::fresh);
-// Nothing if the files are those described, else UserError naming the first that is not. Reads them whole.
-void expect_data(const std::string& description, const Experiment& experiment);
+// Nothing if the files are those described, else UserError naming the first that is not, or is missing, with this
+// remedy. Reads them whole.
+inline constexpr const char* kNameDataFolder = "name the folder of the recorded files with --data";
+void expect_data(const std::string& description, const Experiment& experiment,
+                 const std::string& remedy = kNameDataFolder);
 
 class Recorder : public Listener {
  public:

@@ -53,6 +53,10 @@ class RecordErrors(Case):
 
             self.assert_record_error("random numbers came after run.save", save_early)
 
+    def test_a_folder_that_cannot_be_written_names_the_argument(self):
+        with self.assertRaisesRegex(PermissionError, r'or name another folder: isobit\.record\("folder"\)\): .*/sys/runs'):
+            isobit.record("/sys/runs").__enter__()
+
     def test_what_cannot_be_resumed(self):
         with isobit.record(self.runs) as run:
             step(small_model())

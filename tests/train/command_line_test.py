@@ -437,7 +437,10 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.isobit("verify", self.run_folder, "--data", moved).returncode, 0)
         make_data(moved, train=91)
         self.expect_error(["verify", self.run_folder, "--data", moved], "not the file that was recorded", "train-images")
-        self.expect_error(["verify", self.run_folder, "--data", self.scratch + "/absent"], "absent")
+        self.expect_error(["verify", self.run_folder, "--data", self.scratch + "/absent"], "absent",
+                          "(name the folder of the recorded files with --data)")
+        self.expect_error(["trace", self.run_folder, "--steps", "1:1", "--out", self.fresh("a.trace"), "--data", self.scratch + "/absent"],
+                          "absent", "(name the folder of the recorded files with --data)")
 
     def test_an_exported_file_verifies(self):
         moved, file = self.fresh("exported data"), self.fresh("run.tar")

@@ -208,8 +208,9 @@ study::Results write_results(const Study& study, std::vector<Cell>& cells, const
   study::Results results = study::analyse(study, cells, [&](const Cell& cell) { return hits(cell); });
   if (!results.comparisons.empty() && !results.comparisons[0].p_mcnemar && study.metric_value() == "accuracy")
     results.warnings.emplace_back(
-        "McNemar's test needs the predictions of all compared runs for the same samples: set "
-        "evaluate.predictions = true in the experiment");
+        std::string("McNemar's test needs the predictions of all compared runs for the same samples: ") +
+        (study.script ? "let the script record with predictions=True, and call run.predictions"
+                      : "set evaluate.predictions = true in the experiment"));
   archive::write_file(folder / "results.json", study::results_json(study, results));
   return results;
 }

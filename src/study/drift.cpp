@@ -133,8 +133,8 @@ void note_what_is_missing(Drift& drift, const std::vector<RunRecord>& runs) {
   const auto programs = std::count_if(runs.begin(), runs.end(), [](const RunRecord& r) { return r.is_script(); });
   if (programs > 0)
     drift.notes.push_back(
-        fmt::format("{} of the runs are Python programs': their checkpoints are PyTorch's own files, and "
-                    "weights are compared by losses alone",
+        fmt::format("{} of the runs are Python programs', whose checkpoints are PyTorch's own files: that weights "
+                    "are equal is told by their fingerprints, and not how far they are apart",
                     programs));
   if (drift.steps.empty() && programs == 0)
     drift.notes.emplace_back("no step has a checkpoint in all runs: no weights could be compared");
@@ -148,8 +148,12 @@ void note_what_is_missing(Drift& drift, const std::vector<RunRecord>& runs) {
     drift.notes.push_back(
         fmt::format("the runs have {} steps: those that all have are compared", fmt::join(lengths, ", ")));
   if (std::none_of(drift.per_step.begin(), drift.per_step.end(),
-                   [](const DriftStep& s) { return s.churn.has_value(); }))
-    drift.notes.emplace_back("churn needs predictions of the same samples: run with --set evaluate.predictions=true");
+                   [](const DriftStep& s) { return s.churn.has_value(); })) {
+    std::vector<std::string> ways;
+    if (programs < std::ssize(runs)) ways.emplace_back("run with --set evaluate.predictions=true");
+    if (programs > 0) ways.emplace_back("let the program record with predictions=True, and call run.predictions");
+    drift.notes.push_back(fmt::format("churn needs predictions of the same samples: {}", fmt::join(ways, "; ")));
+  }
 }
 
 }  // namespace

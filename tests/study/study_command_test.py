@@ -467,6 +467,13 @@ class ScriptStudy(Command):
         self.assertEqual(len({c["run"] for c in self.cells()}), 16)
         self.assertTrue(results["findings"][1].startswith("environment: nothing moves"), results["findings"])
         self.assertEqual(results["comparisons"][0]["n"], 2)
+        self.assertTrue(any("let the script record with predictions=True" in w for w in results["warnings"]), results["warnings"])
+        # How they drift, with remedies of programs.
+        runs = [str(self.folder / "studies/optimizers/runs" / c["run"]) for c in self.cells()[:2]]
+        notes = self.call("drift", *runs).stdout.partition("note: ")[2]
+        self.assertIn("churn needs predictions of the same samples: let the program record with predictions=True, and call run.predictions\n", notes)
+        self.assertIn("that weights are equal is told by their fingerprints", notes)
+        self.assertNotIn("--set", notes)
         # None is made twice; the resolved study is the same; another script or interpreter makes other runs.
         self.study("--resume")
         (self.folder / "studies/optimizers/cells.json").unlink()

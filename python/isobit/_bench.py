@@ -19,6 +19,7 @@ from isobit._script import parsed
 
 BETWEEN = "between operators"
 SIDES = ("stock", "isobit")
+QUIET = 0.05  # of the time without a core: less needs no note (src/cli/core_wait.cpp)
 PROFILED = 3  # steps under the profiler, after the timed ones
 OF_THE_PROGRAM = ("ops", "step", "profile", "memory", "recording")  # `isobit bench WHAT`, which times models of its own
 
@@ -116,6 +117,7 @@ def figures(options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]])
             "stock_ms": statistics.median(steps["stock"]), "isobit_ms": statistics.median(steps["isobit"]),
             "ratio": statistics.median(ratios), "spread": _spread(ratios),
             **{f"{side}_peak_mib": max(turn["peak_mib"] for turn in turns[side]) for side in SIDES},
+            "waited": statistics.median([turn["waited"] for side in SIDES for turn in turns[side]]),
             "refused": sorted({name for turn in turns["isobit"] for name in turn["refused"]}), "operators": operators}
 
 
@@ -135,6 +137,9 @@ def as_text(found: dict[str, Any], most: int) -> str:
     if found["refused"]:
         refused = ", ".join(found["refused"])
         lines += ["", f"isobit refuses {refused}: stock PyTorch computed that on both sides (isobit check {found['script']})"]
+    if found["waited"] >= QUIET:
+        lines += ["", (f"note: others use the cores: {100 * found['waited']:.0f} % of the time the script waited for one; "
+                       "measure again where nothing else runs")]
     return "\n".join(lines)
 
 

@@ -20,6 +20,16 @@ from isobit._script import Enough, become, run_steps
 ENGINE = "autograd::engine::evaluate_function: "
 
 
+def core_time() -> tuple[int, int]:
+    """ns in which this thread ran, and in which it could have run while others had the cores; zeros where the kernel does not
+    count."""
+    try:
+        ran, waited, _ = map(int, pathlib.Path("/proc/thread-self/schedstat").read_text().split())
+        return ran, waited
+    except (OSError, ValueError):
+        return 0, 0
+
+
 class Steps:
     """A step ends with the step() of the optimizer that steps first: warm-up, then timed ones, then some under the profiler."""
 
@@ -30,6 +40,8 @@ class Steps:
         self.profiled_ms = 0.0
         self._optimizer: object | None = None
         self._began = 0.0
+        self._cores = (0, 0)
+        self.waited = 0.0  # share of the timed steps
         self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True)
 
     def after_step(self, optimizer: object, _arguments: object, _keywords: object) -> None:
@@ -43,7 +55,11 @@ class Steps:
         self.done += 1
         if self.warm_up < self.done <= self.warm_up + self.timed:
             self.times.append((now - self._began) * 1e3)
+        if self.done == self.warm_up:
+            self._cores = core_time()
         if self.done == self.warm_up + self.timed:
+            ran, waited = (now - before for now, before in zip(core_time(), self._cores, strict=True))
+            self.waited = waited / max(ran + waited, 1)
             self.profiler.start()
             now = time.perf_counter()
         elif self.done == self.warm_up + self.timed + self.profiled:
@@ -97,7 +113,7 @@ def main() -> None:
                              "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                              "refused": sorted({one.operator for one in _check_mode.collect()})}
     if enough:
-        found |= {"times": steps.times, "operators": steps.operators()}
+        found |= {"times": steps.times, "operators": steps.operators(), "waited": steps.waited}
     result.write_text(json.dumps(found))
     sys.stdout.flush()
     os._exit(0)  # loaders' workers and threads of the script end with it

@@ -13,6 +13,7 @@
 #include "archive/user_error.h"
 #include "cli/bench_workload.h"
 #include "cli/command.h"
+#include "cli/core_wait.h"
 #include "kernels/isa.h"
 
 namespace isobit::cli {
@@ -81,7 +82,22 @@ void check(const Arguments& arguments) {
   }
 }
 
+// The end of what was timed: whether others used the cores meanwhile.
+int end(const Arguments& arguments, const nlohmann::json& rows, const CoreWait& cores) {
+  const std::optional<double> waited = cores.share();
+  if (!arguments.json) {
+    if (arguments.options.disturb == 0 && arguments.what != "memory") fmt::print("{}", wait_note(waited));
+    return 0;
+  }
+  nlohmann::ordered_json all{
+      {"format", "isobit-bench-rows-1"}, {"what", arguments.what}, {"waited", nullptr}, {"rows", rows}};
+  if (waited) all["waited"] = *waited;
+  fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
 int profile(const Arguments& arguments) {
+  const CoreWait cores;
   const auto rows = bench_profile(arguments.options);
   nlohmann::json all = nlohmann::json::array();
   std::string title;
@@ -99,11 +115,11 @@ int profile(const Arguments& arguments) {
     fmt::print("  {:50} {:10.3f} {:10.3f} {:+10.3f}\n", row.op, row.stock_ms, row.isobit_ms,
                row.isobit_ms - row.stock_ms);
   }
-  if (arguments.json) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return end(arguments, all, cores);
 }
 
 int memory(const Arguments& arguments) {
+  const CoreWait cores;
   const auto rows = bench_memory(arguments.options);
   nlohmann::json all = nlohmann::json::array();
   if (!arguments.json)
@@ -120,11 +136,11 @@ int memory(const Arguments& arguments) {
     fmt::print("{:20} {:>3} {:>9} {:10.1f} {:10.1f} {:7.3f}\n", row.model, row.threads, row.isa, row.stock_mib,
                row.isobit_mib, ratio);
   }
-  if (arguments.json) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return end(arguments, all, cores);
 }
 
 int recording(const Arguments& arguments) {
+  const CoreWait cores;
   const auto rows = bench_recording(arguments.options);
   nlohmann::json all = nlohmann::json::array();
   if (!arguments.json)
@@ -142,8 +158,7 @@ int recording(const Arguments& arguments) {
     fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms,
                row.recorded_ms, 100 * row.share, 100 * row.spread);
   }
-  if (arguments.json) fmt::print("{}\n", all.dump(2));
-  return 0;
+  return end(arguments, all, cores);
 }
 
 int bench(Arguments& arguments) {
@@ -160,13 +175,11 @@ int bench(Arguments& arguments) {
       print_row(row);
     };
   }
+  const CoreWait cores;
   const auto rows = arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
-  if (arguments.json) {
-    nlohmann::json all = nlohmann::json::array();
-    for (const BenchRow& row : rows) all.push_back(to_json(row));
-    fmt::print("{}\n", all.dump(2));
-  }
-  return 0;
+  nlohmann::json all = nlohmann::json::array();
+  for (const BenchRow& row : rows) all.push_back(to_json(row));
+  return end(arguments, all, cores);
 }
 
 Action declare_bench(OptionSet& app) {
@@ -201,7 +214,8 @@ Action declare_bench(OptionSet& app) {
   app.flag("--inference", arguments->options.inference,
            "step: also the forward pass in evaluation mode, batch 1 and 64");
   app.flag("--only-inference", arguments->options.only_inference, "step: those alone");
-  app.flag("--json", arguments->json, "rows as a JSON array");
+  app.flag("--json", arguments->json,
+           "One object: the rows, and the share of the time that others had the cores (waited)");
   return [arguments] { return bench(*arguments); };
 }
 

@@ -62,6 +62,7 @@ class Script(unittest.TestCase):
         self.assertEqual((found["format"], found["contract"], found["rounds"], found["steps"], found["threads"]),
                          ("isobit-bench-1", "isobit-0.1-exact3", 1, 2, 1))
         self.assertGreater(found["stock_ms"], 0)
+        self.assertTrue(0 <= found["waited"] < 1, found["waited"])
         self.assertAlmostEqual(found["ratio"], found["isobit_ms"] / found["stock_ms"])
         self.assertEqual(found["refused"], ["aten::special_bessel_j0"])
         operators = {row["name"]: row for row in found["operators"]}
@@ -107,7 +108,7 @@ class Words(unittest.TestCase):
         options = _bench._options(["--rounds", "3", __file__])
 
         def turn(ms: float, tanh: float) -> "dict[str, object]":
-            return {"times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms, "refused": [], "contract": "isobit-0.1",
+            return {"waited": 0.06, "times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms, "refused": [], "contract": "isobit-0.1",
                     "operators": {"aten::tanh": {"calls": 2.0, "ms": tanh}, _bench.BETWEEN: {"calls": 0.0, "ms": 0.5}}}
 
         found = _bench.figures(options, {"stock": [turn(10, 4), turn(20, 5), turn(40, 6)],
@@ -119,6 +120,8 @@ class Words(unittest.TestCase):
         self.assertIn("aten::tanh (2)", text)
         self.assertNotIn(_bench.BETWEEN, text)
         self.assertIn("0.500   (spread 0.375)", text)
+        self.assertIn("note: others use the cores: 6 % of the time the script waited for one; measure again", text)
+        self.assertNotIn("note:", _bench.as_text({**found, "waited": 0.04}, 1))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "archive/printable.h"
 #include "archive/tar_file.h"
 #include "archive/user_error.h"
+#include "cli/terminal_line.h"
 
 namespace isobit::cli {
 namespace {
@@ -176,7 +177,7 @@ std::optional<fs::path> run_part(const Again& again, ChildRequest child, std::st
   return run_and_read(again, std::move(child), printed, [](const Reports& reports) { return reports.unpack(false); });
 }
 
-AgainProgress::AgainProgress(std::int64_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}
+AgainProgress::AgainProgress(std::int64_t steps) : steps_(steps), terminal_(rewrites_lines()) {}
 
 AgainProgress::~AgainProgress() {
   if (open_) fmt::print(stderr, "\r\033[K");
@@ -196,7 +197,7 @@ void AgainProgress::show(std::int64_t step) {
     const auto left = static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(0, steps_ - step)) / rate);
     text += fmt::format("  {:.1f} steps/s  {}:{:02} left", rate, left / 60, left % 60);
   }
-  fmt::print(stderr, "\r\033[K{}", text);
+  fmt::print(stderr, "\r\033[K{}", fitted(text));
   std::fflush(stderr);
   open_ = true;
 }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/terminal_line.h"
 #include "kernels/threads.h"
 
 namespace isobit::cli {
@@ -149,7 +150,9 @@ class Segments {
                             : part.error != nullptr || part.verdict ? "ended"
                             : part.was_stopped                      ? "stopped"
                                                                     : "";
-        text += fmt::format("\r\033[Ksteps {:<20} {:>3} %  {}\n", name_of(part.segment), 100 * done / count, state);
+        text += "\r\033[K" +
+                fitted(fmt::format("steps {:<20} {:>3} %  {}", name_of(part.segment), 100 * done / count, state)) +
+                "\n";
       }
       fmt::print(stderr, "{}", text);
       std::fflush(stderr);
@@ -158,7 +161,7 @@ class Segments {
     }
 
    private:
-    bool terminal_ = isatty(STDERR_FILENO) != 0;
+    bool terminal_ = rewrites_lines();
     std::size_t lines_ = 0;
     std::string back_;  // to before its lines, and they are gone
   };

@@ -1,17 +1,16 @@
 #include "cli/study_progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 
 #include "cli/duration.h"
+#include "cli/terminal_line.h"
 
 namespace isobit::cli {
 
-StudyProgress::StudyProgress(std::int64_t done_before)
-    : before_(done_before), terminal_(::isatty(STDERR_FILENO) != 0) {}
+StudyProgress::StudyProgress(std::int64_t done_before) : before_(done_before), terminal_(rewrites_lines()) {}
 
 StudyProgress::~StudyProgress() {
   if (line_open_) fmt::print(stderr, "\r\033[K");
@@ -27,8 +26,9 @@ void StudyProgress::show(const StudyCounts& counts) {
     rate = fmt::format("  {:.1f} a minute  {} left", 60 / each,
                        duration(each * static_cast<double>(counts.cells - counts.done)));
   }
-  fmt::print(stderr, "\r\033[K{}/{} runs{}  {} running{}", counts.done, counts.cells, rate, counts.running,
-             counts.failed > 0 ? fmt::format(", {} failed", counts.failed) : "");
+  fmt::print(stderr, "\r\033[K{}",
+             fitted(fmt::format("{}/{} runs{}  {} running{}", counts.done, counts.cells, rate, counts.running,
+                                counts.failed > 0 ? fmt::format(", {} failed", counts.failed) : "")));
   std::fflush(stderr);
   line_open_ = true;
 }

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/execution_options.h"
 #include "cli/named_run.h"
+#include "cli/terminal_line.h"
 #include "cli/verify_script.h"
 #include "trace/trace_environment.h"
 #include "trace/trace_file.h"
@@ -74,14 +75,13 @@ class Progress {
     if (options_.quiet) return;
     if (!step.traced) {
       untraced_ = step.seconds;
-      if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\risobit: step {}\x1b[K", step.step);
+      if (rewrites_lines()) fmt::print(stderr, "\risobit: step {}\x1b[K", step.step);
       return;
     }
     if (step.step != window_.first) return;
     const auto count = static_cast<double>(window_.count);
-    fmt::print(stderr, "{}isobit: step {}: {} operators, {}, {:.2f} s{}\n",
-               ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "", step.step, step.operators, size_text(step.bytes),
-               step.seconds,
+    fmt::print(stderr, "{}isobit: step {}: {} operators, {}, {:.2f} s{}\n", rewrites_lines() ? "\r\x1b[K" : "",
+               step.step, step.operators, size_text(step.bytes), step.seconds,
                untraced_ > 0 ? fmt::format(" ({:.1f} times an untraced one)", step.seconds / untraced_) : "");
     if (window_.count > 1) {
       fmt::print(stderr, "isobit: by this step, all {} take about {} and {:.1f} s\n", window_.count,

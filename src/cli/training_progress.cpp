@@ -1,15 +1,16 @@
 #include "cli/training_progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 
+#include "cli/terminal_line.h"
+
 namespace isobit::cli {
 
 TrainingProgress::TrainingProgress(std::int64_t done, std::int64_t steps, std::int64_t epochs)
-    : first_(done), steps_(steps), epochs_(epochs), terminal_(isatty(STDERR_FILENO) != 0) {}
+    : first_(done), steps_(steps), epochs_(epochs), terminal_(rewrites_lines()) {}
 
 TrainingProgress::~TrainingProgress() { clear_line(); }
 
@@ -30,8 +31,9 @@ void TrainingProgress::step(const train::StepReport& report) {
   const double left = elapsed / static_cast<double>(place.step - first_) * static_cast<double>(steps_ - place.step);
   clear_line();
   const std::string epoch = epochs_ > 0 ? fmt::format("{}/{}", place.epoch, epochs_) : std::to_string(place.epoch);
-  fmt::print(stderr, "epoch {}  step {}/{}  {:.0f} samples/s  loss {:.4f}  {} left{}", epoch, place.step, steps_,
-             samples_per_second_, report.result.loss, duration(left), terminal_ ? "" : "\n");
+  const std::string line = fmt::format("epoch {}  step {}/{}  {:.0f} samples/s  loss {:.4f}  {} left", epoch,
+                                       place.step, steps_, samples_per_second_, report.result.loss, duration(left));
+  fmt::print(stderr, "{}", terminal_ ? fitted(line) : line + "\n");
   line_open_ = terminal_;
   std::fflush(stderr);
 }

@@ -14,6 +14,7 @@
 #include "archive/user_error.h"
 #include "cli/bench_timing.h"
 #include "cli/execution_options.h"
+#include "cli/terminal_line.h"
 #include "contract/philox.h"
 #include "kernels/conv2d.h"
 #include "kernels/isa.h"
@@ -93,7 +94,7 @@ class Work {
 };
 
 void progress(const std::string& text) {
-  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K{}", text);
+  if (rewrites_lines()) fmt::print(stderr, "\r\x1b[K{}", fitted(text));
 }
 
 // One size after the other, each at a half and twice its value as long as that gains.

@@ -1,7 +1,6 @@
 #include "cli/workers_progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "archive/log_lines.h"
 #include "archive/printable.h"
+#include "cli/terminal_line.h"
 #include "cli/training_progress.h"
 
 namespace isobit::cli {
@@ -38,7 +38,7 @@ std::string text_of(const archive::MetricsLine& line) {
 }  // namespace
 
 WorkersProgress::WorkersProgress(std::int64_t done, std::int64_t steps, std::filesystem::path metrics)
-    : first_(done), steps_(steps), metrics_(std::move(metrics)), terminal_(::isatty(STDERR_FILENO) != 0) {
+    : first_(done), steps_(steps), metrics_(std::move(metrics)), terminal_(rewrites_lines()) {
   std::error_code none;
   const auto size = std::filesystem::file_size(metrics_, none);
   if (!none) read_ = size;
@@ -89,14 +89,17 @@ void WorkersProgress::show(const scale::HostView& view, bool last) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const auto steps = static_cast<double>(std::max<std::int64_t>(1, view.steps_done - begun_at_));
   clear_lines();
-  fmt::print(stderr, "step {}/{}  {} workers  {:.1f} steps/s  {} left\n", view.steps_done, steps_, view.workers.size(),
-             steps / elapsed, duration(elapsed / steps * static_cast<double>(steps_ - view.steps_done)));
+  const std::string line =
+      fmt::format("step {}/{}  {} workers  {:.1f} steps/s  {} left", view.steps_done, steps_, view.workers.size(),
+                  steps / elapsed, duration(elapsed / steps * static_cast<double>(steps_ - view.steps_done)));
+  fmt::print(stderr, "{}\n", terminal_ ? fitted(line) : line);
   lines_ = terminal_ ? 1 : 0;
   if (terminal_) {
     for (const scale::WorkerView& worker : view.workers) {
-      fmt::print(stderr, "  {:<24} {:>8.1f} grains/s {:>9} grains  {}{}\n", archive::printable(worker.name),
-                 rates_[worker.id].per_second, worker.grains, name_of(worker.state),
-                 worker.recorder ? ", writes the record" : "");
+      fmt::print(stderr, "{}\n",
+                 fitted(fmt::format("  {:<24} {:>8.1f} grains/s {:>9} grains  {}{}", archive::printable(worker.name),
+                                    rates_[worker.id].per_second, worker.grains, name_of(worker.state),
+                                    worker.recorder ? ", writes the record" : "")));
       ++lines_;
     }
   }

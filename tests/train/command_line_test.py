@@ -4,6 +4,7 @@
 Usage: command_line_test.py PROGRAM [unittest arguments]. Standard library only; data are made here.
 """
 import contextlib
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -194,6 +196,31 @@ class CommandLine(unittest.TestCase):
         done = self.isobit("run", self.file, "--runs", self.fresh("other"), "--set", "seed=4")
         self.assertEqual(done.returncode, 0)
         self.assertNotEqual(done.stdout.splitlines()[-1], self.weights)
+
+    def on_terminal(self, *arguments, width=80, **environment):
+        """What a terminal of that width is sent."""
+        terminal, end = os.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        process = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=end,
+                                   env={**os.environ, "TERM": "xterm", **environment})
+        os.close(end)
+        seen = b""
+        with contextlib.suppress(OSError):  # how a terminal says that all have closed it
+            while piece := os.read(terminal, 4096):
+                seen += piece
+        os.close(terminal)
+        self.assertEqual(process.wait(), 0, seen)
+        return seen.decode()
+
+    def test_progress_fits_its_terminal(self):
+        words = ["run", self.file, "--runs", self.fresh("terminal"), "--set", "steps=9"]
+        lines = [line for line in re.split(r"[\r\n]+|\x1b\[K", self.on_terminal(*words, width=30)) if "step " in line]
+        self.assertTrue(lines)
+        self.assertLess(max(map(len, lines)), 30, lines)
+        self.assertIn(" left", self.on_terminal(*words))
+        dumb = self.on_terminal(*words, TERM="dumb")
+        self.assertNotIn("\x1b", dumb)
+        self.assertRegex(dumb, r"epoch \d+  step \d+/\d+ .* left\r\n")
 
     # Kill and resume
 

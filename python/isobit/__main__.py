@@ -49,7 +49,11 @@ def main(words: Sequence[str]) -> int:
 
 
 def program() -> None:
-    sys.exit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:  # before the program took this process's place
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

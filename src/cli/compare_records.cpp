@@ -93,8 +93,8 @@ std::optional<Difference> different_outside(const RunRecord& a, const RunRecord&
 
 std::optional<Difference> different_evaluation(const RunRecord& a, const RunRecord& b, std::int64_t last) {
   if (!a.evaluations()) return {};  // the verdict says so
-  const std::vector<archive::EvaluationLine>& before = a.evaluations().value();
-  const std::vector<archive::EvaluationLine> now = b.evaluations().value_or(std::vector<archive::EvaluationLine>());
+  const std::vector<archive::EvaluationLine> before = a.evaluations().value_or(std::vector<archive::EvaluationLine>()),
+                                             now = b.evaluations().value_or(std::vector<archive::EvaluationLine>());
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     if (auto d = difference_at(before[i].step, "evaluated batches", before[i].batches, now[i].batches)) return d;
     if (auto d = difference_at(before[i].step, "evaluated batches", line_of(before[i]), line_of(now[i]))) return d;

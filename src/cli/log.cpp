@@ -6,7 +6,9 @@
 #include <memory>
 #include <string_view>
 
+#include "archive/files.h"
 #include "archive/runs.h"
+#include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/summary_text.h"
 
@@ -43,14 +45,20 @@ void print_table(const std::vector<archive::RunSummary>& runs) {
 }
 
 int run_log(const LogOptions& options) {
-  auto runs = archive::list_runs(archive::runs_folder(options.runs));
+  const std::filesystem::path folder = archive::runs_folder(options.runs);
+  // The default one begins to be with the first run.
+  if (!options.runs.empty() && !archive::is_there(folder)) {
+    throw archive::UserError("--runs", fmt::format("there is no folder {}", folder.string()),
+                             "name the archive, a folder of runs");
+  }
+  auto runs = archive::list_runs(folder);
   if (options.count > 0 && runs.size() > static_cast<std::size_t>(options.count)) runs.resize(options.count);
   if (options.json) {
     Json list = Json::array();
     for (const archive::RunSummary& summary : runs) list.push_back(summary_json(summary));
     print_json_line(list);
   } else if (runs.empty()) {
-    fmt::print(stderr, "no runs in {}\n", archive::runs_folder(options.runs).string());
+    fmt::print(stderr, "no runs in {}\n", folder.string());
   } else {
     print_table(runs);
   }

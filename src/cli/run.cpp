@@ -130,6 +130,10 @@ RunOutcome run(const RunOptions& options) {
     throw UserError("run", options.file.empty() ? "no experiment given" : "both an experiment and --resume given",
                     "name either a TOML file or --resume RUN");
   }
+  if (options.file.ends_with(".py")) {
+    throw UserError(options.file, "is a Python script, and isobit run takes an experiment's TOML file",
+                    "run it with python; isobit.record in it makes the record (docs/python.md)");
+  }
   if (!options.resume.empty() && !options.overrides.empty()) {
     throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
   }
@@ -181,7 +185,7 @@ Action declare_run(OptionSet& app) {
   app.add("--resume", options->resume, "Resume an interrupted run from its newest checkpoint").type("RUN");
   app.add("--once", options->once, "Name the run: begun where there is none of that name, else resumed").type("NAME");
   app.flag("--finished", options->finished, "Only say whether the run of --once is finished: exit code 0, else 1");
-  app.flag("--dry-run", options->dry_run, "Check the experiment, print it with every key, and train nothing");
+  app.flag("--dry-run", options->dry_run, "Check the experiment, print it as a record has it, and train nothing");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");
   app.add("--workers", options->workers, "Train in so many processes on this machine; the bits are those of one")
       .type("N")

@@ -44,7 +44,7 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {
 
 // What the package reads of the record, as it was when its seal was checked. The folder that has it.
 fs::path write_checked(const RunRecord& record, const fs::path& work) {
-  const fs::path folder = work / "recorded";
+  fs::path folder = work / "recorded";
   archive::make_folders(folder);
   const CheckedFiles files(record);
   for (const char* name :

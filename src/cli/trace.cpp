@@ -1,6 +1,5 @@
 // isobit trace: steps of a recorded run executed again, every operator written down.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -139,8 +138,14 @@ CodeRequest code_request(const TraceOptions& options, trace::Window window) {
 
 void expect_steps(const TraceOptions& options, const archive::RunRecord& record, trace::Window window) {
   const auto steps = static_cast<std::int64_t>(record.steps().size());
-  if (window.last() > steps)
-    throw UserError("--steps " + options.steps, fmt::format("the run has {} steps", steps), "choose steps that it has");
+  if (window.first < 1 || window.last() > steps) {
+    throw UserError("--steps " + options.steps,
+                    fmt::format("the run has {}", archive::plural(record.steps().size(), "step")),
+                    steps == 0 ? "name a run that trains" : fmt::format("choose some of its steps 1..{}", steps));
+  }
+}
+
+void expect_no_file(const TraceOptions& options) {
   if (archive::is_there(options.out))
     throw UserError(options.out, "is there already", "name another file, or remove it");
 }
@@ -165,7 +170,7 @@ int run_network(const TraceOptions& options, const archive::RunRecord& record, c
   if (!options.network.empty() || !options.repository.empty())
     throw UserError(named.name(), "is traced in a sandbox, with the network that it names",
                     "leave out --network and --repository, or --trust the network");
-  expect_steps(options, record, window);
+  expect_no_file(options);
   if (!options.quiet) fmt::print(stderr, "isobit: tracing the network in a sandbox without network connections\n");
   const auto [again, asked] = code_request(options, window);
   const TracedAgain traced = trace_network(record, again, named.name(), asked, options.out);
@@ -179,7 +184,7 @@ int run_script(const TraceOptions& options, const archive::RunRecord& record, co
   if (!options.data.empty() || !options.network.empty())
     throw UserError(named.name(), "is a Python program's record, which finds its data itself",
                     "leave --data and --network out, and call isobit where the data lie, or with --repository");
-  expect_steps(options, record, window);
+  expect_no_file(options);
   const auto [again, asked] = code_request(options, window);
   const ScriptVerdict result = trace_script(record, again, named.name(), asked, options.out);
   if (result.verdict.interrupted) return interrupted();
@@ -193,6 +198,7 @@ int run_trace(const TraceOptions& options) {
   options.execution.apply();
   const NamedRun named(options.run, options.runs);
   const auto record = archive::RunRecord::open(named.folder());
+  expect_steps(options, record, window);  // before anything is read or said of how they would be executed
   if (record.is_stock()) options.execution.repeat_stock(record.environment());
   if (record.is_script()) return run_script(options, record, named, window);
   const train::Experiment experiment = experiment_of(record, named.name());

@@ -63,8 +63,9 @@ std::string missing_value(const CLI::App& app, const std::string& what) {
 
 std::string program_footer() {
   std::string text = "Commands of the Python package (python -m isobit COMMAND, or the isobit beside that python):\n";
-  for (const PackageCommand& command : kPackageCommands)
+  for (const PackageCommand& command : kPackageCommands) {
     text += fmt::format("  {:<28}{}\n", command.name, command.summary);
+  }
   return text + "\nExample:\n  isobit run examples/fashion-lenet5.toml\nEach command: isobit COMMAND --help";
 }
 
@@ -78,11 +79,12 @@ void check_first_word(int argc, char** argv) {
     names.push_back(command.name);
   }
   for (const PackageCommand& command : kPackageCommands) {
-    if (word == command.name)
+    if (word == command.name) {
       throw archive::UserError("", fmt::format("'{}' is a command of the Python package", word),
                                fmt::format("python -m isobit {}, or the isobit that pip installs: in a clone, "
                                            ".venv/bin/isobit {}",
                                            word, word));
+    }
     names.emplace_back(command.name);
   }
   const std::string nearest = archive::nearest(word, names);

@@ -146,7 +146,7 @@ struct Experiment {
 // The same of a record's text. Records of versions that kept no segments do not say so: they have one.
 [[nodiscard]] Experiment recorded_experiment(const std::string& text, const std::string& origin);
 
-// Canonical TOML: every key, in the table's order. parse_experiment(to_toml(e)) gives e.
+// Canonical TOML: every key that the experiment uses, in the table's order. parse_experiment(to_toml(e)) gives e.
 [[nodiscard]] std::string to_toml(const Experiment& experiment);
 
 }  // namespace isobit::train

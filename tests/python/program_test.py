@@ -44,6 +44,11 @@ class ProgramTest(Programs):
         script = "import sys; sys.argv[0] = 'isobit'; from isobit.__main__ import program; sys.exit(program())"
         self.assertEqual(self.call(sys.executable, "-c", script, "--version"), self.call(PROGRAM, "--version"))
 
+    def test_an_interrupt_in_its_first_moments_is_no_traceback(self):
+        script = ("import os, signal, sys, isobit.__main__; isobit.__main__.torch_folder = lambda: os.kill(os.getpid(), signal.SIGINT); "
+                  "sys.argv[1:] = ['log']; isobit.__main__.program()")
+        self.assertEqual(self.call(sys.executable, "-c", script, expect=130), ("", ""))
+
     def test_records_are_read_without_torch(self):
         out, _ = self.call(sys.executable, "-S", "-m", "isobit", "log", "--json")  # -S: without site-packages
         self.assertEqual(json.loads(out), [])

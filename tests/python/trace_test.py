@@ -275,7 +275,7 @@ class Records(Traces):
 
     def test_bad_input(self) -> None:
         for words, expected in ((["trace", "last", "--steps", "0:1", "--out", "x"], "no window of steps"),
-                                (["trace", "last", "--steps", "6:2", "--out", "x"], "steps 6..7 are not within the run's 1..6"),
+                                (["trace", "last", "--steps", "6:2", "--out", "x"], "--steps 6:2: the run has 6 steps (choose some of its steps 1..6)"),
                                 (["trace", "last", "--steps", "1:1", "--samples", "x", "--out", "x"], "not a number of samples"),
                                 (["diff", "last", "nobody"], "no such run"), (["bisect", "e.toml", "last"], "e.toml")):
             done = run(*words, folder=self.root)

@@ -197,6 +197,12 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertNotEqual(done.stdout.splitlines()[-1], self.weights)
 
+    def test_steps_that_the_run_has_not(self):
+        for steps in ("31:1", "30:2", "1000:3"):
+            done = self.expect_error(["trace", self.run_folder, "--steps", steps, "--out", self.fresh("no.trace")],
+                                     f"--steps {steps}: the run has 30 steps (choose some of its steps 1..30)")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def on_terminal(self, *arguments, width=80, **environment):
         """What a terminal of that width is sent."""
         terminal, end = os.openpty()
@@ -220,7 +226,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn(" left", self.on_terminal(*words))
         dumb = self.on_terminal(*words, TERM="dumb")
         self.assertNotIn("\x1b", dumb)
-        self.assertRegex(dumb, r"epoch \d+  step \d+/\d+ .* left\r\n")
+        self.assertRegex(dumb, r"epoch \d+/\d+  step \d+/\d+ .* left\r\n")
 
     # Kill and resume
 

@@ -68,19 +68,19 @@ void expect_all_known(const fs::path& run, std::set<const Field*>& seen) {
 }
 
 fs::path program_run(const fs::path& runs) {
-  RunFolder run =
-      RunFolder::create(runs, "train",
-                        {{kExperimentFile,
-                          "# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\nfolder = \"\"\n"
-                          "arguments = []\ncommit = \"" +
-                              std::string(40, 'a') +
-                              "\"\ndirty = true\nfingerprint_every = 1\narithmetic = \"isobit\"\n"
-                              "products = \"ordered\"\nprocesses = 2\npatch_applies = false\npredictions = false\n"},
-                         {kEnvironmentFile, environment_json({})},
-                         {kDataFile, "{\"format\": \"isobit-data-1\", \"files\": [], \"note\": \"none\"}\n"},
-                         {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"train.py\": \"pass\"}}\n"},
-                         {"dirty.patch", "--- a\n+++ b\n"}},
-                        kScriptRun);
+  RunFolder run = RunFolder::create(
+      runs, "train",
+      {{kExperimentFile,
+        "# A Python program under isobit.record.\n[script]\nfile = \"train.py\"\nfolder = \"\"\n"
+        "arguments = []\ncommit = \"" +
+            std::string(40, 'a') +
+            "\"\ndirty = true\nfingerprint_every = 1\nfingerprint_gradients = 2\narithmetic = \"isobit\"\n"
+            "products = \"ordered\"\nprocesses = 2\npatch_applies = false\npredictions = false\n"},
+       {kEnvironmentFile, environment_json({})},
+       {kDataFile, "{\"format\": \"isobit-data-1\", \"files\": [], \"note\": \"none\"}\n"},
+       {"sources.json", "{\"format\": \"isobit-sources-1\", \"files\": {\"train.py\": \"pass\"}}\n"},
+       {"dirty.patch", "--- a\n+++ b\n"}},
+      kScriptRun);
   const std::string digits(32, 'c');
   run.append_step(1, format_line(StepLine{1, 1, 7, digits, digits, digits, digits}));
   run.append(kMetricsLog, format_line(MetricsLine{1, 1, "test", {{"accuracy", 0.1}}}));

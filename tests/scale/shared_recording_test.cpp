@@ -59,11 +59,12 @@ class Worker final : public train::Listener {
 class SharedRecordingTest : public train::SwitchedOn {
  protected:
   [[nodiscard]] std::filesystem::path new_run() const {
-    return RunWriter::create(scratch_.runs(), {"shared", train::to_toml(experiment()), "{}", "{}"}).folder();
+    return RunWriter::create(scratch_.runs(), {experiment().name, train::to_toml(experiment()), "{}", "{}"}).folder();
   }
   // By one process.
   [[nodiscard]] std::filesystem::path plain_run() const {
-    RunWriter writer = RunWriter::create(scratch_.runs(), {"shared", train::to_toml(experiment()), "{}", "{}"});
+    RunWriter writer =
+        RunWriter::create(scratch_.runs(), {experiment().name, train::to_toml(experiment()), "{}", "{}"});
     Trainer trainer(experiment(), train::synthetic_data(60, 8, 12));
     train::Recorder recorder(writer, experiment());
     const std::atomic<bool> never = false;

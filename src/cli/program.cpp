@@ -21,6 +21,7 @@
 #include "cli/error_report.h"
 #include "cli/usage.h"
 #include "cli/version.h"
+#include "kernels/threads.h"
 
 namespace {
 
@@ -86,6 +87,7 @@ int run(int argc, char** argv, bool& json) {
 int isobit::cli::program(int argc, char** argv) {
   bool json = asks_for_json(argc, argv);
   try {
+    isobit::kernels::give_way_to_others(true);
     std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
     return run(argc, argv, json);
   } catch (const BeginAnew& request) {

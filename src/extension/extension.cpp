@@ -154,6 +154,7 @@ const char* isobit_isa() {
 std::int64_t isobit_release_memory() { return static_cast<std::int64_t>(isobit::aten::release_tensor_memory()); }
 
 void isobit_threads_from_torch() {
+  isobit::kernels::give_way_to_others(true);
   isobit::kernels::set_thread_count_source([] { return isobit::aten::stock_thread_count(); });
 }
 

@@ -26,6 +26,10 @@ void set_thread_count_source(ThreadCountSource source);
 // within a function that parallel_for calls. Where the system gives fewer threads, work runs on its caller.
 void set_thread_count(int count);
 
+// Whether callers work alone for a while where other programs use the cores and several threads take longer than one
+// (dispatch/contention.h). Off until a program says so: tests of several threads mean several.
+void give_way_to_others(bool on);
+
 class ThreadCountScope {
  public:
   explicit ThreadCountScope(int count) : before_(thread_count()) { set_thread_count(count); }

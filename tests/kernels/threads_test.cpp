@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dispatch/contention.h"
 #include "kernels/dispatch/shares.h"
 #include "kernels/float_environment.h"
 #if defined(__x86_64__)
@@ -40,6 +42,84 @@ TEST(ParallelFor, VisitsEveryIndexOnceForEveryThreadCount) {
       }
     }
   }
+}
+
+class ContentionTest : public ::testing::Test {
+ protected:
+  using Clock = Contention::Clock;
+  using Seconds = Contention::Seconds;
+  // A call of two threads, of which the caller did half.
+  void call(double worked, double waited) {
+    now_ += std::chrono::duration_cast<Clock::duration>(Seconds(worked + waited));
+    contention_.add(now_, Seconds(worked), Seconds(waited), 0.5);
+  }
+  // Until when the caller works alone from now on, in seconds.
+  double alone() {
+    double seconds = 0;
+    while (contention_.works_alone(now_ + std::chrono::duration_cast<Clock::duration>(Seconds(seconds))))
+      seconds += 1e-3;
+    return seconds;
+  }
+  void after(double seconds) { now_ += std::chrono::duration_cast<Clock::duration>(Seconds(seconds)); }
+
+  Contention contention_;
+  Clock::time_point now_ = Clock::time_point() + std::chrono::hours(1);
+};
+
+TEST_F(ContentionTest, ThreadsThatHelpStay) {
+  for (int i = 0; i < 10'000; ++i) call(1e-5, 1e-6);
+  EXPECT_EQ(alone(), 0);
+  EXPECT_FALSE(contention_.may_work_alone());
+}
+
+TEST_F(ContentionTest, OneHiccupIsForgiven) {
+  for (int i = 0; i < 2000; ++i) call(1e-5, 0);
+  call(1e-5, 0.0075);  // what was won before counts, but no more than 4 ms
+  EXPECT_EQ(alone(), 0);
+  for (int i = 0; i < 2000; ++i) call(1e-5, 0);
+  call(1e-5, 0.0075);
+  EXPECT_EQ(alone(), 0);
+}
+
+TEST_F(ContentionTest, WhoLosesWorksAloneForEverLongerWhiles) {
+  double before = 0;
+  for (const double expected : {0.025, 0.05, 0.1, 0.2, 0.2}) {
+    for (int i = 0; i < 4 && alone() == 0; ++i) call(1e-4, 0.003);
+    EXPECT_NEAR(alone(), expected, 0.002);
+    before = alone();
+    after(before + 1e-3);
+    EXPECT_EQ(alone(), 0) << "then others are tried again";
+  }
+  for (int i = 0; i < 2000; ++i) call(1e-5, 0);  // and help
+  for (int i = 0; i < 8 && alone() == 0; ++i) call(1e-4, 0.003);
+  EXPECT_NEAR(alone(), 0.025, 0.002);
+}
+
+// The pool itself: threads that take long to do what the caller does at once.
+TEST(ParallelFor, ACallerWorksAloneWhereOthersHoldItUp) {
+  const auto whole_calls = [] {
+    const std::thread::id caller = std::this_thread::get_id();
+    int whole = 0;
+    for (int i = 0; i < 40; ++i) {
+      std::atomic<std::int64_t> sum{0};
+      parallel_for(0, 2, 1, [&](std::int64_t b, std::int64_t e) {
+        if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(6));
+        if (e - b == 2) ++whole;  // the caller's alone
+        sum += e - b;
+        if (std::this_thread::get_id() == caller) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+      EXPECT_EQ(sum, 2);
+    }
+    return whole;
+  };
+  {
+    const ThreadCountScope two(2);
+    EXPECT_EQ(whole_calls(), 0) << "nobody asked for it";
+  }
+  give_way_to_others(true);
+  const ThreadCountScope two(2);
+  EXPECT_GT(whole_calls(), 0);
+  give_way_to_others(false);
 }
 
 // Ranges that all have begun before one of them ends are on as many threads.

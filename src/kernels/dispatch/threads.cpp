@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dispatch/contention.h"
 #include "kernels/dispatch/shares.h"
 #include "kernels/float_environment.h"
 
@@ -82,7 +83,13 @@ class Pool {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
+  // Whether the caller is faster without the others, for now.
+  [[nodiscard]] bool works_alone() const {
+    return contention_.may_work_alone() && contention_.works_alone(Contention::Clock::now());
+  }
+
   void run(const Job& job) {
+    const auto began = Contention::Clock::now();
     error_ = nullptr;
     undone_.store(job.shares.parts * job.shares.rounds, std::memory_order_relaxed);
     job_ = job;  // nobody reads it: every round of the job before is done
@@ -95,8 +102,9 @@ class Pool {
       wake_.notify_all();
     }
     inside_pool = true;
-    run_share(call, 0);
+    const int own = run_share(call, 0);
     inside_pool = false;
+    const auto worked = Contention::Clock::now();
     const auto all_done = [this] { return undone_.load() == 0; };
     if (!spin_until(all_done)) {
       std::unique_lock lock(mutex_);
@@ -104,6 +112,9 @@ class Pool {
       done_.wait(lock, all_done);
       waiting_.store(false);
     }
+    const auto now = Contention::Clock::now();
+    contention_.add(now, worked - began, now - worked,
+                    std::max(own, 1) / static_cast<double>(call.parts * call.rounds));
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -170,9 +181,9 @@ class Pool {
     }
   }
 
-  // Thread `own`'s share, then the others'. What was done is said once, at the end: who waits for it waits for others'
-  // rounds, too.
-  void run_share(Call call, int own) {
+  // Thread `own`'s share, then the others'; returns how many rounds it did. What was done is said once, at the end: who
+  // waits for it waits for others' rounds, too.
+  int run_share(Call call, int own) {
     int done = 0;
     for (int i = 0; i < call.parts; ++i) {
       const int part = own + i < call.parts ? own + i : own + i - call.parts;
@@ -182,6 +193,7 @@ class Pool {
       const std::lock_guard lock(mutex_);
       done_.notify_all();
     }
+    return done;
   }
 
   void end() {
@@ -211,6 +223,7 @@ class Pool {
   }
 
   std::vector<std::thread> threads_;
+  Contention contention_;  // the caller's, who holds the pool
   std::uint64_t calls_ = 0;
   std::vector<Taken> taken_;  // a share each
   // Side by side, for one line of the cache brings both.
@@ -273,6 +286,7 @@ int available_cpus() {
 
 namespace {
 std::atomic<ThreadCountSource> count_source{nullptr};
+std::atomic<bool> gives_way{false};
 
 int count_now(const PoolHolder& h) {
   const ThreadCountSource source = count_source.load(std::memory_order_relaxed);
@@ -283,6 +297,8 @@ int count_now(const PoolHolder& h) {
 int thread_count() { return count_now(holder()); }
 
 void set_thread_count_source(ThreadCountSource source) { count_source = source; }
+
+void give_way_to_others(bool on) { gives_way = on; }
 
 void set_thread_count(int count) {
   if (count < 1) throw std::invalid_argument("thread count must be at least 1, got " + std::to_string(count));
@@ -321,6 +337,10 @@ void parallel_ranges(std::int64_t begin, std::int64_t end, std::int64_t smallest
       lock.unlock();
       return function(context, begin, end);
     }
+  }
+  if (gives_way.load(std::memory_order_relaxed) && h.pool->works_alone()) {
+    lock.unlock();  // others may try
+    return function(context, begin, end);
   }
   const int rounds =
       static_cast<int>(std::clamp<std::int64_t>(most / (kSmallestShare * parts), 1, Shares::kMostRounds));

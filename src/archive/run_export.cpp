@@ -208,7 +208,7 @@ FileDigest write_export(const ExportPlan& plan, const fs::path& path) {
   return digest_file(path);
 }
 
-fs::path import_run(const fs::path& file, const fs::path& runs) {
+fs::path import_run(const fs::path& file, const fs::path& runs, Keep keep) {
   make_folders(runs);
   const fs::path making = runs / (".tmp-import-" + random_suffix());
   make_folders(making);
@@ -231,10 +231,10 @@ fs::path import_run(const fs::path& file, const fs::path& runs) {
                       fmt::format("{}: {}", fs::path(damage.place()).filename().string(), damage.problem()),
                       "get the file again from where it was exported");
     }
-    sync_file_system(making / id);
+    if (keep == Keep::durable) sync_file_system(making / id);
     fs::rename(making / id, runs / id, error);
     if (error) throw_file_error(runs / id, "cannot be created", error.value());
-    sync_folder(runs);
+    if (keep == Keep::durable) sync_folder(runs);
     remove();
     return runs / id;
   } catch (...) {

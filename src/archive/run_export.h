@@ -43,8 +43,10 @@ struct ExportPlan {
 // Writes the plan. The file's size and digest.
 FileDigest write_export(const ExportPlan& plan, const std::filesystem::path& path);
 
+enum class Keep { durable, meanwhile };  // meanwhile: for a folder that goes again, nothing waits for the disk
 // Unpacks the file to `runs`/<id>, which must not be there, and proves the record. Its folder.
-[[nodiscard]] std::filesystem::path import_run(const std::filesystem::path& file, const std::filesystem::path& runs);
+[[nodiscard]] std::filesystem::path import_run(const std::filesystem::path& file, const std::filesystem::path& runs,
+                                               Keep keep = Keep::durable);
 
 // A folder of its own that goes with the object.
 class TemporaryFolder {

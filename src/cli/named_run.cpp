@@ -8,10 +8,11 @@
 namespace isobit::cli {
 namespace {
 
-std::filesystem::path unpacked(const std::string& word, const std::string& copy, const std::filesystem::path& runs) {
-  if (copy.empty()) return archive::import_run(word, runs);
+std::filesystem::path unpacked(const std::string& word, const std::string& copy, const std::filesystem::path& runs,
+                               archive::Keep keep) {
+  if (copy.empty()) return archive::import_run(word, runs, keep);
   try {
-    return archive::import_run(copy, runs);
+    return archive::import_run(copy, runs, keep);
   } catch (const archive::UserError& error) {
     throw archive::UserError(error.place() == copy ? word : error.place(), error.problem(), error.remedy());
   }
@@ -26,10 +27,10 @@ NamedRun::NamedRun(const std::string& word, const std::string& runs, const std::
       throw archive::UserError("--into", "is only for exported files", "name a file written by isobit export");
     folder_ = archive::find_run(archive::runs_folder(runs), word);
   } else if (!into.empty()) {
-    folder_ = unpacked(word, copy, into);
+    folder_ = unpacked(word, copy, into, archive::Keep::durable);
   } else {
     unpacked_ = std::make_unique<archive::TemporaryFolder>();
-    folder_ = unpacked(word, copy, unpacked_->path());
+    folder_ = unpacked(word, copy, unpacked_->path(), archive::Keep::meanwhile);
   }
   name_ = unpacked_ ? word : folder_.string();
 }

@@ -92,11 +92,11 @@ std::string experiment_of(const Words& words) {
     // As isobit run leaves out what says nothing, or is not used.
     if (key == "arithmetic.kind" && setting == "\"isobit\"") continue;
     if (key == "optimizer.momentum" && words.settings.contains("optimizer.name")) continue;
-    text += (key.starts_with("--") ? "# " : "") + key + " = " + setting + "\n";
+    if (!key.starts_with("--")) text += key + " = " + setting + "\n";
   }
   std::ifstream file(words.file);
   for (std::string line; std::getline(file, line);) {
-    if (!words.settings.contains(line.substr(0, line.find(" = ")))) rest += line + "\n";
+    if (!line.starts_with('#') && !words.settings.contains(line.substr(0, line.find(" = ")))) rest += line + "\n";
   }
   return (rest.find("name = ") == std::string::npos ? "name = \"fake\"\n" : "") + text + rest;
 }
@@ -136,6 +136,9 @@ int make(const Words& words) {
   const double value = accuracy(words);
   RunInputs inputs = small_inputs("fake");
   inputs.experiment = experiment_of(words);
+  const std::string lines = "\n" + inputs.experiment;
+  const std::size_t at = lines.find("\nname = \"") + 9;
+  inputs.name = lines.substr(at, lines.find('"', at) - at);
   if (std::getenv("FAKE_CONTRACT") != nullptr) inputs.contract = std::getenv("FAKE_CONTRACT");
   if (!words.once.empty()) inputs.ending = ending_of(words.once);
   if (!words.ending.empty()) inputs.ending = words.ending;

@@ -147,8 +147,15 @@ class Study(Command):
         self.assertIn("has the id of the run", self.study("--resume", code=2).stderr)
         swap(one, other)
         self.assertEqual(self.study("--gather", "--json").stdout, before)
-        # What the file names, in one of them.
-        self.refused_with(runs, {self.begun_run(5): lambda text: text.replace('name = "fake"', 'name = "other"')}, 'name is "other" in it, "fake" here')
+        # Another name than the run's is no sound record: it does not count, and that is said.
+        renamed = runs / self.begun_run(5) / "experiment.toml"
+        text, sealed = renamed.read_text(), {path: path.read_bytes() for path in renamed.parent.iterdir() if path.is_file()}
+        renamed.write_text(text.replace('name = "fake"', 'name = "other"'))
+        records.seal_anew(renamed.parent)
+        told = self.study("--gather")
+        self.assertIn("1 of 16 runs are still to be made", told.stdout + told.stderr)
+        for path, content in sealed.items():
+            path.write_bytes(content)
         # What no file names is one thing in all of them.
         momentum = {self.begun_run(4): lambda text: "optimizer.momentum = 0.9\n" + text,
                     self.begun_run(6): lambda text: "optimizer.momentum = 0.8\n" + text}

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""isobit run and isobit verify from outside: results, exit codes, kills, bad input.
+"""isobit run from outside: results, exit codes, kills, bad input.
 
 Usage: command_line_test.py PROGRAM [unittest arguments]. Standard library only; data are made here.
 """
 import contextlib
 import fcntl
 import glob
-import gzip
-import hashlib
 import json
 import os
 import random
@@ -17,142 +15,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import termios
 import time
 import unittest
 
-PROGRAM = os.path.abspath(sys.argv.pop(1))
-
-EXPERIMENT = """
-name = "small"
-seed = 3
-steps = 30
-batch = 20
-grain = 7
-[data]
-path = "{data}"
-[model]
-name = "lenet5"
-[optimizer]
-name = "sgd"
-lr = 0.05
-momentum = 0.9
-[evaluate]
-batch = 16
-[checkpoint]
-every = 4
-[fingerprint]
-every = 5
-"""
-
-# Everything that is random in training, and a checkpoint of megabytes after every step: a kill meets its writing.
-RANDOM_EXPERIMENT = """
-name = "random"
-seed = 11
-epochs = 12
-batch = 20
-grain = 7
-[data]
-path = "{data}"
-[model]
-name = "mlp"
-hidden = [256, 64]
-dropout = 0.3
-[augment]
-crop = 3
-flip = true
-[optimizer]
-name = "adamw"
-lr = 0.003
-weight_decay = 0.01
-[schedule]
-name = "cosine"
-warmup = 4
-[evaluate]
-batch = 16
-[checkpoint]
-every = 1
-[fingerprint]
-every = 2
-"""
+from small_run import PROGRAM, RANDOM_EXPERIMENT, SmallRun, deterministic_lines, idx, write
 
 
-def idx(dims, elements):
-    return bytes([0, 0, 8, len(dims)]) + b"".join(struct.pack(">I", d) for d in dims) + bytes(elements)
-
-
-def write(path, content):
-    with (gzip.open if path.endswith(".gz") else open)(path, "wb") as file:
-        file.write(content)
-
-
-def make_data(folder, train=90, test=30):
-    os.makedirs(folder, exist_ok=True)
-    draw = random.Random(1)
-    for name, count in (("train", train), ("t10k", test)):
-        write(f"{folder}/{name}-images-idx3-ubyte.gz", idx([count, 28, 28], draw.randbytes(count * 784)))
-        write(f"{folder}/{name}-labels-idx1-ubyte.gz", idx([count], [draw.randrange(10) for _ in range(count)]))
-
-
-def deterministic_lines(run):
-    """The record but what depends on the clock: timings, environments, identifiers."""
-    result = {}
-    for name in ("steps.jsonl", "metrics.jsonl", "experiment.toml", "data.json"):
-        with open(os.path.join(run, name)) as file:
-            result[name] = file.read()
-    return result
-
-
-class CommandLine(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = tempfile.mkdtemp(prefix="isobit-test-")
-        make_data(cls.scratch + "/data")
-        cls.file = cls.scratch + "/small.toml"
-        with open(cls.file, "w") as file:
-            file.write(EXPERIMENT.format(data=cls.scratch + "/data"))
-        cls.straight = cls.scratch + "/straight"
-        done = cls.isobit("run", cls.file, "--runs", cls.straight, "--threads", "2")
-        assert done.returncode == 0, done.stderr
-        cls.weights = done.stdout.splitlines()[-1]
-        cls.sha256 = re.sub(" +", " ", done.stdout.splitlines()[-2])
-        cls.run_folder = cls.only_run(cls.straight)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.scratch, ignore_errors=True)
-
-    @staticmethod
-    def isobit(*arguments, **more):
-        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
-
-    @staticmethod
-    def only_run(runs):
-        names = [name for name in os.listdir(runs) if not name.startswith(".") and os.path.isdir(os.path.join(runs, name))]
-        assert len(names) == 1, names
-        return os.path.join(runs, names[0])
-
-    def fresh(self, name):
-        path = os.path.join(self.scratch, name)
-        shutil.rmtree(path, ignore_errors=True)
-        return path
-
-    def copy_of_run(self):
-        path = self.fresh("copy/" + os.path.basename(self.run_folder))
-        return shutil.copytree(self.run_folder, path)
-
-    def expect_error(self, arguments, *parts, code=2, **more):
-        done = self.isobit(*arguments, **more)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        last = done.stderr.strip().splitlines()[-1]
-        self.assertTrue(last.startswith("isobit: "), done.stderr)
-        for part in parts:
-            self.assertIn(part, last)
-        self.assertNotIn("weights ", done.stdout)
-        return done
-
+class CommandLine(SmallRun):
     # What a run says and leaves
 
     def test_last_line_is_the_fingerprint(self):
@@ -237,21 +107,6 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(deterministic_lines(self.only_run(runs)), deterministic_lines(self.run_folder))
         verified = self.isobit("verify", self.only_run(runs))
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
-
-    def steps_recorded(self, runs):
-        try:
-            with open(os.path.join(self.only_run(runs), "steps.jsonl")) as file:
-                return sum(1 for _ in file)
-        except (OSError, AssertionError):
-            return 0
-
-    def kill_when(self, runs, steps, signal_number):
-        process = subprocess.Popen([PROGRAM, "run", self.file, "--runs", runs], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and self.steps_recorded(runs) < steps:
-            time.sleep(0.002)
-        process.send_signal(signal_number)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
 
     def test_killed_and_resumed(self):
         for steps in (1, 6, 17):
@@ -371,152 +226,6 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(done.stdout, file.read().replace("seed = 3\n", "seed = 4\n"))
         self.assertFalse(os.path.exists(runs))
         self.expect_error(["run", self.file, "--dry-run", "--set", "sead=4"], "sead")
-
-    # Verify
-
-    def test_identical(self):
-        for arguments in ([], ["--threads", "1", "--isa", "reference"], ["--threads", "8", "--isa", "avx2", "--grain-order", "shuffled"]):
-            done = self.isobit("verify", self.run_folder, *arguments)
-            self.assertEqual((done.returncode, done.stdout), (
-                0, f"identical: 30 steps, {self.weights}, {self.sha256}\nnot recomputed: id and date of the run, times, machine\n"),
-                done.stderr)
-
-    def test_range_says_only_what_it_saw(self):
-        for first, last in ((1, 3), (28, 29), (30, 30), (24, 30)):
-            done = self.isobit("verify", self.run_folder, "--from", str(first), "--to", str(last))
-            start = self.start_of(first)
-            named = f", from the recorded checkpoint of step {start}" if start else ""
-            also = f", the checkpoint of step {start}" if start else ""
-            rest = f"all other steps than {first}..{last}{also}"
-            self.assertEqual((done.returncode, done.stdout), (
-                0, f"identical in steps {first}..{last}{named}\nnot recomputed: id and date of the run, times, machine, {rest}\n"),
-                done.stderr)
-        self.expect_error(["verify", self.run_folder, "--from", "31"], "1..30")
-        self.expect_error(["verify", self.run_folder, "--from", "9", "--to", "8"], "9..8")
-
-    def start_of(self, first):
-        """The step of the newest checkpoint before `first` whose file is there; 0: none."""
-        kept = [int(re.search(r"step-(\d+)", name)[1]) for name in os.listdir(self.run_folder + "/checkpoints")]
-        return max((step for step in kept if step < first), default=0)
-
-    def verdict(self, arguments, code):
-        """The JSON of a verification, whose message is what is said without --json."""
-        done = self.isobit("verify", *arguments, "--json")
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        verdict = json.loads(done.stdout)
-        plain = self.isobit("verify", *arguments)
-        said = plain.stdout.splitlines()[0] if code < 2 else plain.stderr.strip().splitlines()[-1]
-        self.assertEqual(said.removeprefix("isobit: "), verdict["message"])
-        return verdict
-
-    @staticmethod
-    def reseal(run, name, content):
-        """Writes a file of a finished run and a manifest that agrees with it (docs/formats/run.md)."""
-        with open(os.path.join(run, name), "wb") as file:
-            file.write(content)
-        path = os.path.join(run, "manifest.json")
-        with open(path) as file:
-            lines = file.read().splitlines(keepends=True)
-        entry = json.dumps({"path": name})[1:-1]
-        digest = hashlib.sha256(content).hexdigest()
-        for i, line in enumerate(lines):
-            if entry in line:
-                lines[i] = re.sub(r'"size": \d+, "sha256": "\w+"', f'"size": {len(content)}, "sha256": "{digest}"', line)
-        body = "".join(lines[:-2])
-        with open(path, "w") as file:
-            file.write(body + f'  "digest": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
-
-    def test_json_of_the_same(self):
-        weights = self.weights.removeprefix("weights ")
-        self.assertEqual(self.verdict([self.run_folder], 0), {
-            "verdict": "identical", "path": self.run_folder, "from": 1, "to": 30, "whole": True, "weights": weights,
-            "recorded_weights": weights, "signer": None, "weights_sha256": self.sha256.removeprefix("sha256 "), "start": 0,
-            "segments": 1, "checkpoints": 5, "outside": [], "recorded_metrics": None, "repeated_metrics": None, "script_output": None, "not_recomputed": ["id and date of the run", "times", "machine"], "difference": None,
-            "message": f"identical: 30 steps, {self.weights}, {self.sha256}"})
-        part = self.verdict([self.run_folder, "--from", "5", "--to", "7"], 0)
-        self.assertEqual((part["from"], part["to"], part["whole"], part["weights"]), (5, 7, False, None))
-
-    def test_json_of_a_difference(self):
-        """A record that is sound and untrue: a loss altered, and the manifest made to agree."""
-        run = self.copy_of_run()
-        with open(run + "/steps.jsonl") as file:
-            lines = file.read().splitlines(keepends=True)
-        true = json.loads(lines[6])["loss"]
-        lines[6] = lines[6].replace(f'"loss":"{true}"', f'"loss":"{int(true, 16) ^ 1:08x}"')
-        self.reseal(run, "steps.jsonl", "".join(lines).encode())
-        self.assertIn("did not begin like this", self.verdict([run], 2)["message"])  # a checkpoint's line knows better
-        with open(run + "/checkpoints.jsonl") as file:
-            checkpoints = [json.loads(line) for line in file]
-        for entry in checkpoints:
-            text = "".join(lines[:entry["step"]]).encode()
-            entry["logs"]["steps.jsonl"] = {"size": len(text), "sha256": hashlib.sha256(text).hexdigest()}
-        self.reseal(run, "checkpoints.jsonl", "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in checkpoints).encode())
-        verdict = self.verdict([run], 1)
-        self.assertEqual((verdict["verdict"], verdict["whole"], verdict["weights"]), ("different", True, None))
-        self.assertEqual(verdict["difference"], {"step": 7, "what": "loss", "recorded": f"{int(true, 16) ^ 1:08x}", "recomputed": true})
-        self.assertEqual(self.verdict([run, "--from", "8"], 0)["verdict"], "identical")
-
-    def test_json_where_nothing_can_be_said(self):
-        run = self.copy_of_run()
-        open(run + "/extra", "w").close()
-        verdict = self.verdict([run], 2)
-        self.assertEqual((verdict["verdict"], verdict["path"], verdict["from"], verdict["difference"]), ("cannot-judge", run, None, None))
-        self.assertIn("extra", verdict["message"])
-        self.assertIsNone(self.verdict(["absent", "--runs", self.straight], 2)["path"])
-
-    def test_data_elsewhere(self):
-        moved = self.fresh("moved")
-        shutil.copytree(self.scratch + "/data", moved)
-        self.assertEqual(self.isobit("verify", self.run_folder, "--data", moved).returncode, 0)
-        make_data(moved, train=91)
-        self.expect_error(["verify", self.run_folder, "--data", moved], "not the file that was recorded", "train-images")
-        self.expect_error(["verify", self.run_folder, "--data", self.scratch + "/absent"], "absent",
-                          "(name the folder of the recorded files with --data)")
-        self.expect_error(["trace", self.run_folder, "--steps", "1:1", "--out", self.fresh("a.trace"), "--data", self.scratch + "/absent"],
-                          "absent", "(name the folder of the recorded files with --data)")
-
-    def test_an_exported_file_verifies(self):
-        moved, file = self.fresh("exported data"), self.fresh("run.tar")
-        shutil.copytree(self.scratch + "/data", moved)
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(file)
-        self.assertEqual(self.isobit("export", self.run_folder, "--out", file).returncode, 0)
-        verdict = self.verdict([file, "--data", moved], 0)
-        self.assertEqual((verdict["verdict"], verdict["whole"], verdict["path"]), ("identical", True, file))
-        self.assertEqual(verdict["weights"], self.weights.split()[-1])
-        kept = self.fresh("kept")
-        self.assertEqual(self.isobit("verify", file, "--into", kept, "--from", "5", "--to", "7").returncode, 0)
-        self.assertEqual(deterministic_lines(self.only_run(kept)), deterministic_lines(self.run_folder))
-        with open(file, "r+b") as damaged:
-            content = bytearray(damaged.read())
-            content[content.index(b'"loss":"') + 9] ^= 1
-            damaged.seek(0)
-            damaged.write(content)
-        self.expect_error(["verify", file], "run.tar")
-
-    def test_a_damaged_record_is_named(self):
-        draw = random.Random(5)
-        for name in ("steps.jsonl", "metrics.jsonl", "experiment.toml", "data.json", "manifest.json"):
-            run = self.copy_of_run()
-            path = os.path.join(run, name)
-            with open(path, "r+b") as file:
-                content = bytearray(file.read())
-                content[draw.randrange(len(content))] ^= 1
-                file.seek(0)
-                file.write(content)
-            self.expect_error(["verify", run], name)
-        run = self.copy_of_run()
-        open(run + "/extra", "w").close()
-        self.expect_error(["verify", run], "extra")
-        run = self.copy_of_run()
-        os.remove(run + "/metrics.jsonl")
-        self.expect_error(["verify", run], "metrics.jsonl")
-
-    def test_an_unfinished_run_is_not_judged(self):
-        runs = self.fresh("unfinished")
-        code, _, _ = self.kill_when(runs, 2, signal.SIGKILL)
-        if code != 0:
-            self.expect_error(["verify", self.only_run(runs)])
 
     # Bad input: one line with place and remedy, exit code 2, nothing left behind
 

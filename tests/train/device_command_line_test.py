@@ -12,7 +12,7 @@ import unittest
 PLAIN, FAKE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.argv.insert(1, PLAIN)
-import command_line_test as common  # noqa: E402  (takes the program from argv)
+import small_run as common  # noqa: E402  (takes the program from argv)
 
 
 def isobit(program, *arguments, memory=None):

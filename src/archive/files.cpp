@@ -256,22 +256,22 @@ void remove_temporaries(const fs::path& folder) {
   }
 }
 
-void sync_folder(const fs::path& folder) {
+namespace {
+
+void sync_opened(const fs::path& folder, int (*sync)(int)) {
   const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.get() < 0) throw_file_error(folder, "cannot be opened", errno);
   if (failed_at(FileAction::sync)) throw_file_error(folder, "cannot be written", errno);
   // Some network file systems have nothing to sync in a folder and say so.
-  if (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+  if (sync(opened.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     throw_file_error(folder, "cannot be written", errno);
-  }
 }
 
-void sync_file_system(const fs::path& folder) {
-  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened.get() < 0) throw_file_error(folder, "cannot be opened", errno);
-  if (failed_at(FileAction::sync)) throw_file_error(folder, "cannot be written", errno);
-  if (::syncfs(opened.get()) != 0) throw_file_error(folder, "cannot be written", errno);
-}
+}  // namespace
+
+void sync_folder(const fs::path& folder) { sync_opened(folder, &::fsync); }
+
+void sync_file_system(const fs::path& folder) { sync_opened(folder, &::syncfs); }
 
 void make_folders(const fs::path& folder) {
   std::error_code error;

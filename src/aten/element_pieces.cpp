@@ -26,8 +26,7 @@ using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-constexpr std::int64_t kSmallest = 65536;      // elements that are worth several threads
-constexpr std::int64_t kWorthAThread = 16384;  // of one of them
+constexpr std::int64_t kWorthAThread = kWorthSeveralThreads / 4;
 
 enum class Result { in_place, of_operands, truth };
 
@@ -118,7 +117,7 @@ struct Operands {
       if (!stretch(sizes, tensor.sizes())) return false;
       cut.emplace_back(i, tensor);
     }
-    if (cut.empty() || c10::multiply_integers(sizes) < kSmallest) return false;
+    if (cut.empty() || c10::multiply_integers(sizes) < kWorthSeveralThreads) return false;
     one_order = is_whole(cut[0].second) && cut[0].second.is_non_overlapping_and_dense() &&
                 std::all_of(cut.begin(), cut.end(), [&](const auto& one) {
                   return is_whole(one.second) && one.second.strides() == cut[0].second.strides();

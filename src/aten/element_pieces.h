@@ -9,7 +9,11 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <cstdint>
+
 namespace isobit::aten {
+
+inline constexpr std::int64_t kWorthSeveralThreads = 65536;  // elements, of an operation that takes no time
 
 // Calls the CPU kernel of `op` piece by piece, with the stack's arguments replaced by its result, and says so; false,
 // with nothing done, where the operator is not one of those, the result is small or overlaps an operand, its layout is

@@ -10,7 +10,9 @@
 
 #include "kernels/flat_elements.h"
 #include "kernels/threads.h"
+#include "aten/element_pieces.h"
 #include "aten/memory_overlap.h"
+#include "aten/plain_memory.h"
 
 namespace isobit::aten {
 namespace {
@@ -18,12 +20,11 @@ namespace {
 using at::Tensor;
 using kernels::ExactBinary;
 
-constexpr std::int64_t kFewestElements = 65536;
 constexpr std::int64_t kFewestBytes = 1 << 16;  // that a thread should at least have
 
 // Without gaps, on the CPU, and large; several threads are there to share it.
 bool is_flat(const Tensor& tensor) {
-  return tensor.defined() && tensor.dim() > 0 && tensor.numel() >= kFewestElements && tensor.device().is_cpu() &&
+  return tensor.defined() && tensor.dim() > 0 && tensor.numel() >= kWorthSeveralThreads && tensor.device().is_cpu() &&
          tensor.layout() == at::kStrided && !tensor.is_conj() && !tensor.is_neg() && !tensor.is_quantized() &&
          !tensor._is_zerotensor() && tensor.is_non_overlapping_and_dense() && kernels::thread_count() > 1;
 }
@@ -139,8 +140,7 @@ struct Parts {
   // False where one does not fit the others, or stock gives the result another layout.
   bool collect(const at::ITensorListRef& list, std::int64_t dim) {
     for (const Tensor& tensor : list) {
-      if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided || tensor.is_conj() ||
-          tensor.is_neg() || tensor.is_quantized() || tensor._is_zerotensor() || tensor.numel() == 0 ||
+      if (!tensor.defined() || !tensor.is_cpu() || !is_plain_memory(tensor) || tensor.numel() == 0 ||
           !tensor.is_contiguous() || tensor.suggest_memory_format() != at::MemoryFormat::Contiguous)
         return false;
       if (tensors.empty()) sizes = at::DimVector(tensor.sizes());
@@ -177,7 +177,7 @@ struct Parts {
 }  // namespace
 
 std::optional<Tensor> flat_cat(const at::ITensorListRef& tensors, std::int64_t dim) {
-  constexpr std::int64_t kFewest = 1 << 18;
+  constexpr std::int64_t kFewest = 4 * kFewestBytes;
   Parts parts;
   if (kernels::thread_count() < 2 || !parts.collect(tensors, dim)) return std::nullopt;
   const std::int64_t bytes = parts.outer * parts.begin.back();

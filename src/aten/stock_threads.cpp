@@ -29,8 +29,7 @@ SetCount find() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&at::get_num_threads), &info) == 0) return nullptr;
   void* const library = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);  // kept: it is there for good
-  for (void* const scope : {RTLD_DEFAULT, library}) {
-    if (scope == nullptr && scope != RTLD_DEFAULT) continue;
+  for (void* const scope : {RTLD_DEFAULT, library}) {  // a library that is not found is RTLD_DEFAULT again
     const auto set = reinterpret_cast<SetCount>(::dlsym(scope, "omp_set_num_threads"));
     if (set != nullptr && is_stocks(set)) return set;
   }

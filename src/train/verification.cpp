@@ -161,7 +161,7 @@ class Comparer : public Listener {
     const archive::Checkpoint checkpoint = record_.checkpoint(entry);
     const TrainingState state = trainer_.state();
     expect_same("checkpoint state", checkpoint.state(), checkpoint_text(state, trainer_.timetable()));
-    expect_same("checkpoint", std::to_string(checkpoint.contents().metadata().size()) + " texts", "1 texts");
+    expect_same("checkpoint", archive::plural(checkpoint.contents().metadata().size(), "text"), "1 text");
     const auto tensors = checkpoint_tensors(state);
     expect_same("checkpoint", std::to_string(checkpoint.contents().tensors().size()) + " tensors",
                 std::to_string(tensors.size()) + " tensors");

@@ -64,9 +64,8 @@ bool plain(std::string_view op, const Tensor& a, const Tensor& b, const Tensor& 
 }
 // Of operands of which one is stretched (a row added to all), on isobit's threads; nothing where that does not pay.
 std::optional<Tensor> stretched(const char* op, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  constexpr std::int64_t kFewest = 65536;
   if (a.sizes() == b.sizes() || a.dim() == 0 || b.dim() == 0 || kernels::thread_count() < 2) return std::nullopt;
-  if (a.numel() < kFewest && b.numel() < kFewest) return std::nullopt;
+  if (std::max(a.numel(), b.numel()) < kWorthSeveralThreads) return std::nullopt;
   const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op, "Tensor");
   torch::jit::Stack stack = {a, b, alpha};
   if (!call_in_pieces(handle, c10::DispatchKeySet(c10::DispatchKey::CPU), &stack)) return std::nullopt;
@@ -77,69 +76,63 @@ auto scaled_kernel(double alpha) {
   return [alpha](const auto& x, auto* y, std::int64_t n) { kernels::add_scaled(x[0], x[1], like(y, alpha), y, n); };
 }
 
-Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::add", a, b, a, alpha)) {
-    auto flat = is_one(alpha) ? flat_new(ExactBinary::add, a, b) : std::nullopt;
-    if (!flat) flat = stretched("aten::add", a, b, alpha);
-    if (flat) return *std::move(flat);
+struct Addition {
+  static constexpr const char *kName = "aten::add", *kInPlace = "aten::add_";
+  static constexpr ExactBinary kExact = ExactBinary::add;
+  static constexpr double kSign = 1;
+  static Tensor stock(const Tensor& a, const Tensor& b, const Scalar& alpha) { return at::cpu::add(a, b, alpha); }
+  static Tensor& stock_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+    return at::cpu::add_out(out, a, b, alpha);
+  }
+  static Tensor& stock_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) { return at::cpu::add_(a, b, alpha); }
+};
+struct Subtraction {
+  static constexpr const char *kName = "aten::sub", *kInPlace = "aten::sub_";
+  static constexpr ExactBinary kExact = ExactBinary::subtract;
+  static constexpr double kSign = -1;
+  static Tensor stock(const Tensor& a, const Tensor& b, const Scalar& alpha) { return at::cpu::sub(a, b, alpha); }
+  static Tensor& stock_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+    return at::cpu::sub_out(out, a, b, alpha);
+  }
+  static Tensor& stock_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) { return at::cpu::sub_(a, b, alpha); }
+};
+
+template <class Sum>
+Tensor sum_of(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (plain(Sum::kName, a, b, a, alpha)) {
+    auto made = is_one(alpha) ? flat_new(Sum::kExact, a, b) : std::nullopt;
+    if (!made) made = stretched(Sum::kName, a, b, alpha);
+    if (made) return *std::move(made);
     const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
-    return at::cpu::add(a, b, alpha);
+    return Sum::stock(a, b, alpha);
   }
-  if (plain_on_device(a, b, alpha)) return exact_new("aten::add", ExactBinary::add, a, b);
-  return pointwise_new<2>("aten::add", {a, b}, scaled_kernel(alpha.toDouble()));
+  if (plain_on_device(a, b, alpha)) return exact_new(Sum::kName, Sum::kExact, a, b);
+  return pointwise_new<2>(Sum::kName, {a, b}, scaled_kernel(Sum::kSign * alpha.toDouble()));
 }
-Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain("aten::add", a, b, out, alpha)) {
-    require_own_places("aten::add", out);
+template <class Sum>
+Tensor& sum_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
+  if (plain(Sum::kName, a, b, out, alpha)) {
+    require_own_places(Sum::kName, out);
     const StockOnCaller on_caller(out.numel());
-    return at::cpu::add_out(out, apart_from(out, a), apart_from(out, b), alpha);
+    return Sum::stock_out(out, apart_from(out, a), apart_from(out, b), alpha);
   }
-  if (plain_on_device(a, b, alpha)) return exact_out("aten::add", ExactBinary::add, a, b, out);
-  return pointwise_out<2>("aten::add", out, {a, b}, scaled_kernel(alpha.toDouble()));
+  if (plain_on_device(a, b, alpha)) return exact_out(Sum::kName, Sum::kExact, a, b, out);
+  return pointwise_out<2>(Sum::kName, out, {a, b}, scaled_kernel(Sum::kSign * alpha.toDouble()));
 }
-Tensor& add_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::add_", a, b, a, alpha)) {
-    if (is_one(alpha) && flat_into(ExactBinary::add, a, b, a)) return a;
-    require_own_places("aten::add_", a);
-    if (stretched("aten::add_", a, b, alpha)) return a;
+template <class Sum>
+Tensor& sum_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) {
+  constexpr const char* op = Sum::kInPlace;
+  if (plain(op, a, b, a, alpha)) {
+    if (is_one(alpha) && flat_into(Sum::kExact, a, b, a)) return a;
+    require_own_places(op, a);
+    if (stretched(op, a, b, alpha)) return a;
     const StockOnCaller on_caller(a.numel());
-    return at::cpu::add_(a, apart_from(a, b), alpha);
+    return Sum::stock_in_place(a, apart_from(a, b), alpha);
   }
-  if (plain_on_device(a, b, alpha)) return exact_in_place("aten::add_", ExactBinary::add, a, b);
-  return pointwise_in_place<2>("aten::add_", a, {a, b}, scaled_kernel(alpha.toDouble()));
+  if (plain_on_device(a, b, alpha)) return exact_in_place(op, Sum::kExact, a, b);
+  return pointwise_in_place<2>(op, a, {a, b}, scaled_kernel(Sum::kSign * alpha.toDouble()));
 }
-Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::sub", a, b, a, alpha)) {
-    auto flat = is_one(alpha) ? flat_new(ExactBinary::subtract, a, b) : std::nullopt;
-    if (!flat) flat = stretched("aten::sub", a, b, alpha);
-    if (flat) return *std::move(flat);
-    const StockOnCaller on_caller(std::max(a.numel(), b.numel()));
-    return at::cpu::sub(a, b, alpha);
-  }
-  if (plain_on_device(a, b, alpha)) return exact_new("aten::sub", ExactBinary::subtract, a, b);
-  return pointwise_new<2>("aten::sub", {a, b}, scaled_kernel(-alpha.toDouble()));
-}
-Tensor& sub_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  if (plain("aten::sub", a, b, out, alpha)) {
-    require_own_places("aten::sub", out);
-    const StockOnCaller on_caller(out.numel());
-    return at::cpu::sub_out(out, apart_from(out, a), apart_from(out, b), alpha);
-  }
-  if (plain_on_device(a, b, alpha)) return exact_out("aten::sub", ExactBinary::subtract, a, b, out);
-  return pointwise_out<2>("aten::sub", out, {a, b}, scaled_kernel(-alpha.toDouble()));
-}
-Tensor& sub_(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (plain("aten::sub_", a, b, a, alpha)) {
-    if (is_one(alpha) && flat_into(ExactBinary::subtract, a, b, a)) return a;
-    require_own_places("aten::sub_", a);
-    if (stretched("aten::sub_", a, b, alpha)) return a;
-    const StockOnCaller on_caller(a.numel());
-    return at::cpu::sub_(a, apart_from(a, b), alpha);
-  }
-  if (plain_on_device(a, b, alpha)) return exact_in_place("aten::sub_", ExactBinary::subtract, a, b);
-  return pointwise_in_place<2>("aten::sub_", a, {a, b}, scaled_kernel(-alpha.toDouble()));
-}
-Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return isobit::aten::sub(b, a, alpha); }
+Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return sum_of<Subtraction>(b, a, alpha); }
 
 // ---- addcmul, addcdiv, lerp
 
@@ -354,12 +347,12 @@ std::vector<Entry> arithmetic_operators() {
   constexpr std::string_view power = "10: exp2(p * log2(x)) in binary64, rounded once";
   constexpr std::string_view extremum = "1: a zero is +0, any NaN makes it NaN";
   std::vector<Entry> entries = {
-      certify<add, kElementwiseOrStock>("aten::add", "Tensor", sum),
-      certify<add_out, kElementwiseOrStock>("aten::add", "out", sum),
-      certify<add_, kElementwiseOrStock>("aten::add_", "Tensor", sum),
-      certify<sub, kElementwiseOrStock>("aten::sub", "Tensor", difference),
-      certify<sub_out, kElementwiseOrStock>("aten::sub", "out", difference),
-      certify<sub_, kElementwiseOrStock>("aten::sub_", "Tensor", difference),
+      certify<sum_of<Addition>, kElementwiseOrStock>("aten::add", "Tensor", sum),
+      certify<sum_out<Addition>, kElementwiseOrStock>("aten::add", "out", sum),
+      certify<sum_in_place<Addition>, kElementwiseOrStock>("aten::add_", "Tensor", sum),
+      certify<sum_of<Subtraction>, kElementwiseOrStock>("aten::sub", "Tensor", difference),
+      certify<sum_out<Subtraction>, kElementwiseOrStock>("aten::sub", "out", difference),
+      certify<sum_in_place<Subtraction>, kElementwiseOrStock>("aten::sub_", "Tensor", difference),
       certify<rsub, kElementwiseOrStock>("aten::rsub", "Tensor", difference),
       certify<addcmul, kElementwiseNoIntegers>("aten::addcmul", "", by_product),
       certify<addcmul_out, kElementwiseNoIntegers>("aten::addcmul", "out", by_product),

@@ -24,8 +24,8 @@ class WithinOperator {
   WithinOperator(const WithinOperator&) = delete;
   WithinOperator& operator=(const WithinOperator&) = delete;
 };
-// For operators that have no kernel of the guard's and allocate through others: says so and calls stock's; an invalid
-// kernel for all others.
+// For operators that have no kernel of the guard's and allocate through others: says so and calls stock's, of small
+// tensors on this thread alone (stock_threads.h); an invalid kernel for all others.
 [[nodiscard]] c10::KernelFunction allocating_kernel(std::string_view full_name);
 
 // How many tensors the calling thread has filled.

@@ -145,7 +145,7 @@ std::string zip_of(const Members& members, char time = 0) {
         "PK\3\4" + flags + crc + number(0, 8) + length + number(3, 2) + name + "pad" + data + "PK\7\10" + crc + sizes;
   }
   const std::uint64_t at = file.size(), record = at + directory.size(), count = members.size();
-  return file + directory + "PK\6\6" + number(44, 8) + number(0, 12) + number(count, 8) + number(count, 8) +
+  return file + directory + "PK\6\6" + number(44, 8) + std::string(12, '\0') + number(count, 8) + number(count, 8) +
          number(directory.size(), 8) + number(at, 8) + "PK\6\7" + number(0, 4) + number(record, 8) + number(1, 4) +
          "PK\5\6" + number(0, 4) + number(count, 2) + number(count, 2) + number(directory.size(), 4) + number(at, 4) +
          number(0, 2);

@@ -29,18 +29,38 @@ std::vector<Chain<T>>& clean_chains(std::int64_t count, std::vector<Chain<T>>& o
   return chains;
 }
 
+// The chains of all destinations where each has less than a leaf and none is left out, which one pass without branches
+// tells; else false, and the chains are clean.
+template <class T>
+bool add_short_chains(std::int64_t n, const std::int64_t* to, std::int64_t rows, const T* source, Chain<T>* chains) {
+  std::uint32_t met = 0;  // below kLeaf where every count is: kLeaf is a power of two
+  std::int64_t k = 0;
+  for (; k < n && static_cast<std::uint64_t>(to[k]) < static_cast<std::uint64_t>(rows); ++k) {
+    Chain<T>& chain = chains[to[k]];
+    chain.sum = chain.sum + source[k];
+    met |= ++chain.met;
+  }
+  static_assert((contract::kLeaf & (contract::kLeaf - 1)) == 0);
+  if (k == n && met < contract::kLeaf) return true;
+  while (k > 0) chains[to[--k]] = {};
+  return false;
+}
+
 // The destinations [first, first + count).
 template <class T>
-void add_part(std::int64_t n, const std::int64_t* to, std::int64_t first, std::int64_t count, const T* source,
-              T* destination) {
+void add_part(std::int64_t n, const std::int64_t* to, std::int64_t rows, std::int64_t first, std::int64_t count,
+              const T* source, T* destination) {
+  constexpr std::int64_t kLikelyLeaf = contract::kLeaf / 2;  // of a mean of more occurrences one likely fills a leaf
   std::vector<Chain<T>> own;
   Chain<T>* const chains = clean_chains(count, own).data();
   std::unordered_map<std::int64_t, contract::PairwiseTreeOf<T>> trees;  // of those with a leaf behind them
   const auto is_ours = [&](std::int64_t r) {
     return static_cast<std::uint64_t>(r) < static_cast<std::uint64_t>(count);
   };
+  const bool all = first == 0 && count == rows && n / kLikelyLeaf < rows;
   try {
-    for (std::int64_t k = 0; k < n; ++k) {
+    const bool done = all && add_short_chains(n, to, rows, source, chains);
+    for (std::int64_t k = 0; !done && k < n; ++k) {
       const std::int64_t r = to[k] - first;
       if (!is_ours(r)) continue;
       Chain<T>& chain = chains[r];
@@ -84,7 +104,7 @@ void add(std::int64_t n, const std::int64_t* to, std::int64_t rows, const T* sou
     const kernels::FloatEnvironment environment;
     for (std::int64_t part = begin; part < end; ++part) {
       const std::int64_t first = part * size, count = std::min(size, rows - first);
-      if (count > 0) add_part(n, to, first, count, source, destination);
+      if (count > 0) add_part(n, to, rows, first, count, source, destination);
     }
   });
 }

@@ -138,8 +138,13 @@ void check_index(const char* op, const Tensor& index, std::int64_t rows) {
     if (outside_of(index, rows).item<bool>()) check_index(op, on_host(index), rows);
     return;
   }
-  const std::int64_t* values = index.const_data_ptr<std::int64_t>();
-  for (std::int64_t k = 0; k < index.numel(); ++k) {
+  const std::int64_t* const values = index.const_data_ptr<std::int64_t>();
+  const std::int64_t n = index.numel();
+  bool outside = false;  // without a branch for each: this may be all that a scatter of single elements waits for
+  for (std::int64_t k = 0; k < n; ++k) {
+    outside |= static_cast<std::uint64_t>(values[k]) >= static_cast<std::uint64_t>(rows);
+  }
+  for (std::int64_t k = 0; outside && k < n; ++k) {
     TORCH_CHECK_INDEX(values[k] >= 0 && values[k] < rows, op, ": index ", values[k], " is out of bounds for ", rows,
                       " rows");
   }

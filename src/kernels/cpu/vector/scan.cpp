@@ -1,106 +1,184 @@
-// Products of lines, a register of them side by side: rows by transposing blocks of 8 x 8, neighbouring columns as they
-// lie; logarithms of sums likewise, by a loop that the compiler turns into vectors (this file has flags of its own,
-// src/kernels/CMakeLists.txt). Running extrema keep the reference's function.
+// Products of lines, a register of them side by side: rows by transposing four columns at a time, neighbouring columns
+// as they lie; logarithms of sums likewise, by a loop that the compiler turns into vectors (this file has flags of its
+// own, src/kernels/CMakeLists.txt). Running extrema keep the reference's function.
 #include "kernels/scan.h"
+
+#include <cstring>
+#include <utility>
 
 #include "contract/functions_wide.h"
 #include "contract/ordered_dot.h"
 #include "contract/pairwise_tree.h"
-#include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-constexpr std::int64_t kRows = 8;
-
 // As contract::FactorOf: + multiplies, none is 1.
-struct RowFactors {
-  __m256 value = _mm256_set1_ps(1.0f);
-};
-RowFactors operator+(const RowFactors& a, const RowFactors& b) { return {_mm256_mul_ps(a.value, b.value)}; }
-struct ColumnFactors {
+struct Factors {
   FloatLanes value = FloatLanes(1.0f);
 };
-ColumnFactors operator+(const ColumnFactors& a, const ColumnFactors& b) { return {a.value * b.value}; }
+ISOBIT_INLINE Factors operator+(const Factors& a, const Factors& b) { return {a.value * b.value}; }
 
-// y[g * kRows + r] of rows row[g * kRows + r], `size` floats each.
-template <int kGroups>
-void multiply_rows(const float* const* row, std::int64_t size, float* y) {
-  contract::PairwiseTreeOf<RowFactors> tree[kGroups];
+// Rows that lie evenly: what a pointer for each would cost is as much as the elements themselves.
+struct EvenRows {
+  const float* first;
+  std::int64_t apart;
+  ISOBIT_INLINE const float* operator[](std::int64_t l) const { return first + l * apart; }
+};
+ISOBIT_INLINE EvenRows operator+(EvenRows rows, std::int64_t l) { return {rows[l], rows.apart}; }
+
+// Elements [k, k + 4) of rows row[0], row[4], ... side by side: brought together as they are read, which takes no unit
+// that shuffles.
+template <class Rows>
+ISOBIT_INLINE FloatLanes every_fourth_row(Rows row, std::int64_t k) {
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
+  __m512 r = _mm512_castps128_ps512(_mm_loadu_ps(row[0] + k));
+  r = _mm512_insertf32x4(r, _mm_loadu_ps(row[4] + k), 1);
+  r = _mm512_insertf32x4(r, _mm_loadu_ps(row[8] + k), 2);
+  return FloatLanes((FloatLanes::Raw)_mm512_insertf32x4(r, _mm_loadu_ps(row[12] + k), 3));
+#else
+  FloatLanes r;
+  for (int l = 0; l < kLanes; l += 4) std::memcpy(reinterpret_cast<float*>(&r.v) + l, row[l] + k, 4 * sizeof(float));
+  return r;
+#endif
+}
+
+// Of each four lanes two of a and two of b: those at kFirst and kFirst + 1, in turns (kTurns) or a's first.
+template <int kFirst, bool kTurns, std::size_t... kLane>
+ISOBIT_INLINE FloatLanes pick(FloatLanes a, FloatLanes b, std::index_sequence<kLane...>) {
+  constexpr auto place = [](std::size_t lane) {
+    const int i = static_cast<int>(lane % 4), four = static_cast<int>(lane) - i;
+    const bool of_b = kTurns ? i % 2 != 0 : i >= 2, later = kTurns ? i >= 2 : i % 2 != 0;
+    return (of_b ? kLanes : 0) + four + kFirst + (later ? 1 : 0);
+  };
+  return FloatLanes(__builtin_shufflevector(a.v, b.v, place(kLane)...));
+}
+template <int kFirst, bool kTurns>
+ISOBIT_INLINE FloatLanes pick(FloatLanes a, FloatLanes b) {
+  return pick<kFirst, kTurns>(a, b, std::make_index_sequence<kLanes>());
+}
+
+// to[i] lane l = row[l][k + i], i < 4.
+template <class Rows>
+ISOBIT_INLINE void read_four_columns(Rows row, std::int64_t k, FloatLanes (&to)[4]) {
+  FloatLanes r[4];
+  for (int i = 0; i < 4; ++i) r[i] = every_fourth_row(row + i, k);
+  const FloatLanes low0 = pick<0, true>(r[0], r[1]), high0 = pick<2, true>(r[0], r[1]);
+  const FloatLanes low1 = pick<0, true>(r[2], r[3]), high1 = pick<2, true>(r[2], r[3]);
+  to[0] = pick<0, false>(low0, low1), to[1] = pick<2, false>(low0, low1);
+  to[2] = pick<0, false>(high0, high1), to[3] = pick<2, false>(high0, high1);
+}
+
+// y[g * kLanes + l] of rows row[g * kLanes + l], `size` floats each; of rows of one to three, four may be read where
+// `longer`.
+template <int kGroups, class Rows>
+void multiply_rows(Rows row, std::int64_t size, bool longer, float* y) {
+  contract::PairwiseTreeOf<Factors> tree[kGroups];
   for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
     const std::int64_t end = size < begin + contract::kLeaf ? size : begin + contract::kLeaf;
-    RowFactors leaf[kGroups];
+    Factors leaf[kGroups];
     std::int64_t k = begin;
-    for (; k + 8 <= end; k += 8) {
+    for (; k + 4 <= end; k += 4) {
       for (int g = 0; g < kGroups; ++g) {
-        __m256 block[8];
-        read_transposed(row + g * kRows, k, block);
-        for (int i = 0; i < 8; ++i) leaf[g].value = _mm256_mul_ps(leaf[g].value, block[i]);
+        FloatLanes column[4];
+        read_four_columns(row + g * kLanes, k, column);
+        for (int i = 0; i < 4; ++i) leaf[g].value = leaf[g].value * column[i];
       }
+    }
+    if (k < end && (size >= 4 || longer)) {
+      const std::int64_t from = size >= 4 ? end - 4 : 0;
+      for (int g = 0; g < kGroups; ++g) {
+        FloatLanes column[4];
+        read_four_columns(row + g * kLanes, from, column);
+        for (std::int64_t i = k - from; i < end - from; ++i) leaf[g].value = leaf[g].value * column[i];
+      }
+      k = end;
     }
     for (; k < end; ++k) {
       for (int g = 0; g < kGroups; ++g) {
-        float column[kRows];
-        for (int i = 0; i < kRows; ++i) column[i] = row[g * kRows + i][k];
-        leaf[g].value = _mm256_mul_ps(leaf[g].value, _mm256_loadu_ps(column));
+        float column[kLanes];
+        for (int l = 0; l < kLanes; ++l) column[l] = row[g * kLanes + l][k];
+        leaf[g].value = leaf[g].value * load(column);
       }
     }
     for (int g = 0; g < kGroups; ++g) tree[g].add(leaf[g]);
   }
-  for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(y + g * kRows, tree[g].result().value);
+  for (int g = 0; g < kGroups; ++g) store(y + g * kLanes, tree[g].result().value);
 }
 
 void product_of_rows(std::int64_t rows, std::int64_t size, const float* x, float* y) {
   constexpr int kGroups = 2;  // their chains hide each other's latency
-  constexpr std::int64_t kTogether = kGroups * kRows;
+  constexpr std::int64_t kTogether = kGroups * kLanes;
   parallel_for(0, (rows + kTogether - 1) / kTogether, 1024 / (size + 1) + 1,
                [=](std::int64_t first, std::int64_t last) {
                  for (std::int64_t r = first * kTogether; r < last * kTogether && r < rows; r += kTogether) {
                    const std::int64_t count = rows - r < kTogether ? rows - r : kTogether;
+                   const bool longer = (rows - r - count) * size >= 3;  // what lies behind these rows is the tensor's
+                   if (count == kTogether) {
+                     multiply_rows<kGroups>(EvenRows{x + r * size, size}, size, longer, y + r);
+                     continue;
+                   }
                    const float* row[kTogether];
                    float products[kTogether];
                    for (std::int64_t i = 0; i < kTogether; ++i) row[i] = x + (r + (i < count ? i : 0)) * size;
-                   count > kRows ? multiply_rows<kGroups>(row, size, products) : multiply_rows<1>(row, size, products);
+                   multiply_rows<kGroups, const float* const*>(row, size, longer, products);
                    for (std::int64_t i = 0; i < count; ++i) y[r + i] = products[i];
                  }
                });
 }
 
-// The product of a register's columns, `count` of them, `size` rows `inner` apart.
-ISOBIT_INLINE FloatLanes column_products(const float* from, std::int64_t size, std::int64_t inner, std::int64_t count) {
+// The products of kWide registers of columns, or of the first columns of one; `size` rows `inner` apart. Several
+// registers: their chains hide each other's latency, and a row is read where it lies together.
+template <int kWide>
+struct WideFactors {
+  Factors of[kWide];
+};
+template <int kWide>
+ISOBIT_INLINE WideFactors<kWide> operator+(const WideFactors<kWide>& a, const WideFactors<kWide>& b) {
+  WideFactors<kWide> r;
+  for (int w = 0; w < kWide; ++w) r.of[w] = a.of[w] + b.of[w];
+  return r;
+}
+template <int kWide, class Extent>
+ISOBIT_INLINE void column_products(const float* from, std::int64_t size, std::int64_t inner, Extent extent, float* to) {
   const auto chain = [&](std::int64_t terms) __attribute__((always_inline)) {
-    ColumnFactors leaf;
+    WideFactors<kWide> leaf;
     for (std::int64_t k = 0; k < terms; ++k, from += inner) {
-      leaf.value = leaf.value * (count < kLanes ? load_first(from, count, 1.0f) : load(from));
+      for (int w = 0; w < kWide; ++w) leaf.of[w].value = leaf.of[w].value * fetch(from + w * kLanes, extent, 1.0f);
     }
     return leaf;
   };
-  if (size <= contract::kLeaf) return chain(size).value;
-  contract::PairwiseTreeOf<ColumnFactors> tree;
+  const auto finish = [&](const WideFactors<kWide>& product) __attribute__((always_inline)) {
+    for (int w = 0; w < kWide; ++w) put(to + w * kLanes, product.of[w].value, extent);
+  };
+  if (size <= contract::kLeaf) return finish(chain(size));
+  contract::PairwiseTreeOf<WideFactors<kWide>> tree;
   for (std::int64_t begin = 0; begin < size; begin += contract::kLeaf) {
     tree.add(chain(size - begin < contract::kLeaf ? size - begin : contract::kLeaf));
   }
-  return tree.result().value;
+  finish(tree.result());
 }
 
 void product_of_columns(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
-  constexpr std::int64_t kWide = std::int64_t{8} * kLanes;
+  constexpr int kRegisters = 8;
+  constexpr std::int64_t kWide = std::int64_t{kRegisters} * kLanes;
   const std::int64_t pieces = (inner + kWide - 1) / kWide;
   parallel_for(0, outer * pieces, 1024 / (size + 1) + 1, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t piece = first; piece < last; ++piece) {
       const std::int64_t o = piece / pieces, at = piece % pieces * kWide;
+      const std::int64_t end = inner < at + kWide ? inner : at + kWide;
       const float* const from = x + o * size * inner;
       float* const to = y + o * inner;
-      for (std::int64_t i = at; i < inner && i < at + kWide; i += kLanes) {
-        const std::int64_t count = inner - i;
-        if (count >= kLanes) {
-          store(to + i, column_products(from + i, size, inner, kLanes));
-        } else {
-          store_first(to + i, column_products(from + i, size, inner, count), count);
-        }
+      if (at + kWide <= inner) {
+        column_products<kRegisters>(from + at, size, inner, Whole{}, to + at);
+        continue;
       }
+      std::int64_t i = at;
+      for (; i + kLanes <= end; i += kLanes) column_products<1>(from + i, size, inner, Whole{}, to + i);
+      if (i < end) column_products<1>(from + i, size, inner, Part{end - i}, to + i);
     }
   });
 }

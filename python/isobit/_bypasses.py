@@ -86,13 +86,23 @@ def _refuse_compilation() -> None:
     # callback before it runs; None stands for Python's ordinary execution.
     frames: Any = torch._C._dynamo.eval_frame
     if not hasattr(frames.set_eval_frame, "_isobit"):
-        stock = frames.set_eval_frame
-        frames.set_eval_frame = refusing(stock, "torch.compile", _UNCOMPILED, lambda callback: callback is not None,
-                                         instead=lambda _callback: stock(None))
+        frames.set_eval_frame = _refusing_callbacks(frames.set_eval_frame)
     dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
     for name in ("set_eval_frame", "_maybe_set_eval_frame"):
         if dynamo is not None and not hasattr(getattr(dynamo, name), "_isobit"):
             setattr(dynamo, name, frames.set_eval_frame)
+
+
+def _refusing_callbacks(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Every step of an optimizer comes here four times, with None: that is not asked about."""
+    refuses = refusing(stock, "torch.compile", _UNCOMPILED, instead=lambda _callback: stock(None))
+
+    @functools.wraps(stock)
+    def set_eval_frame(callback: Any) -> Any:
+        return stock(None) if callback is None else refuses(callback)
+
+    set_eval_frame._isobit = True  # type: ignore[attr-defined]
+    return set_eval_frame
 
 
 def _uncompiled(model: Any = None, **_options: Any) -> Any:

@@ -143,23 +143,30 @@ def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> No
 backward_watchers: list[Callable[[Sequence[torch.Tensor], bool], None]] = []
 
 
+_TENSOR = frozenset({torch.Tensor})
+
+
 class _CheckingEngine:
     """Stands for torch's engine: looks at the graph, then leaves the work to it."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._run_backward = _with_refusals(engine.run_backward)
+        self._run_backward = engine.run_backward
 
     def run_backward(self, roots: Sequence[torch.Tensor], *arguments: Any, **keywords: Any) -> Any:
-        if not all(map(torch.is_tensor, roots)):
+        if _TENSOR.issuperset(map(type, roots)) or all(map(torch.is_tensor, roots)):
+            _library.check_graph(roots)
+            for watcher in backward_watchers:
+                watcher(roots, bool(keywords.get("accumulate_grad")))
+        else:
             _check_mode.refuse(RefusedError(
                 "isobit: a backward from a GradientEdge is not certified under "
                 f"{_library.contract_in_force()}\n  do     give the tensor itself: its graph can be checked"))
+        try:
             return self._run_backward(roots, *arguments, **keywords)
-        _library.check_graph(roots)
-        for watcher in backward_watchers:
-            watcher(roots, bool(keywords.get("accumulate_grad")))
-        return self._run_backward(roots, *arguments, **keywords)
+        except RuntimeError as error:
+            _raise_refusal(error)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -173,6 +180,12 @@ def _check_graphs() -> None:
 # ---- TorchScript: its interpreter makes a RuntimeError of whatever an operator throws, with the text of it within
 
 
+def _raise_refusal(error: RuntimeError) -> None:
+    """Where the text of a refusal is in it: that, as a RefusedError."""
+    if type(error) is RuntimeError and carries_refusal(str(error)):
+        raise RefusedError(str(error)).with_traceback(error.__traceback__) from None
+
+
 def _with_refusals(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; where its RuntimeError has the text of a refusal in it, that is a RefusedError."""
 
@@ -181,9 +194,8 @@ def _with_refusals(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*arguments, **keywords)
         except RuntimeError as error:
-            if type(error) is not RuntimeError or not carries_refusal(str(error)):
-                raise
-            raise RefusedError(str(error)).with_traceback(error.__traceback__) from None
+            _raise_refusal(error)
+            raise
 
     call._isobit = True  # type: ignore[attr-defined]
     return call

@@ -149,7 +149,9 @@ _cdata = operator.attrgetter("_cdata")
 
 def check_graph(tensors: Sequence[torch.Tensor]) -> None:
     pointers = array("Q", map(_cdata, tensors))
-    _raise(_check_graph(pointers.buffer_info()[0], len(tensors)))
+    message = _check_graph(pointers.buffer_info()[0], len(tensors))
+    if message is not None:
+        _raise(message)
 
 
 _Lists = Sequence[Sequence[torch.Tensor]]
@@ -225,7 +227,9 @@ def scalar_functions() -> list[str]:
 
 
 def begin_step(step: int) -> None:
-    _raise(_begin_step(step))
+    message = _begin_step(step)
+    if message is not None:
+        _raise(message)
 
 
 def check_kernels() -> None:

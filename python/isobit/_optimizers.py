@@ -52,7 +52,7 @@ def _numbers(options: dict[str, Any], names: Sequence[str]) -> list[float] | Non
     kinds = set(map(type, values))
     if not kinds <= {float, int}:
         return None
-    return values if int not in kinds or all(abs(value) < 2**53 for value in values if type(value) is int) else None
+    return values if int not in kinds or max(map(abs, values)) < 2**53 else None  # or a float as large: the sequence has it
 
 
 def _none_of(options: dict[str, Any], names: Sequence[str], more: Sequence[Any]) -> bool:

@@ -125,4 +125,24 @@ def sequences():
     yield "a column divides all", lambda a, b: a / b, torch.randn(256, 1024), torch.rand(256, 1) + 0.5
 
 
-FAMILIES = [reductions, indices, images, losses, sequences]
+def systems():
+    """Gaussian processes, whitening, Kalman filters, distances of Mahalanobis."""
+    for n in [32, 128, 512]:
+        a, b = torch.randn(n, n), torch.randn(n, 8)
+        definite = a @ a.T / n + torch.eye(n)
+        lower = torch.linalg.cholesky(definite)
+        yield f"cholesky of {n}", torch.linalg.cholesky, definite
+        yield f"solve of {n}, 8 sides", torch.linalg.solve, a, b
+        yield f"inverse of {n}", torch.linalg.inv, a
+        yield f"log-determinant of {n}", lambda x: torch.linalg.slogdet(x)[1], definite
+        yield f"triangle of {n} solved, 8 sides", lambda x, y: torch.linalg.solve_triangular(x, y, upper=False), lower, b
+        yield f"cholesky_solve of {n}, 8 sides", lambda y, x: torch.cholesky_solve(y, x), b, lower
+        yield f"cholesky_inverse of {n}", torch.cholesky_inverse, lower
+        yield f"QR of {n}", lambda x: torch.linalg.qr(x)[1], a
+    batch = torch.randn(256, 22, 22)
+    batch = batch @ batch.mT / 22 + torch.eye(22)
+    yield "cholesky of 256 covariances of 22 channels", torch.linalg.cholesky, batch
+    yield "solve of 256 covariances of 22 channels", torch.linalg.solve, batch, torch.randn(256, 22, 1)
+
+
+FAMILIES = [reductions, indices, images, losses, sequences, systems]

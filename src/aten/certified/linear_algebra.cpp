@@ -14,6 +14,7 @@
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/tensors.h"
 #include "contract/functions_wide.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/linear_solvers.h"
 #include "kernels/threads.h"
 
@@ -23,6 +24,10 @@ namespace {
 using at::Tensor;
 
 using Doubles = std::vector<double>;
+
+double* doubles(kernels::Workspace& workspace, std::int64_t count) {
+  return static_cast<double*>(workspace.bytes(sizeof(double) * static_cast<std::size_t>(count)));
+}
 
 // A batch of matrices: element (b, i, j) at b * rows * columns + i * columns + j.
 struct Matrices {
@@ -38,16 +43,31 @@ struct Matrices {
     for (const std::int64_t size : given.sizes().slice(0, static_cast<std::size_t>(given.dim() - 2))) count *= size;
   }
   [[nodiscard]] const float* matrix(std::int64_t b) const { return data + b * rows * columns; }
-  // Column after column, or row after row (the transposed matrix's columns).
-  [[nodiscard]] Doubles wide(std::int64_t b, bool by_rows = false) const {
-    Doubles out(static_cast<std::size_t>(rows * columns));
-    const float* from = matrix(b);
-    for (std::int64_t i = 0; i < rows; ++i) {
+  // Column after column, or row after row (the transposed matrix's columns), which copies in order.
+  void widen(std::int64_t b, bool by_rows, double* out) const {
+    const float* const from = matrix(b);
+    if (by_rows) {
+      for (std::int64_t i = 0; i < rows * columns; ++i) out[i] = static_cast<double>(from[i]);
+      return;
+    }
+    constexpr std::int64_t kLine = 8;  // of a column is written at a time
+    for (std::int64_t i = 0; i < rows; i += kLine) {
+      const std::int64_t count = std::min(kLine, rows - i);
       for (std::int64_t j = 0; j < columns; ++j) {
-        out[static_cast<std::size_t>(by_rows ? i * columns + j : j * rows + i)] =
-            static_cast<double>(from[i * columns + j]);
+        for (std::int64_t r = 0; r < count; ++r)
+          out[j * rows + i + r] = static_cast<double>(from[(i + r) * columns + j]);
       }
     }
+  }
+  [[nodiscard]] Doubles wide(std::int64_t b) const {
+    Doubles out(static_cast<std::size_t>(rows * columns));
+    widen(b, /*by_rows=*/false, out.data());
+    return out;
+  }
+  // In scratch memory, whose pages the thread has already.
+  [[nodiscard]] double* wide(kernels::Workspace& workspace, std::int64_t b, bool by_rows) const {
+    double* const out = doubles(workspace, rows * columns);
+    widen(b, by_rows, out);
     return out;
   }
 };
@@ -67,8 +87,14 @@ at::DimVector with(at::DimVector sizes, std::initializer_list<std::int64_t> more
 Tensor new_factors(at::DimVector batch, std::int64_t rows, std::int64_t columns) {
   return new_tensor(with(std::move(batch), {columns, rows})).mT();
 }
-void round_all(const Doubles& from, float* to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = contract::rounded(from[i]);
+void round_all(const double* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = contract::rounded(from[i]);
+}
+double* identity(kernels::Workspace& workspace, std::int64_t n) {
+  double* const x = doubles(workspace, n * n);
+  std::fill_n(x, n * n, 0.0);
+  for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1.0;
+  return x;
 }
 
 // ---- Cholesky
@@ -79,10 +105,12 @@ void each_cholesky(const Matrices& a, bool upper, std::int32_t* info, Use&& use)
   const std::int64_t n = a.rows;
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      Doubles wide = a.wide(b, /*by_rows=*/upper);  // of the upper triangle's transpose the lower one is read
-      info[b] = kernels::factor_cholesky(wide.data(), n);
-      for (std::int64_t j = 1; j < n; ++j) std::fill_n(wide.begin() + j * n, j, 0.0);
-      use(b, wide);
+      kernels::Workspace workspace;
+      double* const l =
+          a.wide(workspace, b, /*by_rows=*/upper);  // of the upper triangle's transpose the lower one is read
+      info[b] = kernels::factor_cholesky(l, n);
+      for (std::int64_t j = 1; j < n; ++j) std::fill_n(l + j * n, j, 0.0);
+      use(b, l);
     }
   });
 }
@@ -93,7 +121,7 @@ std::tuple<Tensor, Tensor> cholesky_ex(const Tensor& given, bool upper, bool che
   const Tensor factors = new_tensor(given.sizes()), info = new_tensor(batch_of(given), at::kInt);
   float* out = factors.mutable_data_ptr<float>();
   each_cholesky(a, upper, info.mutable_data_ptr<std::int32_t>(),
-                [&](std::int64_t b, const Doubles& l) { round_all(l, out + b * a.rows * a.rows); });
+                [&](std::int64_t b, const double* l) { round_all(l, a.rows * a.rows, out + b * a.rows * a.rows); });
   if (check_errors) at::_linalg_check_errors(info, "linalg.cholesky_ex", given.dim() == 2);
   return {upper ? factors : factors.mT(), info};  // L's columns are U's rows
 }
@@ -111,10 +139,10 @@ Tensor& cholesky_out(const Tensor& a, bool upper, Tensor& out) {
   return float_out("aten::cholesky", factor_of(a, upper), out);
 }
 
-// L L^T y = x, or U^T U y = x.
+// L L^T y = x, or U^T U y = x; the factor row after row, that is its transpose.
 void solve_with_factor(const double* factor, std::int64_t n, bool upper, double* x, std::int64_t columns) {
-  kernels::solve_triangle({.a = factor, .n = n, .upper = upper, .transposed = upper}, x, columns);
-  kernels::solve_triangle({.a = factor, .n = n, .upper = upper, .transposed = !upper}, x, columns);
+  kernels::solve_triangle({.a = factor, .n = n, .upper = !upper, .transposed = !upper}, x, columns);
+  kernels::solve_triangle({.a = factor, .n = n, .upper = !upper, .transposed = upper}, x, columns);
 }
 Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) {
   const Matrices right("aten::cholesky_solve", b), a("aten::cholesky_solve", factor);
@@ -122,9 +150,10 @@ Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) 
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      Doubles x = right.wide(k, /*by_rows=*/true);
-      solve_with_factor(a.wide(k).data(), a.rows, upper, x.data(), right.columns);
-      round_all(x, out + k * right.rows * right.columns);
+      kernels::Workspace workspace;
+      double* const x = right.wide(workspace, k, /*by_rows=*/true);
+      solve_with_factor(a.wide(workspace, k, /*by_rows=*/true), a.rows, upper, x, right.columns);
+      round_all(x, right.rows * right.columns, out + k * right.rows * right.columns);
     }
   });
   return y;
@@ -137,10 +166,10 @@ Tensor inverse_by_factor(const Tensor& factor, bool upper) {
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      Doubles x(static_cast<std::size_t>(n * n), 0.0);
-      for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + i)] = 1.0;
-      solve_with_factor(a.wide(k).data(), n, upper, x.data(), n);
-      round_all(x, out + k * n * n);
+      kernels::Workspace workspace;
+      double* const x = identity(workspace, n);
+      solve_with_factor(a.wide(workspace, k, /*by_rows=*/true), n, upper, x, n);
+      round_all(x, n * n, out + k * n * n);
     }
   });
   return y;
@@ -175,9 +204,10 @@ Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) 
   const std::int64_t *of_a = at.of_a.const_data_ptr<std::int64_t>(), *of_b = at.of_b.const_data_ptr<std::int64_t>();
   kernels::parallel_for(0, at.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      Doubles x = b.wide(of_b[k], /*by_rows=*/left);
-      solve(of_a[k], x.data(), columns);
-      round_all(x, out + k * n * columns);
+      kernels::Workspace workspace;
+      double* const x = b.wide(workspace, of_b[k], /*by_rows=*/left);
+      solve(of_a[k], x, columns);
+      round_all(x, n * columns, out + k * n * columns);
     }
   });
   return left ? y : y.mT();
@@ -189,8 +219,9 @@ Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bo
   TORCH_CHECK((left ? b.rows : b.columns) == a.rows, op, ": Incompatible shapes of A and B for the equation ",
               left ? "AX = B" : "XA = B", " (", a.rows, "x", a.columns, " and ", b.rows, "x", b.columns, ")");
   return solved(Broadcast(given, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
-    kernels::solve_triangle({.a = a.wide(place).data(), .n = a.rows, .upper = upper, .transposed = !left, .unit = unit},
-                            x, columns);
+    kernels::Workspace workspace;  // row after row: the transposed matrix
+    const double* const wide = a.wide(workspace, place, /*by_rows=*/true);
+    kernels::solve_triangle({.a = wide, .n = a.rows, .upper = !upper, .transposed = left, .unit = unit}, x, columns);
   });
 }
 Tensor& solve_triangular_out(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit, Tensor& out) {
@@ -226,7 +257,7 @@ struct LuFactors {
         Doubles& factors = wide[static_cast<std::size_t>(b)];
         factors = a.wide(b);
         failed[b] = kernels::factor_lu(factors.data(), a.rows, a.columns, exchanged + b * steps);
-        round_all(factors, out + b * a.rows * a.columns);
+        round_all(factors.data(), a.rows * a.columns, out + b * a.rows * a.columns);
       }
     });
   }
@@ -291,8 +322,9 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& right, boo
   const Tensor exchanged = contiguous(pivots);
   TORCH_CHECK(exchanged.ge(1).logical_and_(exchanged.le(n)).all().item<bool>(), op, ": pivots must be 1 .. ", n);
   return solved(Broadcast(lu, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
-    kernels::solve_lu(factors.wide(place).data(), exchanged.const_data_ptr<std::int32_t>() + place * n, n,
-                      left == adjoint, x, columns);
+    kernels::Workspace workspace;
+    kernels::solve_lu(factors.wide(workspace, place, /*by_rows=*/false),
+                      exchanged.const_data_ptr<std::int32_t>() + place * n, n, left == adjoint, x, columns);
   });
 }
 Tensor& lu_solve_out(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint, Tensor& out) {
@@ -308,10 +340,10 @@ std::tuple<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      Doubles x(static_cast<std::size_t>(n * n), 0.0);
-      for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + i)] = 1.0;
-      f.solve(k, false, x.data(), n);
-      round_all(x, out + k * n * n);
+      kernels::Workspace workspace;
+      double* const x = identity(workspace, n);
+      f.solve(k, false, x, n);
+      round_all(x, n * n, out + k * n * n);
     }
   });
   return {y, f.info};

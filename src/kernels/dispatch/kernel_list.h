@@ -23,6 +23,7 @@
   everywhere(exact_sum) everywhere(fingerprint) \
   unvectorized(elementwise) everywhere(indexed) everywhere(scan) unvectorized(sort) unvectorized(place_rows) \
   host_only(recurrent) host_only(resample) host_only(exact_terms) host_only(flat_elements) \
+  host_only(linear_solvers) host_only(householder) \
   binary64(matmul) binary64(reduce) binary64(batch_norm) binary64(group_norm) binary64(softmax) binary64(loss) \
   binary64(pointwise) binary64(activation) binary64(random) binary64(indexed) binary64(scan) binary64(sort)
 
@@ -202,6 +203,10 @@
   kernel(bool, add_widened, (const float* x, int t, double* sum, std::int64_t n), (x, t, sum, n)) \
   kernel(void, round_joined, (const double* sum, int t, float* out, std::int64_t n), (sum, t, out, n)) \
   kernel(bool, split_joined, (const double* sum, std::int64_t* hi, std::int64_t* lo, std::int64_t n), (sum, hi, lo, n)) \
+  kernel(std::int32_t, factor_cholesky, (double* a, std::int64_t n), (a, n)) \
+  kernel(std::int32_t, factor_lu, (double* a, std::int64_t m, std::int64_t n, std::int32_t* pivots), (a, m, n, pivots)) \
+  kernel(void, solve_triangle, (const Triangle& t, double* x, std::int64_t columns), (t, x, columns)) \
+  kernel(void, householder_qr, (const QrProblem& problem), (problem)) \
   kernel(void, resample_axis, (const AxisTable& table, std::int64_t outer, std::int64_t inner, const float* x, float* y), \
          (table, outer, inner, x, y)) \
   kernel(void, step_products, \

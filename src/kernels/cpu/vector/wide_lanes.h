@@ -32,6 +32,8 @@ ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm512_cvtps_
 ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
   _mm256_storeu_ps(p, _mm256_add_ps(_mm512_cvtpd_ps(x), _mm256_setzero_ps()));
 }
+ISOBIT_INLINE WideDouble wide_magnitude(WideDouble x) { return _mm512_abs_pd(x); }
+ISOBIT_INLINE WideDouble wide_larger(WideDouble x, WideDouble y) { return _mm512_max_pd(x, y); }  // y where one is NaN
 // To an integer, to nearest even, whatever its size.
 ISOBIT_INLINE WideDouble wide_round(WideDouble x) {
   return _mm512_roundscale_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -77,6 +79,8 @@ ISOBIT_INLINE WideDouble wide_from_floats(const float* p) { return _mm256_cvtps_
 ISOBIT_INLINE void wide_to_floats(float* p, WideDouble x) {
   _mm_storeu_ps(p, _mm_add_ps(_mm256_cvtpd_ps(x), _mm_setzero_ps()));
 }
+ISOBIT_INLINE WideDouble wide_magnitude(WideDouble x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
+ISOBIT_INLINE WideDouble wide_larger(WideDouble x, WideDouble y) { return _mm256_max_pd(x, y); }  // y where one is NaN
 // To an integer, to nearest even, whatever its size.
 ISOBIT_INLINE WideDouble wide_round(WideDouble x) {
   return _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -3,10 +3,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/view_as_real.h>
+
+#include "kernels/device.h"
+#include "kernels/reduce.h"
 
 namespace isobit::aten {
 namespace {
@@ -29,14 +33,22 @@ Integer saturate(double value) {
   return static_cast<Integer>(whole);
 }
 
+// The smallest and the largest: NaN where one is NaN.
+template <typename Float>
+std::pair<double, double> extremes(const Tensor& dense) {
+  kernels::ReduceShape all;
+  all.reduced_rank = 1, all.reduced_size[0] = dense.numel(), all.reduced_stride[0] = 1;
+  const kernels::HostScope host;
+  Float low = 0, high = 0;
+  kernels::minimum(all, dense.const_data_ptr<Float>(), &low);
+  kernels::maximum(all, dense.const_data_ptr<Float>(), &high);
+  return {static_cast<double>(low), static_cast<double>(high)};
+}
 template <typename Integer, typename Float>
 bool all_within(const Tensor& dense) {
-  const Float* const values = dense.const_data_ptr<Float>();
-  for (std::int64_t i = 0; i < dense.numel(); ++i) {
-    const double whole = std::trunc(static_cast<double>(values[i]));
-    if (!(whole >= kLow<Integer> && whole < kBeyond<Integer>)) return false;  // NaN, too
-  }
-  return true;
+  if (dense.numel() == 0) return true;
+  const auto [low, high] = extremes<Float>(dense);
+  return std::trunc(low) >= kLow<Integer> && std::trunc(high) < kBeyond<Integer>;  // not where one is NaN
 }
 
 // 16-bit and smaller floats become float32: an exact conversion.

@@ -29,25 +29,38 @@ class OrderPlan {
   // Sample at a position. Precondition: position < size().
   [[nodiscard]] ISOBIT_HOST_DEVICE std::uint64_t operator()(std::uint64_t position) const {
     if (rule_ == OrderRule::sequential) return position;
-    do position = permute(position);
+    do position = permute(position, Words{*this});
     while (position >= n_);
     return position;
   }
 
- private:
-  // (left, right) -> (right, left ^ F(round, right)): a bijection whatever F is.
-  [[nodiscard]] ISOBIT_HOST_DEVICE std::uint64_t permute(std::uint64_t number) const {
-    const std::uint32_t mask = (std::uint32_t{1} << half_bits_) - 1;
+  // Rule `shuffled` in its parts, for whoever keeps F: numbers have twice half_bits() bits.
+  [[nodiscard]] ISOBIT_HOST_DEVICE int half_bits() const { return half_bits_; }
+  // F of a round < kOrderRounds and a right half: half_bits() bits.
+  [[nodiscard]] ISOBIT_HOST_DEVICE std::uint32_t word(std::uint32_t round, std::uint32_t right) const {
+    return random_block(key_, right | static_cast<std::uint64_t>(round) << 32).word[0] &
+           ((std::uint32_t{1} << half_bits_) - 1);
+  }
+  // (left, right) -> (right, left ^ F(round, right)), round by round: a bijection whatever F is.
+  template <class F>
+  [[nodiscard]] ISOBIT_HOST_DEVICE std::uint64_t permute(std::uint64_t number, const F& words) const {
     auto left = static_cast<std::uint32_t>(number >> half_bits_);
-    auto right = static_cast<std::uint32_t>(number) & mask;
+    auto right = static_cast<std::uint32_t>(number) & ((std::uint32_t{1} << half_bits_) - 1);
     for (std::uint32_t round = 0; round < kOrderRounds; ++round) {
-      const std::uint32_t word = random_block(key_, right | static_cast<std::uint64_t>(round) << 32).word[0];
-      const std::uint32_t next = left ^ (word & mask);
+      const std::uint32_t next = left ^ words(round, right);
       left = right;
       right = next;
     }
     return static_cast<std::uint64_t>(left) << half_bits_ | right;
   }
+
+ private:
+  struct Words {
+    const OrderPlan& plan;
+    ISOBIT_HOST_DEVICE std::uint32_t operator()(std::uint32_t round, std::uint32_t right) const {
+      return plan.word(round, right);
+    }
+  };
 
   OrderRule rule_;
   std::uint64_t key_;

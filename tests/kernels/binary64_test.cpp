@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/activation.h"
 #include "kernels/batch_norm.h"
 #include "kernels/indexed.h"
 #include "kernels/matmul.h"
@@ -17,6 +18,7 @@
 #include "kernels/random.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
+#include "kernels/softmax.h"
 #include "kernels/sort.h"
 #include "kernels/sweep.h"
 
@@ -242,6 +244,75 @@ TEST(Binary64, RandomNumbersMayBeCutAnywhere) {
       },
       z, "normal");
   for (const double v : u) ASSERT_TRUE(v >= -0.25 && v < 0.75);
+}
+
+// Compiled for each instruction set, as vectors where the compiler can: any bits there are, and counts that leave a
+// rest.
+Doubles any_bits(std::int64_t n, unsigned seed) {
+  Doubles x = values(n, seed, true);
+  std::mt19937_64 engine(seed + 1);
+  std::uniform_real_distribution<double> usual(-40.0, 40.0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i % 3 == 0) x[i] = std::bit_cast<double>(static_cast<std::uint64_t>(engine()));
+    if (i % 3 == 1) x[i] = usual(engine);
+  }
+  return x;
+}
+template <class Operators, class Compute>
+void expect_formulas_everywhere(const Operators& operators, Compute compute) {
+  for (const std::int64_t n : {1, 7, 16, 37, 3001}) {
+    const Doubles x = any_bits(n, 41), y = any_bits(n, 43), z = any_bits(n, 47);
+    for (const auto op : operators) {
+      const auto result = [&] {
+        Doubles out(x.size());
+        compute(op, x, y, z, out);
+        return out;
+      };
+      expect_everywhere(result, by_reference(result), std::string(name(op)) + " of " + std::to_string(n));
+    }
+  }
+}
+TEST(Binary64, FormulasHaveTheReferencesBitsOnEveryInstructionSet) {
+  const ParametersOf<double> parameters{0.75, 1.25, 0.5};
+  expect_formulas_everywhere(kAllUnary, [](Unary op, const Doubles& x, const Doubles&, const Doubles&, Doubles& out) {
+    unary(op, x.data(), out.data(), static_cast<std::int64_t>(out.size()));
+  });
+  expect_formulas_everywhere(kAllBinary,
+                             [](Binary op, const Doubles& x, const Doubles& y, const Doubles&, Doubles& out) {
+                               binary(op, x.data(), y.data(), out.data(), static_cast<std::int64_t>(out.size()));
+                             });
+  expect_formulas_everywhere(kAllUnaryWith,
+                             [&](UnaryWith op, const Doubles& x, const Doubles&, const Doubles&, Doubles& out) {
+                               unary_with(op, parameters, x.data(), out.data(), static_cast<std::int64_t>(out.size()));
+                             });
+  expect_formulas_everywhere(
+      kAllBinaryWith, [&](BinaryWith op, const Doubles& x, const Doubles& y, const Doubles&, Doubles& out) {
+        binary_with(op, parameters, x.data(), y.data(), out.data(), static_cast<std::int64_t>(out.size()));
+      });
+  expect_formulas_everywhere(
+      kAllTernaryWith, [&](TernaryWith op, const Doubles& x, const Doubles& y, const Doubles& z, Doubles& out) {
+        ternary_with(op, parameters, x.data(), y.data(), z.data(), out.data(), static_cast<std::int64_t>(out.size()));
+      });
+}
+
+TEST(Binary64, SumsAndSoftmaxOfRowsHaveTheReferencesBits) {
+  for (const std::int64_t n : {1, 31, 32, 33, 511, 512, 513, 1600}) {
+    for (const bool wild : {false, true}) {
+      const Doubles x = values(5 * n, static_cast<unsigned>(n), wild);
+      const auto result = [&] {
+        Doubles out(static_cast<std::size_t>(20 + 10 * n));
+        ReduceShape rows = whole(n, 1);
+        rows.kept_rank = 1, rows.kept_size[0] = 5, rows.kept_stride[0] = n;
+        sum(rows, x.data(), out.data()), mean(rows, x.data(), out.data() + 5);
+        rows.kept_stride[0] = 0;  // a row that is repeated
+        sum(rows, x.data(), out.data() + 10);
+        softmax({.outer = 5, .size = n, .inner = 1}, x.data(), out.data() + 20);
+        log_softmax({.outer = 5, .size = n, .inner = 1}, x.data(), out.data() + 20 + 5 * n);
+        return out;
+      };
+      expect_everywhere(result, by_reference(result), std::to_string(n));
+    }
+  }
 }
 
 TEST(Binary64, SortsAreStableAndSelectionsKeepTheirRules) {

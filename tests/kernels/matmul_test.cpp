@@ -158,6 +158,22 @@ TEST(Matmul, LongSumsAgreeOnEveryInstructionSet) {
       expect_same_everywhere({.batch = 1, .m = m, .n = n, .k = k});
 }
 
+// A row by a column along k: leaves in lanes, sixteen or 32 at a time, and what is left of them.
+TEST(Matmul, DotsOfManyLeavesAgreeOnEveryInstructionSet) {
+  for (const std::int64_t leaves : {2, 3, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 100, 257})
+    for (const std::int64_t more : {0, 1, 511})
+      expect_same_everywhere({.batch = 1, .m = 1, .n = 1, .k = leaves * 512 + more, .special = more == 1});
+  for (const bool transposed : {false, true})
+    expect_same_everywhere({.batch = 5,
+                            .m = 1,
+                            .n = 1,
+                            .k = 9000,
+                            .addend = true,
+                            .transposed_output = transposed,
+                            .alpha = 0.3f,
+                            .beta = -1.7f});
+}
+
 // Matrix-vector products and the like read their matrix in place.
 TEST(Matmul, FewRowsAgreeOnEveryInstructionSet) {
   for (std::int64_t m : {1, 2, 3, 4, 5})

@@ -40,11 +40,14 @@ template <class T>
 void softmax(const SoftmaxShape& s, const T* x, T* y) {
   for_each_row(s, [&](std::int64_t first) {
     const T m = row_maximum(s, x + first);
-    const T sum = sum_of_exponentials(s, x + first, m);
+    contract::LaneSumOf<T> exponentials;
     for (std::int64_t i = 0; i < s.size; ++i) {
       const std::int64_t at = first + i * s.inner;
-      y[at] = contract::exp(x[at] - m) / sum;
+      y[at] = contract::exp(x[at] - m);
+      exponentials.add(y[at]);
     }
+    const T sum = exponentials.result();
+    for (std::int64_t i = 0; i < s.size; ++i) y[first + i * s.inner] = y[first + i * s.inner] / sum;
   });
 }
 

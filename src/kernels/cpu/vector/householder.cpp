@@ -17,7 +17,7 @@ struct Row {
 };
 ISOBIT_INLINE void read_row(const double* p, Row& row) {
 #pragma GCC unroll 4
-  for (int r = 0; r < kRegisters; ++r) row.v[r] = wide_read(p + r * kWideLanes);
+  for (std::int64_t r = 0; r < kRegisters; ++r) row.v[r] = wide_read(p + r * kWideLanes);
 }
 
 struct LanePanels {
@@ -32,7 +32,7 @@ struct LanePanels {
       const WideDouble minus = kSubtracts ? wide_double(v[i]) : WideDouble{},
                        plus = kAdds ? wide_double(u[i]) : WideDouble{};
 #pragma GCC unroll 4
-      for (int r = 0; r < kRegisters; ++r) {
+      for (std::int64_t r = 0; r < kRegisters; ++r) {
         WideDouble x = wide_read(row + r * kWideLanes);
         if (kSubtracts) {
           x = x - minus * w.v[r];
@@ -45,7 +45,8 @@ struct LanePanels {
   // The row where v has its 1.
   ISOBIT_INLINE static void take_head(double* head, const Row& w) {
 #pragma GCC unroll 4
-    for (int r = 0; r < kRegisters; ++r) wide_write(head + r * kWideLanes, wide_read(head + r * kWideLanes) - w.v[r]);
+    for (std::int64_t r = 0; r < kRegisters; ++r)
+      wide_write(head + r * kWideLanes, wide_read(head + r * kWideLanes) - w.v[r]);
   }
 
   // tau times H_j's product with all columns.
@@ -56,7 +57,7 @@ struct LanePanels {
   }
   ISOBIT_INLINE static void scale(double tau, Row& w) {
 #pragma GCC unroll 4
-    for (int r = 0; r < kRegisters; ++r) w.v[r] = wide_double(tau) * w.v[r];
+    for (std::int64_t r = 0; r < kRegisters; ++r) w.v[r] = wide_double(tau) * w.v[r];
   }
   static void subtract(const Reflections& h, std::int64_t j, const Row& w, double* panel) {
     take_head(panel + j * kColumns, w);
@@ -91,7 +92,7 @@ struct LanePanels {
     multiply(h, j, panel, w);
     if (first == 0) return subtract(h, j, w, panel);
     double taken[kColumns];  // columns before `first` stay
-    for (int r = 0; r < kRegisters; ++r) wide_write(taken + r * kWideLanes, w.v[r]);
+    for (std::int64_t r = 0; r < kRegisters; ++r) wide_write(taken + r * kWideLanes, w.v[r]);
     const double* const v = h.vector(j);
     for (std::int64_t i = j; i < h.m; ++i) {
       double* const row = panel + i * kColumns;

@@ -41,7 +41,7 @@ struct RightSides {
 
 // A few unknowns [first, first + count) from each other. T holds one right-hand side or a register of them.
 struct FewUnknowns {
-  double a[kFew][kFew];  // [i][k] in the order in which they become known
+  double a[kFew][kFew] = {};  // [i][k] in the order in which they become known
   std::int64_t at[kFew];
   std::int64_t count;
   bool unit;
@@ -65,7 +65,7 @@ void solve_few(const Unknowns& t, std::int64_t first, std::int64_t count, const 
   if (r.column != 1) {
     for (std::int64_t c = 0; c < r.count; ++c) {
       double* const column = r.x + c * r.column;
-      double x[kFew];
+      double x[kFew] = {};
       for (std::int64_t s = 0; s < count; ++s) x[s] = column[few.at[s]];
       few.solve(x, one);
       for (std::int64_t s = 0; s < count; ++s) column[few.at[s]] = x[s];
@@ -74,7 +74,7 @@ void solve_few(const Unknowns& t, std::int64_t first, std::int64_t count, const 
   }
   for (std::int64_t c = 0; c < r.count; c += kWideLanes) {
     const std::int64_t lanes = r.count - c < kWideLanes ? r.count - c : kWideLanes;
-    WideDouble x[kFew];
+    WideDouble x[kFew] = {};
     for (std::int64_t s = 0; s < count; ++s) x[s] = wide_load_first(r.x + few.at[s] * r.row + c, lanes);
     few.solve(
         x, [](double value) __attribute__((always_inline)) { return wide_double(value); });

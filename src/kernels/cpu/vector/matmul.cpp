@@ -4,6 +4,7 @@
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/few_rows.h"
 #include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/long_dot.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
@@ -279,9 +280,23 @@ void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t pie
   }
 }
 
+// A row by a column of several leaves, which lanes of columns would leave to one lane.
+bool is_long_dot(const Product& p) { return p.m == 1 && p.n == 1 && p.a_k == 1 && p.b_k == 1 && p.k > 2 * kLeaf; }
+
 void matmul(const MatmulProblem& problem) {
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0) return;
   const Product one = member(problem, 0);
+  if (is_long_dot(one)) {
+    const auto multiply = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Product p = member(problem, i);
+        alignas(64) float tile[kTileColumns] = {long_dot(p.a, p.b, p.k)};
+        store_tile(p, 0, 1, 0, 1, tile);
+      }
+    };
+    if (problem.batch == 1) return multiply(0, 1);  // whose leaves are shared out
+    return parallel_for(0, problem.batch, 65536 / problem.k + 1, multiply);
+  }
   const bool exchange = cost(transposed(one)) < cost(one);
   const double work =
       static_cast<double>(problem.m) * static_cast<double>(problem.n) * (static_cast<double>(problem.k) + 16);

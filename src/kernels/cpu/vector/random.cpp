@@ -114,6 +114,23 @@ void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out,
              [=](const Words& words, const float*, float* y) { keep_mask(words, threshold, y); });
 }
 
+// As contract::bernoulli_threshold, compared as binary64, which holds both: below it none is kept, above 1 all are, by
+// NaN none.
+void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n) {
+  for_chunks(key, first, p, out, n, [](const Words& words, const float* in, float* y) {
+    FloatLanes v[4];
+    for (int i = 0; i < 4; ++i) v[i] = as_float(words.word[i]);
+    alignas(64) float bits[kChunk];
+    store_in_element_order(bits, v);
+    for (std::int64_t i = 0; i < kChunk; ++i) {
+      std::uint32_t word;
+      std::memcpy(&word, bits + i, sizeof word);
+      const double threshold = __builtin_rint(static_cast<double>(in[i]) * 0x1p32);
+      y[i] = static_cast<double>(word) < threshold ? 1.0f : 0.0f;
+    }
+  });
+}
+
 void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x, float* y, std::int64_t n) {
   const std::uint64_t threshold = contract::bernoulli_threshold(keep);
   const float factor = 1.0f / static_cast<float>(keep);
@@ -134,6 +151,7 @@ void fill_random(KernelTable& t) {
   t.fill_uniform = fill_uniform;
   t.fill_normal = fill_normal;
   t.fill_bernoulli = fill_bernoulli;
+  t.fill_bernoulli_each = fill_bernoulli_each;
   t.dropout = dropout;
 }
 

@@ -30,23 +30,23 @@ constexpr std::int64_t kTileRows = std::int64_t{kRegisters} * kWideLanes;
 // A tile of kV registers of rows, of the last one its first `last` lanes, by kColumns columns.
 template <int kV, int kColumns, bool kWhole>
 void subtract_tile(const Subtraction& s, std::int64_t last) {
-  const auto read = [last](const double* p, int v) __attribute__((always_inline)) {
+  const auto read = [last](const double* p, std::int64_t v) __attribute__((always_inline)) {
     return kWhole || v + 1 < kV ? wide_read(p + v * kWideLanes) : wide_load_first(p + v * kWideLanes, last);
   };
   WideDouble t[kColumns][kV];
   for (int j = 0; j < kColumns; ++j)
-    for (int v = 0; v < kV; ++v) t[j][v] = read(s.c + j * s.c_column, v);
+    for (std::int64_t v = 0; v < kV; ++v) t[j][v] = read(s.c + j * s.c_column, v);
   const double *p = s.p, *q = s.q;
   for (std::int64_t k = 0; k < s.terms; ++k, p += s.p_term, q += s.q_term) {
     WideDouble x[kV];
-    for (int v = 0; v < kV; ++v) x[v] = read(p, v);
+    for (std::int64_t v = 0; v < kV; ++v) x[v] = read(p, v);
     for (int j = 0; j < kColumns; ++j) {
       const WideDouble factor = wide_double(q[j * s.q_column]);
-      for (int v = 0; v < kV; ++v) t[j][v] = t[j][v] - x[v] * factor;
+      for (std::int64_t v = 0; v < kV; ++v) t[j][v] = t[j][v] - x[v] * factor;
     }
   }
   for (int j = 0; j < kColumns; ++j) {
-    for (int v = 0; v < kV; ++v) {
+    for (std::int64_t v = 0; v < kV; ++v) {
       double* const to = s.c + j * s.c_column + v * kWideLanes;
       kWhole || v + 1 < kV ? wide_write(to, t[j][v]) : wide_store_first(to, t[j][v], last);
     }

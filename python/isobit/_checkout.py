@@ -56,6 +56,11 @@ def _output(words: list[str], environment: Mapping[str, str]) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def _around(folder: pathlib.Path) -> pathlib.Path | None:
+    """The nearest folder that says of itself that it is a repository's."""
+    return next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None)
+
+
 class Repository:
     """The user's, around a folder; `top` is None where there is none."""
 
@@ -66,7 +71,9 @@ class Repository:
         for directory in (safe or b"").decode(errors="replace").splitlines():
             self._words += ["-c", f"safe.directory={directory}"]
         top = self._run("rev-parse", "--show-toplevel")
-        self.top = pathlib.Path(os.fsdecode(top.rstrip(b"\n"))).resolve() if top else None
+        named = pathlib.Path(os.fsdecode(top.rstrip(b"\n"))).resolve() if top else None
+        # The repository's own settings can name any folder, whose files a program would then be shown.
+        self.top = named if named == _around(pathlib.Path(folder).resolve()) else None
 
     def _run(self, *words: str) -> bytes | None:
         return _output([*self._words, *words], _environment())

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from isobit import _beside, _built, _checkout, _provenance
+from isobit import _beside, _built, _checkout, _provenance, _reading
 from isobit.__main__ import torch_folder
 from isobit._checkout import CannotJudge, checked_commit, checked_path
 
@@ -36,6 +36,10 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     print(f"isobit: {printable(text)}", file=sys.stderr)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:20])}{f' and {len(names) - 20} more' if len(names) > 20 else ''}"
 
 
 def _text(record: pathlib.Path, name: str) -> str:
@@ -106,8 +110,10 @@ class Program:
             self._leave_out(f"{named} is no repository", patch=bool(self.patch))
         elif self.patch:
             self.unused.append("dirty.patch (the record names no commit)")
+        self._note_unreadable(folder)
         _checkout.write_sources(folder, self.sources)
-        (folder / self.folder).mkdir(parents=True, exist_ok=True)
+        if self.folder:  # a link of the commit could lead elsewhere
+            _checkout.below(folder, self.folder, "experiment.toml: folder").mkdir(exist_ok=True)
         if not (folder / self.file).is_file():
             raise CannotJudge(f"the record has no source of {self.file}")
 
@@ -142,7 +148,17 @@ class Program:
         missing = [name for name in self.sources if not (folder / name).is_file()]
         for what, names in ((f"{of} (other text ran: ", other), (f"{of} (what ran is not in it: ", missing)):
             if names:
-                self.unused.append(f"{what}{', '.join(names[:20])}{f' and {len(names) - 20} more' if len(names) > 20 else ''})")
+                self.unused.append(f"{what}{_listed(names)})")
+
+    def _note_unreadable(self, folder: pathlib.Path) -> None:
+        """What runs, and nobody who reads the record sees: `folder` holds what is not in the sources."""
+        _beside.drop_caches(folder)
+        unseen = sorted({*_reading.without_text(folder, self.sources), *({self.file} - self.sources.keys())})
+        if unseen:
+            self.unused.append(f"code that no source shows: {_listed(unseen)}")
+        for name, text in self.sources.items():
+            if why := _reading.deceives(text) if isinstance(text, str) else "":
+                self.unused.append(f"whether {name} reads as it runs ({why})")
 
     def _leave_out(self, why: str, patch: bool) -> None:
         self.unused.append(f"commit {self.commit[:12]}{' and dirty.patch' if patch else ''} ({why})")
@@ -221,8 +237,7 @@ def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | No
     found = _beside.look(folder, copy, own, options.read) if folder else _beside.Beside([], [], [])
     _beside.require_our_isobit(copy, program.file, folder, own, found.shown)
     if found.shown:
-        program.unused.append(f"code beside that the record does not have and --read shows: {', '.join(sorted(found.shown)[:20])}"
-                              f"{f' and {len(found.shown) - 20} more' if len(found.shown) > 20 else ''}")
+        program.unused.append(f"code beside that the record does not have and --read shows: {_listed(sorted(found.shown))}")
     return found
 
 

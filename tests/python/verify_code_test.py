@@ -3,17 +3,21 @@
 import json
 import os
 import pathlib
+import py_compile
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import torch
 from record_test import PARTS, PROGRAM, SCRIPT
 from records import seal_anew, write_images
 from sandbox_test import Sandbox
+
+from isobit import _reading
 
 
 class Paths(Sandbox):
@@ -138,6 +142,82 @@ class Commit(Sandbox):
         (self.record() / "sources.json").write_text(json.dumps(sources, indent=2) + "\n")
         self.seal(self.record())
         self.assertEqual(self.unproven(), ["sources that it imported and that were not recorded: parts.py"])
+
+    def test_code_that_no_source_shows(self):
+        """A commit can hold compiled code, or text that is not UTF-8, which runs and stands in no sources.json."""
+        for name, content in (("helper.pyc", b""), ("helper.py", b"# -*- coding: latin-1 -*-\n# \xe9\nRATE = 0.1\n")):
+            (self.folder / "helper.py").write_bytes(content or b"RATE = 0.1\n")
+            if not content:
+                py_compile.compile(str(self.folder / "helper.py"), str(self.folder / name))
+                (self.folder / "helper.py").unlink()
+            self.write("train.py", "import helper\n" + SCRIPT.replace("END", "pass"))
+            self.git("add", "-f", name, "train.py")
+            self.git("commit", "-qm", "helped")
+            self.train()
+            self.assertEqual(self.unproven(), [f"code that no source shows: {name}"])
+            self.git("rm", "-q", name)
+            shutil.rmtree(self.folder / "runs")
+
+    def test_a_script_that_no_source_shows(self):
+        """Python runs a zip file of that name."""
+        with zipfile.ZipFile(self.folder / "packed.py", "w") as file:
+            file.writestr("__main__.py", (self.folder / "train.py").read_text().replace('"runs"', '"runs", name="train"'))
+            file.write(self.folder / "parts.py", "parts.py")
+        self.git("add", "packed.py")
+        self.git("commit", "-qm", "packed")
+        self.train()
+        run = self.record()
+        experiment = run / "experiment.toml"
+        experiment.write_text(experiment.read_text().replace('file = "train.py"', 'file = "packed.py"'))
+        (run / "sources.json").write_text('{"format": "isobit-sources-1", "files": {}}\n')
+        self.seal(run)
+        self.assertIn("code that no source shows: packed.py", self.unproven())
+
+    def test_text_that_does_not_read_as_it_runs(self):
+        self.write("parts.py", "# coding: utf-7\n" + PARTS.replace("+", "+-") + "# A note.+AAo-RATE = 2\n")
+        self.train()
+        self.assertEqual(self.unproven()[-1], "whether parts.py reads as it runs (it declares the encoding utf-7)")
+
+    def test_a_repository_that_names_a_folder_elsewhere(self):
+        """Its settings came with it; the files of the folder that they name are not for the program."""
+        private = self.folder.parent / "private"
+        private.mkdir()
+        (private / "diary.txt").write_text("dear diary")
+        self.write("train.py", "import os\nprint(os.listdir())\n" + SCRIPT.replace("END", "pass"))
+        self.train()
+        for worktree in (private, self.folder.parent):
+            self.git("config", "core.worktree", str(worktree))
+            verdict, _ = self.judge()
+            self.assertIn("is no repository", verdict["not_recomputed"][-1])
+            self.assertIn("train.py", verdict["script_output"])
+            self.assertNotIn("diary", verdict["script_output"])
+            self.assertNotIn("private", verdict["script_output"])
+
+    def test_a_working_folder_behind_a_link(self):
+        """It would be made where the commit's link leads."""
+        outside = self.folder.parent / "outside"
+        outside.mkdir()
+        (self.folder / "link").symlink_to(outside)
+        self.git("add", "link")
+        self.git("commit", "-qm", "linked")
+        self.train()
+        experiment = self.record() / "experiment.toml"
+        experiment.write_text(experiment.read_text().replace('folder = "."', 'folder = "link/made"'))
+        self.seal(self.record())
+        self.assertIn("names a file outside its folder", self.judge(expect=2)[0]["message"])
+        self.assertEqual(list(outside.iterdir()), [])
+
+
+class Reading(unittest.TestCase):
+    def test_what_deceives(self):
+        for text in ("# coding: utf-7\n", "# -*- coding: unicode_escape -*-\n", "#!/usr/bin/python\n# vim: set fileencoding=rot13 :\n",
+                     "\ufeff# coding=hz\n", "# coding: latin-1\nx = '\u00e9'\n", "# a note\rx = 2\n", "x = 1  # \x1b[2K\n",
+                     "x = '\u202e'\n", "\u3164 = 2\n", "# coding: iso2022_jp\n", "\r# coding: utf-7\n"):
+            self.assertNotEqual(_reading.deceives(text), "", text)
+        for text in ("", "x = 1\n", "# coding: utf-8\nx = '\u00e9 \u4e2d \u2714\ufe0f \U0001f469\u200d\U0001f466'\r\n",
+                     "# -*- coding: UTF_8 -*-\n", "# coding: latin-1\nx = 1\n", "# coding: cp1252\n", "\ufeffx = 1\n\x0c\ny = '\t'\n",
+                     "x = 1\n# coding: utf-7\n", "x = '\u05d0'\n", "#\n#\n# coding: utf-7\n"):
+            self.assertEqual(_reading.deceives(text), "", text)
 
 
 class Honest(Sandbox):

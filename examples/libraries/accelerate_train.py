@@ -1,7 +1,7 @@
 """A training loop of one's own with Accelerate: a checkpoint to begin with, evaluation, early stopping, the best model; recorded.
 
     python examples/libraries/accelerate_train.py --epochs 3
-    python -m isobit verify last
+    isobit verify last
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Fine-tunes a small network from a checkpoint with Lightning: validation, early stopping, the best model, a test; recorded.
 
     python examples/libraries/lightning_finetune.py --epochs 3
-    python -m isobit verify last
+    isobit verify last
 """
 
 import argparse

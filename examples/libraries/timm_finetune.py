@@ -1,7 +1,7 @@
 """Fine-tunes a network of timm's from a checkpoint: timm's optimizer and schedule, averaged weights, the best model; recorded.
 
     python examples/libraries/timm_finetune.py --epochs 2
-    python -m isobit verify last
+    isobit verify last
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Fine-tunes a small BERT from a checkpoint with transformers' Trainer: evaluation, early stopping, the best model; recorded.
 
     python examples/libraries/transformers_finetune.py --epochs 3
-    python -m isobit verify last
+    isobit verify last
 
 Without --checkpoint it first makes one of its own (a model that has learnt nothing), so that no network is needed.
 """

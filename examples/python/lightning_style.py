@@ -1,7 +1,7 @@
 """A trainer with hooks like Lightning's, around a module that defines its own steps, recorded by isobit.
 
     python examples/python/lightning_style.py --epochs 3
-    python -m isobit verify last
+    isobit verify last
 """
 
 import argparse

@@ -191,7 +191,7 @@ class Rules {
           "arithmetic", "products", "processes", "patch_applies", "predictions", "fingerprint_gradients"};
       const bool good =
           std::find(std::begin(known), std::end(known), key) != std::end(known) && keys.insert(key).second;
-      if (!good || !is_json(line.substr(std::min(line.size(), key.size() + 3)))) {
+      if (!good || !is_value_of(key, line.substr(std::min(line.size(), key.size() + 3)))) {
         damaged(kExperimentFile, fmt::format("'{}' is not a line that isobit writes", printable(line)));
       }
     }
@@ -206,6 +206,15 @@ class Rules {
     }
   }
 
+  // What the recorder writes for a key of [script]: nobody recomputes the words that another type would have room for,
+  // and what is spelt otherwise than isobit spells it could be read as something else than here.
+  static bool is_value_of(const std::string& key, const std::string& text) {
+    if (key == "arithmetic") return text == "\"isobit\"" || text == "\"stock\"";
+    if (key == "dirty" || key == "patch_applies" || key == "predictions") return text == "true" || text == "false";
+    if (!is_json(text)) return false;
+    if (key.starts_with("fingerprint_") || key == "processes") return true;  // held against the repeat's, as spelt
+    return text[0] == (key == "arguments" ? '[' : '"');
+  }
   static bool is_json(const std::string& text) {
     try {
       static_cast<void>(parse_json(text));

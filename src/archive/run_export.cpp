@@ -136,10 +136,10 @@ std::string readme_text(const RunRecord& record) {
   const bool script = record.experiment().find("[script]\n") != std::string::npos;
   return fmt::format(
       "The record of one training run, made by isobit. To execute it again and compare everything:\n\n"
-      "    {} verify FILE.tar{}\n\n"
+      "    isobit verify FILE.tar{}\n\n"
       "It exits with {} if every step came out with the same bits, with 1 if one did not. {}{}\n"
       "export.json lists what was left out of the record or changed in it.\n",
-      script ? "python -m isobit" : "isobit", script ? "" : " --data FOLDER", record.is_stock() ? 3 : 0,
+      script ? "" : " --data FOLDER", record.is_stock() ? 3 : 0,
       record.is_stock() ? "Stock PyTorch computed,\nwhich promised nothing: neither proves anything of the record. "
                         : "",
       script ? "It runs the recorded program:\nread sources.json and dirty.patch first. Call it where the program's "

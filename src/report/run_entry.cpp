@@ -68,7 +68,7 @@ void read_sealed(RunEntry& entry, const fs::path& folder) {
   entry.metrics = record.metrics();
   if (const auto& outside = record.outside()) entry.outside = *outside;
   add_predictions(entry, folder, false);
-  entry.verify = fmt::format("{} verify {}", entry.script ? "python -m isobit" : "isobit", entry.summary.id);
+  entry.verify = "isobit verify " + entry.summary.id;
 }
 
 void read_unsealed(RunEntry& entry, const fs::path& folder) {

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "archive/printable.h"
 #include "archive/user_error.h"
@@ -33,6 +37,28 @@ std::optional<Json> setting_of(const RunEntry& run, const std::string& key) {
   return std::nullopt;
 }
 
+// A factor of a study of a script is an argument of it: "--lr 0.1". Nothing where its record does not say (secrets are
+// left out of it, and a home is ~), and for options of the execution, which no argument has (study/study_file.h), and
+// algorithms, which are several.
+std::optional<Json> argument_of(const RunEntry& run, const std::string& key, const Json& level) {
+  constexpr std::string_view kElsewhere[] = {"threads", "isa",         "device",   "capability",
+                                             "workers", "environment", "algorithm"};
+  if (std::find(std::begin(kElsewhere), std::end(kElsewhere), key) != std::end(kElsewhere)) return std::nullopt;
+  const auto words = setting_of(run, "script.arguments");
+  if (!words || !words->is_array()) return std::nullopt;
+  std::optional<std::string> found;  // the last one counts
+  for (std::size_t i = 0; i + 1 < words->size(); ++i) {
+    if ((*words)[i] == "--" + key && (*words)[i + 1].is_string()) found = (*words)[i + 1].get<std::string>();
+  }
+  if (!found) return Json("no argument");
+  if (found->starts_with('~') || found->find("~/") != std::string::npos ||
+      found->find("(left out)") != std::string::npos)
+    return std::nullopt;
+  if (level.is_string()) return Json(*found);
+  Json value = Json::parse(*found, nullptr, /*allow_exceptions=*/false);
+  return value.is_discarded() ? std::nullopt : std::optional(std::move(value));  // a number as only TOML spells it
+}
+
 bool same(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
   return a == b;
@@ -60,7 +86,7 @@ void check_study(Study& study, const std::vector<RunEntry>& runs, const std::fil
       refuse(fmt::format("{} is {} in it, {} here", metric, recorded ? Json(*recorded).dump() : "missing",
                          cell["value"].dump()));
     for (const auto& [key, level] : cell["factors"].items()) {
-      const auto setting = setting_of(run, key);
+      const auto setting = run.script ? argument_of(run, key, level) : setting_of(run, key);
       if (setting && !same(*setting, level))
         refuse(fmt::format("{} is {} in it, {} here", key, setting->dump(), level.dump()));
     }

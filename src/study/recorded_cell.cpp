@@ -8,6 +8,7 @@
 #include "archive/json_text.h"
 #include "archive/record_file.h"
 #include "archive/run_state.h"
+#include "archive/sha256.h"
 #include "study/experiment_defaults.h"
 #include "study/toml_text.h"
 
@@ -102,22 +103,32 @@ std::string RecordedCells::of_experiment(const Cell& cell, const fs::path& run) 
   for (const auto& [key, value] : recorded) {
     // The digest of a network's file follows from the file.
     if (wanted.contains(key) || key == "model.sha256") continue;
-    const auto& [first, origin] = defaults_.try_emplace(key, value, run.filename().string()).first->second;
-    if (first != value) return fmt::format("{} is {} in it, {} in {}, and no file names it", key, value, first, origin);
+    if (const auto other = other_than(key, value, run.filename().string()))
+      return fmt::format("{} is {} in it, {} in {}, and no file names it", key, value, other->first, other->second);
   }
   return "";
 }
 
-std::string RecordedCells::of_script(const Cell& cell, const fs::path& run) const {
+std::optional<RecordedCells::Origin> RecordedCells::other_than(const std::string& key, const std::string& value,
+                                                               const std::string& run) {
+  const std::scoped_lock lock(mutex_);
+  const Origin& first = defaults_.try_emplace(key, value, run).first->second;
+  return first.first == value ? std::nullopt : std::optional(first);
+}
+
+std::string RecordedCells::of_script(const Cell& cell, const fs::path& run) {
   const fs::path file = run / archive::kExperimentFile;
   const toml::table table = parse_table(archive::read_record_file(file), file.string());
   const auto name = table["script"]["file"].value_or<std::string>("");
+  std::map<std::string, std::string> imported;  // with digests of their texts
   try {
     const Json sources = archive::parse_json(archive::read_record_file(run / kSources, kLargestSources));
     const auto source = sources.at("files").find(name);
     if (source == sources.at("files").end() || source->get<std::string>() != with_plain_line_ends(given_))
       return fmt::format("{} in it is not the text of {} (name the script that makes the record in the study)",
                          name.empty() ? "the program" : name, study_.experiment.string());
+    for (const auto& [path, text] : sources.at("files").items())
+      imported[path] = archive::sha256(text.get<std::string>());
   } catch (const nlohmann::json::exception&) {
     return "it holds no program's sources";
   }
@@ -131,6 +142,11 @@ std::string RecordedCells::of_script(const Cell& cell, const fs::path& run) cons
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (recorded[i] != wanted[i] && !is_altered(recorded[i]))
       return fmt::format("argument {} of its program is {}, {} here", i + 1, recorded[i], wanted[i]);
+  }
+  // The study names the script alone: what is compared is not all that changes where an imported file does.
+  for (const auto& [path, digest] : imported) {
+    if (const auto other = other_than(path, digest, run.filename().string()))
+      return fmt::format("{} has another text in it than in {}", path, other->second);
   }
   return "";
 }

@@ -4,12 +4,15 @@
 // Of an experiment every key that the study's file or the cell names must have this value in the record; a key that the
 // record leaves out has its default (experiment_defaults.h). A key that neither names has one value in all runs of the
 // study. Of a script the text and the arguments must be the recorded ones; words that the record left out (secrets,
-// home folders) are not compared. How it was executed (threads, instruction set, capability) is claimed by the record
-// and not looked at. One thread.
+// home folders) are not compared. What it imports has one text in all runs of the study. How it was executed (threads,
+// instruction set, capability) is claimed by the record and not looked at. Thread-safe.
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "study/cells.h"
 
@@ -28,13 +31,18 @@ class RecordedCells {
   using Settings = std::map<std::string, std::string>;  // "optimizer.lr" -> one spelling of its value
   [[nodiscard]] static Settings settings_in(const std::string& toml, const std::string& origin);
   [[nodiscard]] std::string of_experiment(const Cell& cell, const std::filesystem::path& run);
-  [[nodiscard]] std::string of_script(const Cell& cell, const std::filesystem::path& run) const;
+  [[nodiscard]] std::string of_script(const Cell& cell, const std::filesystem::path& run);
+  // The first value of what no file names, and the run that has it; nothing where it is this value.
+  using Origin = std::pair<std::string, std::string>;
+  [[nodiscard]] std::optional<Origin> other_than(const std::string& key, const std::string& value,
+                                                 const std::string& run);
 
   const Study& study_;
   std::string given_;
-  Settings named_;                                                       // by the study's experiment file
-  Settings unsaid_;                                                      // what a key is where the record leaves it out
-  std::map<std::string, std::pair<std::string, std::string>> defaults_;  // key -> (value, the first run that has it)
+  Settings named_;                          // by the study's experiment file
+  Settings unsaid_;                         // what a key is where the record leaves it out
+  std::mutex mutex_;                        // of what follows
+  std::map<std::string, Origin> defaults_;  // key, or name of a source -> (value, the first run that has it)
 };
 
 }  // namespace isobit::study

@@ -392,32 +392,37 @@ TEST(ForgedRecord, OfAnExperiment) {
 }
 
 TEST(ForgedRecord, OfAProgram) {
-  expect_damaged(script_run,
-                 {
-                     {"accuracy after the last step", "metrics.jsonl", plus(metrics_of(5)), "step 5 is not one"},
-                     {"accuracy before the run", "metrics.jsonl",
-                      [](const std::string& text) { return metrics_of(-1) + text; }, "step -1 is not one"},
-                     {"a checkpoint that no line names", "checkpoints/step-1.pt", plus("x"), "no part of the record"},
-                     {"other bytes in a checkpoint", "checkpoints/step-4.pt", plus("x"), "not the checkpoint that"},
-                     {"evaluations after the end", "evaluations.jsonl",
-                      plus(format_line(EvaluationLine{5, 1, 1, kDigits})), "step 5 is not one"},
-                     {"outside after the end", "outside.jsonl", plus(format_line(OutsideLine{3, 5, "a:1", "disable"})),
-                      "out of order"},
-                     {"outside backwards", "outside.jsonl", plus(format_line(OutsideLine{3, 2, "a:1", "disable"})),
-                      "out of order"},
-                     {"outside by another call", "outside.jsonl",
-                      plus("{\"after\":3,\"until\":4,\"place\":\"a:1\",\"call\":\"chance\"}\n"), "damaged"},
-                     {"words beside the experiment", "experiment.toml", plus("# accuracy 0.999\n"), "not a line"},
-                     {"a key twice", "experiment.toml", plus("file = \"other.py\"\n"), "not a line"},
-                     {"a key that is none", "experiment.toml", plus("accuracy = 0.999\n"), "not a line"},
-                     {"a value that is none", "experiment.toml", with("\"train.py\"", "train.py"), "not a line"},
-                     {"sources that are no text", "sources.json", with("\"pass\"", "[\"pass\"]"), "no text"},
-                     {"sources under a name twice", "sources.json",
-                      with("\"train.py\": \"pass\"", "\"a\": \"\", \"a\": \"b\""), "has a name twice"},
-                     {"more than sources", "sources.json", with("\"files\"", "\"verdict\": \"identical\", \"files\""),
-                      "no program's sources"},
-                     {"a manifest in a file's name", "x\x1b[2K", plus("x"), "no part of the record names"},
-                 });
+  expect_damaged(
+      script_run,
+      {
+          {"accuracy after the last step", "metrics.jsonl", plus(metrics_of(5)), "step 5 is not one"},
+          {"accuracy before the run", "metrics.jsonl", [](const std::string& text) { return metrics_of(-1) + text; },
+           "step -1 is not one"},
+          {"a checkpoint that no line names", "checkpoints/step-1.pt", plus("x"), "no part of the record"},
+          {"other bytes in a checkpoint", "checkpoints/step-4.pt", plus("x"), "not the checkpoint that"},
+          {"evaluations after the end", "evaluations.jsonl", plus(format_line(EvaluationLine{5, 1, 1, kDigits})),
+           "step 5 is not one"},
+          {"outside after the end", "outside.jsonl", plus(format_line(OutsideLine{3, 5, "a:1", "disable"})),
+           "out of order"},
+          {"outside backwards", "outside.jsonl", plus(format_line(OutsideLine{3, 2, "a:1", "disable"})),
+           "out of order"},
+          {"outside by another call", "outside.jsonl",
+           plus("{\"after\":3,\"until\":4,\"place\":\"a:1\",\"call\":\"chance\"}\n"), "damaged"},
+          {"words beside the experiment", "experiment.toml", plus("# accuracy 0.999\n"), "not a line"},
+          {"a key twice", "experiment.toml", plus("file = \"other.py\"\n"), "not a line"},
+          {"a key that is none", "experiment.toml", plus("accuracy = 0.999\n"), "not a line"},
+          {"a value that is none", "experiment.toml", with("\"train.py\"", "train.py"), "not a line"},
+          {"an arithmetic that is none", "experiment.toml", plus("arithmetic = \"float64\"\n"), "not a line"},
+          {"stock in another spelling", "experiment.toml", plus("arithmetic = \"st\\u006fck\"\n"), "not a line"},
+          {"words for a truth", "experiment.toml", plus("dirty = \"reviewed by everybody\"\n"), "not a line"},
+          {"a list for a text", "experiment.toml", plus("commit = [\"main\"]\n"), "not a line"},
+          {"sources that are no text", "sources.json", with("\"pass\"", "[\"pass\"]"), "no text"},
+          {"sources under a name twice", "sources.json", with("\"train.py\": \"pass\"", "\"a\": \"\", \"a\": \"b\""),
+           "has a name twice"},
+          {"more than sources", "sources.json", with("\"files\"", "\"verdict\": \"identical\", \"files\""),
+           "no program's sources"},
+          {"a manifest in a file's name", "x\x1b[2K", plus("x"), "no part of the record names"},
+      });
 }
 
 TEST(ForgedRecord, WhatAFileSaysIsEscapedInTheMessage) {

@@ -442,6 +442,34 @@ class ScriptStudy(Command):
         self.study("--resume")
         self.assertEqual(len(self.words()), 32)
 
+    def test_what_a_script_imports_has_one_text(self):
+        """A helper that changed while the study was interrupted, or that a record has made up: what is compared is not all that differs."""
+        self.write(SCRIPT_STUDY)
+        self.study()
+        runs = self.folder / "studies/optimizers/runs"
+        names = [cell["run"] for cell in self.cells()]
+        kept = {}
+        for name, text in ((names[0], "RATE = 1\n"), (names[5], "RATE = 1\n"), (names[9], "RATE = 2\n")):
+            sources = json.loads((runs / name / "sources.json").read_text())
+            sources["files"]["helper.py"] = text
+            kept[name] = {path.name: path.read_bytes() for path in (runs / name).iterdir() if path.is_file()}
+            (runs / name / "sources.json").write_text(json.dumps(sources) + "\n")
+            records.seal_anew(runs / name)
+        for words in ("--gather", "--resume"):
+            self.assertIn(f"helper.py has another text in it than in {names[0]}", self.study(words, code=2).stderr)
+        for name, content in kept[names[9]].items():
+            (runs / names[9] / name).write_bytes(content)
+        self.study("--gather")  # one that does not import it is no other program
+
+    def test_a_report_holds_factors_against_arguments(self):
+        self.write(SCRIPT_STUDY)
+        self.study()
+        study = self.folder / "studies/optimizers"
+        self.call("report", str(study), "--out", "page.html")
+        text = (study / "cells.json").read_text()
+        (study / "cells.json").write_text(text.replace('"seed":1', '"seed":3').replace('"seed":2', '"seed":1').replace('"seed":3', '"seed":2'))
+        self.assertIn("seed is 1 in it, 2 here", self.call("report", str(study), "--out", "forged.html", code=2).stderr)
+
     def test_failures_are_noted_with_the_program_s_last_words(self):
         self.write(SCRIPT_STUDY)
         self.study(code=1, FAKE_RAISES="1", FAKE_SILENT="2")

@@ -1,7 +1,7 @@
 """A loop with Accelerate, recorded by isobit; killed, it resumes at the last epoch when it is run again.
 
 python examples/python/trainers/accelerate_loop.py
-python -m isobit verify last
+isobit verify last
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """MONAI's SupervisedTrainer over Ignite's engine, recorded by isobit; killed, it resumes at the last epoch when it is run again.
 
 python examples/python/trainers/monai_trainer.py
-python -m isobit verify last
+isobit verify last
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The pieces of timm's training script in a loop, recorded by isobit; killed, it resumes within the epoch when it is run again.
 
 python examples/python/trainers/timm_loop.py
-python -m isobit verify last
+isobit verify last
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """transformers' Trainer, recorded by isobit; killed, it resumes at the last epoch when it is run again.
 
 python examples/python/trainers/transformers_trainer.py
-python -m isobit verify last
+isobit verify last
 """
 
 import argparse

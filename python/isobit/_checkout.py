@@ -8,10 +8,16 @@ import hashlib
 import os
 import pathlib
 import re
+import resource
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from typing import IO
 
 LARGEST = 256 << 20  # bytes of sources.json, and of a patch
+MOST_FILES = 1_000_000  # of a commit
+LONGEST_NAME = 1 << 16
+PIECE = 1 << 20  # bytes of a file that are held at once
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
@@ -45,6 +51,7 @@ def _environment(ceiling: pathlib.Path | None = None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_ALLOW_PROTOCOL": "",  # git before 2.45.1 fetches what is missing from where the repository's settings say
             **({"GIT_CEILING_DIRECTORIES": str(ceiling)} if ceiling else {})}
 
 
@@ -83,30 +90,72 @@ class Repository:
 
     def write_out(self, commit: str, folder: pathlib.Path) -> None:
         """The commit's files. What git-lfs keeps elsewhere is left out: it is taken from beside, as data is."""
-        listed = self._run("ls-tree", "-r", "-z", "--full-tree", commit, "--")
-        if listed is None:
-            raise CannotJudge(f"commit {commit[:12]} cannot be read: run git fsck")
+        room = _Room(folder)
         with subprocess.Popen([*self._words, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, env=_environment()) as objects:
             assert objects.stdin is not None and objects.stdout is not None
-            for line in filter(None, listed.split(b"\0")):
+            for line in self._listed(commit):
                 about, _, name = line.partition(b"\t")
                 mode, kind, digest = about.split(b" ")
                 if kind != b"blob":
                     continue  # a submodule
                 objects.stdin.write(digest + b"\n")
                 objects.stdin.flush()
-                size = int(objects.stdout.readline().split(b" ")[-1])
-                content = objects.stdout.read(size + 1)[:-1]
-                _write(folder, os.fsdecode(name), mode, content)
+                size = objects.stdout.readline().rstrip(b"\n").split(b" ")[-1]
+                if not size.isdigit():
+                    raise CannotJudge(f"commit {commit[:12]} cannot be read: {os.fsdecode(name)} is missing (git fetch gets what "
+                                      "a partial clone left out)")
+                room.take(int(size))
+                _write(folder, os.fsdecode(name), mode, objects.stdout, int(size))
+                objects.stdout.read(1)
+
+    def _listed(self, commit: str) -> Iterator[bytes]:
+        """Its files, one by one: a few trees that name each other can stand for more than any disk holds."""
+        with subprocess.Popen([*self._words, "ls-tree", "-r", "-z", "--full-tree", commit, "--"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=_environment()) as listing:
+            assert listing.stdout is not None
+            try:
+                rest, count = b"", 0
+                while piece := listing.stdout.read(1 << 16):
+                    *lines, rest = (rest + piece).split(b"\0")
+                    count += len(lines)
+                    if count > MOST_FILES or len(rest) > LONGEST_NAME:
+                        raise CannotJudge(f"commit {commit[:12]} has more than {MOST_FILES} files, or names that none can have")
+                    yield from lines
+                if listing.wait() != 0:
+                    raise CannotJudge(f"commit {commit[:12]} cannot be read: run git fsck")
+            finally:
+                listing.kill()
 
 
-def _write(folder: pathlib.Path, name: str, mode: bytes, content: bytes) -> None:
+class _Room:
+    """On the disk for a program that is written out: half of what is free, so that others can still work."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._left = shutil.disk_usage(folder).free // 2
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise CannotJudge("the program's files need more than half of the disk that is free for temporary files (TMPDIR)")
+
+
+def _write(folder: pathlib.Path, name: str, mode: bytes, content: IO[bytes], size: int) -> None:
     target = below(folder, name, "the commit")
+    first = content.read(min(size, PIECE))
     if mode == b"120000":
-        target.symlink_to(os.fsdecode(content))
-    elif not content.startswith(_LFS):
-        target.write_bytes(content)
+        if len(first) != size:
+            raise CannotJudge(f"the commit has a link that leads nowhere: {name}")
+        target.symlink_to(os.fsdecode(first))
+        return
+    left_out = first.startswith(_LFS)
+    with open(os.devnull if left_out else target, "wb") as file:
+        file.write(first)
+        left = size - len(first)
+        while left and (piece := content.read(min(left, PIECE))):
+            file.write(piece)
+            left -= len(piece)
+    if not left_out:
         target.chmod(0o755 if mode == b"100755" else 0o644)
 
 
@@ -129,11 +178,21 @@ def _leaving(folder: pathlib.Path) -> Iterator[str]:
                 yield str(path.relative_to(folder))
 
 
+def _half_of_memory() -> int:
+    """Of what is free now, in bytes."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        free = next((int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:")), 8 << 30)
+    return max(1 << 30, free // 2)
+
+
 def apply_patch(folder: pathlib.Path, patch: bytes) -> str:
     """Why it does not apply; "" where it did. CannotJudge where it makes a link that leads out of the folder."""
     before = set(_leaving(folder))
+    # git holds all files that a patch makes in memory before it writes one; packed, a megabyte can stand for a gigabyte.
+    most = _half_of_memory()
     done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=folder, check=False, capture_output=True,
-                          env=_environment(folder.parent))
+                          env=_environment(folder.parent),
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
     for link in _leaving(folder):
         if link not in before:
             raise CannotJudge(f"dirty.patch makes a link that leads out of the program's folder: {link}")

@@ -1,5 +1,6 @@
 """isobit verify of Python programs and networks: what a record may name, what a program may read, and that honest ones verify."""
 
+import base64
 import json
 import os
 import pathlib
@@ -10,14 +11,16 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
+import zlib
 
 import torch
 from record_test import PARTS, PROGRAM, SCRIPT
 from records import seal_anew, write_images
 from sandbox_test import Sandbox
 
-from isobit import _reading
+from isobit import _checkout, _reading
 
 
 class Paths(Sandbox):
@@ -206,6 +209,73 @@ class Commit(Sandbox):
         self.seal(self.record())
         self.assertIn("names a file outside its folder", self.judge(expect=2)[0]["message"])
         self.assertEqual(list(outside.iterdir()), [])
+
+
+class Repositories(unittest.TestCase):
+    """A repository that came with a record: its settings and objects are the stranger's."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="isobit-test-")).resolve()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.clone, self.out = self.folder / "clone", self.folder / "out"
+        self.clone.mkdir()
+        self.out.mkdir()
+        self.git("init", "-q", ".")
+        (self.clone / "data.txt").write_text("data" * 300000)
+        (self.clone / "train.py").write_text("pass\n")
+        (self.clone / "link").symlink_to("train.py")
+        self.git("add", ".")
+        self.git("commit", "-qm", "first")
+        self.commit = self.git("rev-parse", "HEAD").strip()
+
+    def git(self, *words):
+        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=self.clone, check=True,
+                              capture_output=True, text=True).stdout
+
+    def refused(self, words):
+        with self.assertRaisesRegex(_checkout.CannotJudge, words):
+            _checkout.Repository(str(self.clone)).write_out(self.commit, self.out)
+
+    def test_files_are_as_they_were_committed(self):
+        _checkout.Repository(str(self.clone)).write_out(self.commit, self.out)
+        self.assertEqual((self.out / "data.txt").read_text(), "data" * 300000)
+        self.assertEqual(os.readlink(self.out / "link"), "train.py")
+
+    def test_nothing_is_fetched(self):
+        """By a git that does not know GIT_NO_LAZY_FETCH: what a partial clone lacks is fetched by a command of its settings."""
+        ran, programs = self.folder / "ran", self.folder / "programs"
+        for key, value in (("remote.origin.url", f"ext::sh -c touch% {ran}"), ("remote.origin.promisor", "true"),
+                           ("remote.origin.partialclonefilter", "blob:none"), ("extensions.partialClone", "origin"),
+                           ("core.repositoryformatversion", "1"), ("protocol.ext.allow", "always")):
+            self.git("config", key, value)
+        digest = self.git("rev-parse", "HEAD:data.txt").strip()
+        (self.clone / ".git/objects" / digest[:2] / digest[2:]).unlink()
+        programs.mkdir()
+        (programs / "git").write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+        (programs / "git").chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}"):
+            self.refused("data.txt is missing")
+        self.assertFalse(ran.exists())
+
+    def test_more_than_a_disk_holds(self):
+        with unittest.mock.patch.object(_checkout, "MOST_FILES", 2):
+            self.refused("more than 2 files")
+        free = shutil.disk_usage(self.out)._replace(free=1 << 20)
+        with unittest.mock.patch.object(shutil, "disk_usage", return_value=free):
+            self.refused("more than half of the disk")
+
+    def test_a_patch_of_more_than_the_memory(self):
+        size = 600 << 20
+        packer = zlib.compressobj()
+        packed = b"".join(packer.compress(bytes(100 << 20)) for _ in range(6)) + packer.flush()
+        pieces = [packed[at:at + 52] for at in range(0, len(packed), 52)]
+        lines = [chr(len(piece) + (64 if len(piece) <= 26 else 70)) + base64.b85encode(piece + b"\0" * (-len(piece) % 4)).decode()
+                 for piece in pieces]
+        patch = "\n".join(["diff --git a/x b/x", "new file mode 100644", f"index {'0' * 40}..{'1' * 40}", "GIT binary patch",
+                           f"literal {size}", *lines, "", "literal 0", "HcmV?d00001", "", ""])
+        with unittest.mock.patch.object(_checkout, "_half_of_memory", return_value=256 << 20):
+            self.assertIn("memory", _checkout.apply_patch(self.out, patch.encode()))
+        self.assertEqual(list(self.out.iterdir()), [])
 
 
 class Reading(unittest.TestCase):

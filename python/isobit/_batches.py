@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 
 from isobit import _generators
 from isobit._errors import RecordError
-from isobit._loaders import Clone, description, require_repeatable, unpacked
+from isobit._loaders import Clone, Sent, description, require_repeatable, unpacked
 
 if TYPE_CHECKING:
     from isobit._grains import Step
@@ -348,7 +348,7 @@ class _Loop:
         for loaded in self._iterator:
             if workers > 0:
                 if loaded.states is not None and self.workers is not None:
-                    self.workers[self.number % workers] = _generators.bytes_of(loaded.states)
+                    self.workers[self.number % workers] = Sent(_generators.bytes_of(loaded.states))
                 loaded = loaded.data
             self.number += 1
             yield loaded

@@ -208,9 +208,17 @@ class _Loaded(NamedTuple):
     states: torch.Tensor | None
 
 
+class Sent(bytes):
+    """A worker's states as it sent them: pickled. Bytes that a checkpoint holds are never of this type, and not unpickled."""
+
+
 def unpacked(workers: dict[int, Any]) -> dict[int, Any]:
     """worker -> states, from what the workers sent or a checkpoint held."""
-    return {worker: pickle.loads(states) if isinstance(states, bytes) else states for worker, states in workers.items()}
+    plain = {worker: pickle.loads(states) if isinstance(states, Sent) else states for worker, states in workers.items()}
+    if not all(isinstance(states, dict) for states in plain.values()):
+        raise RecordError("isobit.record: run.batches: the checkpoint is damaged: it holds no states of the loader's workers\n"
+                          "  do     restore the run's folder from a copy, or begin a new run (without resume)")
+    return plain
 
 
 class _Worker:

@@ -2,11 +2,15 @@
 
 import hashlib
 import json
+import os
+import pickle
 import shutil
 import signal
 import unittest
 
 import numpy  # noqa: F401  (the forks have it then)
+import records
+import torch
 from programs import Programs, read_record
 
 SCRIPT = """
@@ -96,6 +100,16 @@ if __name__ == "__main__":
 """
 
 
+class Touches:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.file),)
+
+
 class Forked(Programs):
     def run_text(self, text, **environment):
         """(how it ended, what it printed; where it failed, its messages, too)"""
@@ -175,6 +189,22 @@ class WithinEpochs(Forked):
             broken = self.finished(self.case(**case))
             self.assertEqual(broken[2], "resumed 14")
             self.assertEqual(broken[:2], unbroken[:2])
+
+    def test_a_checkpoint_is_no_code(self):
+        """Workers send their states pickled. A checkpoint that came from elsewhere may hold such bytes, which are not read."""
+        self.killed("new 0", workers=1, context="fork", kill=5)
+        run = self.only()
+        file = run / "checkpoints/step-4.pt"
+        content = torch.load(file, weights_only=True)
+        content["progress"]["loop"]["workers"] = {0: pickle.dumps(Touches(self.folder / "ran"))}
+        torch.save(content, file)
+        records.put_lines(run, "checkpoints.jsonl", [
+            {**line, **dict(zip(("size", "sha256"), records.digest(run / line["file"]), strict=True))} if line["step"] == 4 else line
+            for line in records.lines_of(run, "checkpoints.jsonl")])
+        status, printed = self.case(workers=1, context="fork")
+        self.assertFalse((self.folder / "ran").exists())
+        self.assertEqual(status, 1, printed)
+        self.assertIn("it holds no states of the loader's workers", printed)
 
     def test_what_was_loaded_is_not_loaded_again(self):
         self.killed("new 0", kill=5, save=5, LOADED="before.txt")

@@ -129,15 +129,15 @@ class Repository:
 
 
 class _Room:
-    """On the disk for a program that is written out: half of what is free, so that others can still work."""
+    """On the disk for a program that is written out: what is free, but for a tenth, so that others can still work."""
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self._left = shutil.disk_usage(folder).free // 2
+        self._left = shutil.disk_usage(folder).free // 10 * 9
 
     def take(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise CannotJudge("the program's files need more than half of the disk that is free for temporary files (TMPDIR)")
+            raise CannotJudge("the commit's files need more than the disk that is free for temporary files (set TMPDIR)")
 
 
 def _write(folder: pathlib.Path, name: str, mode: bytes, content: IO[bytes], size: int) -> None:

@@ -81,6 +81,7 @@ class Program:
         self.patch = patch.read_bytes() if patch.exists() else b""
         self.unused: list[str] = []  # what of the record plays no part, in words
         self.instead = ""  # what is executed in place of something recorded, in words
+        self.of = "no commit"  # what runs
 
     def arguments_now(self, given: list[str]) -> list[str]:
         if given:
@@ -125,6 +126,7 @@ class Program:
             self._leave_out(f"it is not in {named}", patch=bool(self.patch))
             return
         repository.write_out(self.commit, folder)
+        self.of = f"commit {self.commit[:12]}{' with changes' if self.patch else ''}"
         if self.patch:
             self._apply_patch(folder)
         self._note_other_sources(folder)
@@ -161,6 +163,7 @@ class Program:
                 self.unused.append(f"whether {name} reads as it runs ({why})")
 
     def _leave_out(self, why: str, patch: bool) -> None:
+        self.of = "its sources alone"
         self.unused.append(f"commit {self.commit[:12]}{' and dirty.patch' if patch else ''} ({why})")
 
 
@@ -244,9 +247,8 @@ def _look_beside(program: Program, copy: pathlib.Path, folder: pathlib.Path | No
 def _tell(program: Program, options: argparse.Namespace, beside: pathlib.Path | None) -> None:
     call = " ".join([program.file, *(options.arguments or program.arguments)])
     where = "without a sandbox, with all your rights" if options.trust else "in a sandbox without network"
-    of = f"commit {program.commit[:12]}{' with changes' if program.patch else ''}" if program.commit else "no commit"
     count = f" in {program.processes} processes" if program.processes > 1 else ""
-    say(f"running {call}{count} {where} ({of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
+    say(f"running {call}{count} {where} ({program.of}; {', '.join(sorted(program.sources)[:20])}; {sys.executable})")
     for name in _checkout.differing(program.sources, beside)[:5] if beside and not program.changed else ():
         say(f"note: {name} in {options.repository} is no longer what was recorded; the recorded text is what runs")
 

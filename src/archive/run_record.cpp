@@ -141,7 +141,11 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
     const bool replaced = i + 1 < parts.checkpoints.size() && parts.checkpoints[i + 1].entry.step == entry.step;
     if (manifest.files.contains(entry.file) && !replaced)
       record.checkpoints_.push_back(entry);  // else removed as too old
-    record.checkpoint_weights_[entry.step] = entry.weights_sha256;
+    if (replaced) {
+      record.replaced_weights_.emplace(entry.step, entry.weights_sha256);
+    } else {
+      record.checkpoint_weights_[entry.step] = entry.weights_sha256;
+    }
   }
   const StateFile& state = parts.state;
   record.summary_.id = state.id;
@@ -163,7 +167,8 @@ std::vector<std::string> RunRecord::missing_digests() const {
   std::vector<std::string> missing;
   if (weights_sha256().empty()) missing.emplace_back("the SHA-256 of the weights (there is none)");
   const auto none = [](const auto& step_and_digest) { return step_and_digest.second.empty(); };
-  if (std::any_of(checkpoint_weights_.begin(), checkpoint_weights_.end(), none))
+  if (std::any_of(checkpoint_weights_.begin(), checkpoint_weights_.end(), none) ||
+      std::any_of(replaced_weights_.begin(), replaced_weights_.end(), none))
     missing.emplace_back("the SHA-256 of the weights at a checkpoint (there is none)");
   return missing;
 }

@@ -56,6 +56,8 @@ class RunRecord {
   // By step, the SHA-256 of the weights at each checkpoint that was written, deleted ones too; "" in records
   // of earlier versions.
   [[nodiscard]] const std::map<std::int64_t, std::string>& checkpoint_weights() const { return checkpoint_weights_; }
+  // Those of checkpoints that a program replaced by another one after the same step.
+  [[nodiscard]] const std::multimap<std::int64_t, std::string>& replaced_weights() const { return replaced_weights_; }
   // Of what records of this version have digests and this one has none, in words.
   [[nodiscard]] std::vector<std::string> missing_digests() const;
   // Read and checked again.
@@ -76,6 +78,7 @@ class RunRecord {
   std::vector<TimingLine> timings_;
   std::vector<CheckpointEntry> checkpoints_;
   std::map<std::int64_t, std::string> checkpoint_weights_;
+  std::multimap<std::int64_t, std::string> replaced_weights_;
   bool script_ = false;
   std::int64_t files_ = 0;
   std::uint64_t bytes_ = 0;

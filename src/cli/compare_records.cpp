@@ -75,6 +75,13 @@ std::optional<Difference> different_checkpoint(const RunRecord& a, const RunReco
     const std::string recomputed = now == b.checkpoint_weights().end() ? "" : now->second;
     if (auto d = difference_at(step, "SHA-256 of the weights at the checkpoint", sha256, recomputed)) return d;
   }
+  // A program that is resumed may save once more after a step, but no other weights than it has there.
+  for (const auto& [step, sha256] : a.replaced_weights()) {
+    if (sha256.empty() || sha256 == a.checkpoint_weights().at(step)) continue;
+    const auto [first, end] = b.replaced_weights().equal_range(step);
+    if (std::any_of(first, end, [&text = sha256](const auto& now) { return now.second == text; })) continue;
+    return Difference{step, "SHA-256 of the weights at a checkpoint that was replaced", sha256, "nothing"};
+  }
   for (const auto& [step, sha256] : b.checkpoint_weights()) {
     if (a.checkpoint_weights().count(step) == 0) return Difference{step, "checkpoint", "nothing", "present"};
   }

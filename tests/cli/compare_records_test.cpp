@@ -50,6 +50,7 @@ struct Changes {
   double accuracy = 0.5;
   std::string evaluated = std::string(32, 'f'), saved = checkpoint(), final = kWeights, sha256 = std::string(64, 'e');
   std::string kept_sha256 = std::string(64, '8'), deleted_sha256 = std::string(64, '9');  // of checkpoints
+  std::string replaced_sha256;                                                            // of one after the last step
   std::string settings;                                                                   // lines of [script]
   std::int64_t outside_after = 1, outside_until = 2, measurements = 1, evaluations = 1, saves = 3, stretches = 1;
 };
@@ -71,6 +72,7 @@ fs::path program_run(const fs::path& runs, const Changes& c) {
                                            : StepLine{step, 1, 7, std::string(32, 'a'), "", ""}));
     const auto bytes = std::as_bytes(std::span(c.saved.data(), c.saved.size()));
     const bool kept = step > c.steps - 2;
+    if (last && !c.replaced_sha256.empty()) run.write_checkpoint(".pt", std::span(&bytes, 1), 2, c.replaced_sha256);
     if (step > c.steps - c.saves)
       run.write_checkpoint(".pt", std::span(&bytes, 1), 2, kept ? c.kept_sha256 : c.deleted_sha256);
   }
@@ -129,6 +131,8 @@ TEST(CompareRecords, WhateverIsForgedIsADifference) {
       {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.kept_sha256[0] = '0'; }},
       {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.deleted_sha256[0] = '0'; }},
       {"SHA-256 of the weights at the checkpoint", [](Changes& c) { c.saves = 4; }},
+      {"SHA-256 of the weights at a checkpoint that was replaced",
+       [](Changes& c) { c.replaced_sha256 = std::string(64, '7'); }},
       {"checkpoint (archive/data/0)", [](Changes& c) { c.saved = checkpoint("tensoR"); }},
       {"checkpoint (archive/data.pkl)", [](Changes& c) { c.saved = checkpoint("tensor", "other"); }},
       {"checkpoint (its bytes)", [](Changes& c) { c.saved = "anything"; }},
@@ -146,6 +150,11 @@ TEST(CompareRecords, WhateverIsForgedIsADifference) {
     EXPECT_EQ(verdict.difference->what, what);
     EXPECT_EQ(verdict.weights, "") << what;
   }
+}
+
+// As where a program saves first thing when it is resumed.
+TEST(CompareRecords, ACheckpointThatWasSavedTwiceIsNoDifference) {
+  EXPECT_FALSE(verdict_on([](Changes& c) { c.replaced_sha256 = c.kept_sha256; }).difference);
 }
 
 TEST(CompareRecords, AnotherVersionOfPyTorchIsNoDifference) {

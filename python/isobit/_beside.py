@@ -19,6 +19,7 @@ from isobit._checkout import CannotJudge
 SUFFIXES = tuple(importlib.machinery.all_suffixes())
 CACHE = "__pycache__"
 MOST = 60_000  # files and folders that one sandbox hides
+PYTHONPATH = "ISOBIT_PYTHONPATH"  # what the program gets; this process does without entries of it that are not absolute
 
 
 class Beside(NamedTuple):
@@ -145,7 +146,9 @@ def require_our_isobit(program: pathlib.Path, script: str, folder: pathlib.Path 
                        shown: Iterable[str]) -> None:
     """CannotJudge where the program would import an isobit of its own."""
     top = os.path.realpath(folder) if folder else ""
-    inside = [os.path.relpath(path, top) for path in map(os.path.realpath, filter(None, sys.path)) if top and lies_in(path, top)]
+    given = os.environ.get(PYTHONPATH)
+    paths = [*filter(None, sys.path), *(given.split(os.pathsep) if given else ())]
+    inside = [os.path.relpath(path, top) for path in map(os.path.realpath, paths) if top and lies_in(path, top)]
     for where in (os.path.dirname(script), *inside):
         package = os.path.normpath(os.path.join(where, "isobit"))
         if os.path.join(top, package) in own and where in inside:

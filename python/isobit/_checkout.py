@@ -47,8 +47,14 @@ def checked_commit(text: object) -> str:
     return text
 
 
+def absolute_path() -> dict[str, str]:
+    """The environment, without folders of PATH that are not absolute: a record may have come with programs of these names."""
+    path = os.environ.get("PATH", os.defpath)
+    return {**os.environ, "PATH": os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep)))}
+
+
 def _environment(ceiling: pathlib.Path | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept = {name: value for name, value in absolute_path().items() if not name.startswith("GIT_")}
     return {**kept, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_ALLOW_PROTOCOL": "",  # git before 2.45.1 fetches what is missing from where the repository's settings say
@@ -72,7 +78,7 @@ class Repository:
     """The user's, around a folder; `top` is None where there is none."""
 
     def __init__(self, folder: str) -> None:
-        safe = _output(["git", "config", "--global", "--get-all", "safe.directory"], dict(os.environ))
+        safe = _output(["git", "config", "--global", "--get-all", "safe.directory"], absolute_path())
         self._words = ["git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
                        "-c", "protocol.allow=never"]
         for directory in (safe or b"").decode(errors="replace").splitlines():

@@ -217,7 +217,9 @@ def links() -> list[tuple[str, str]]:
 
 def environment() -> dict[str, str]:
     names = {*PASSED, *_provenance.VARIABLES}
-    passed = {name: value for name, value in os.environ.items() if name in names}
+    given = os.environ.get(_beside.PYTHONPATH)
+    variables = {**os.environ, **({} if given is None else {"PYTHONPATH": given})}
+    passed = {name: value for name, value in variables.items() if name in names}
     return {**passed, "USER": "verify", "LOGNAME": "verify", "TMPDIR": "/tmp", "PYTHONUNBUFFERED": "1",
             "PATH": f"{os.path.dirname(os.path.abspath(sys.executable))}:/usr/local/bin:/usr/bin:/bin"}
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "archive/files.h"
@@ -33,6 +35,21 @@ std::vector<std::string> python_words(const std::string& python, const std::stri
           fmt::format("import sys\nif sys.path and sys.path[0] == '': del sys.path[0]\n"
                       "from isobit.{} import main\nsys.exit(main(sys.argv[1:]))",
                       module)};
+}
+
+// For Python outside of the sandbox, where an entry that is not absolute, or empty, is the folder that a record came
+// with: what the program gets in its place inside is told beside it (isobit._verify).
+std::vector<std::string> python_variables() {
+  const char* given = std::getenv("PYTHONPATH");
+  if (given == nullptr) return {};
+  std::string kept;
+  std::string_view rest = given;
+  while (!rest.empty()) {
+    const std::string_view entry = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
+    if (entry.starts_with('/')) kept += (kept.empty() ? "" : ":") + std::string(entry);
+  }
+  return {"PYTHONPATH=" + kept, fmt::format("ISOBIT_PYTHONPATH={}", given)};
 }
 
 std::string last_line(std::string text) {
@@ -99,6 +116,7 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
   for (const std::string& path : options.read) request.words.push_back("--read=" + path);
   request.words.emplace_back("--");
   request.words.insert(request.words.end(), options.arguments.begin(), options.arguments.end());
+  request.environment = python_variables();
   request.keep = std::size_t{16} << 20;
   request.stop = &stop.flag();
   ChildResult result;

@@ -23,10 +23,18 @@ constexpr const char* kSuffix = ".sig";
 // Its words begin with a dash nowhere but in options of ours: paths are made absolute.
 std::string absolute(const std::string& path) { return fs::absolute(path).string(); }
 
+// Of an absolute folder on PATH alone: one that lies where an exported file came with it could call any signature good.
+std::string ssh_keygen_program() {
+  std::string program = find_program("ssh-keygen");
+  if (program.empty())
+    throw UserError("ssh-keygen", "is not installed", "install OpenSSH's client (Debian: openssh-client)");
+  return program;
+}
+
 // Runs ssh-keygen with `file` as its input; what it says on stderr is the user's to read.
 ChildResult ssh_keygen(std::vector<std::string> words, const std::string& input) {
-  std::vector<std::string> all = {"sh", "-c", R"(input=$1; shift; exec ssh-keygen "$@" < "$input")", "sh",
-                                  absolute(input)};
+  std::vector<std::string> all = {
+      "sh", "-c", R"(input=$1; shift; exec "$@" < "$input")", "sh", absolute(input), ssh_keygen_program()};
   all.insert(all.end(), words.begin(), words.end());
   return run_child(all);
 }
@@ -36,16 +44,11 @@ void require_file(const std::string& path, const char* what, const char* remedy)
   if (!fs::is_regular_file(path, ignored)) throw UserError(path, what, remedy);
 }
 
-void require_ssh_keygen() {
-  if (run_child({"sh", "-c", "command -v ssh-keygen"}).code != 0)
-    throw UserError("ssh-keygen", "is not installed", "install OpenSSH's client (Debian: openssh-client)");
-}
-
 }  // namespace
 
 void require_can_sign(const std::string& key) {
   require_file(key, "no such key (--sign)", "make one with: ssh-keygen -t ed25519 -f KEY");
-  require_ssh_keygen();
+  static_cast<void>(ssh_keygen_program());
 }
 
 std::string sign_file(const std::string& file, const std::string& key) {
@@ -63,7 +66,7 @@ std::string signer_of(const std::string& file, const std::string& copy, const st
                "one signer a line: NAME KEYTYPE KEY, as in OpenSSH's allowed_signers");
   require_file(signature, "no such file: the exported record is not signed",
                "get it from where the record was exported, or leave out --signers");
-  require_ssh_keygen();
+  static_cast<void>(ssh_keygen_program());
   const SshSignature form = parse_ssh_signature(archive::read_file(signature, kLongestSignature), signature);
   if (form.purpose != kNamespace)
     throw UserError(signature, fmt::format("is a signature for '{}', not of an exported record", form.purpose),

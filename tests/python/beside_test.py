@@ -4,9 +4,11 @@ import base64
 import importlib.machinery
 import io
 import json
+import os
 import pathlib
 import py_compile
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -33,6 +35,31 @@ class Code(Sandbox):
     def both_ways(self, *options, expect=0):
         """The verdicts and what was said, in a sandbox and without one."""
         return [self.judge(*options, *way, expect=expect) for way in ((), ("--trust",))]
+
+    def test_what_lies_beside_is_not_run_outside(self):
+        """Where PYTHONPATH or PATH has an entry that is empty or not absolute, it is the folder that the record came with."""
+        self.train()
+        for name in ("sitecustomize.py", "argparse.py"):
+            (self.folder / name).write_text(f"import os, pathlib\nif 'ISOBIT_RERUN' not in os.environ:\n    pathlib.Path('{self.folder}/ran').touch()\n")
+        (self.folder / "git").write_text(f"#!/bin/sh\ntouch {self.folder}/ran\n")
+        (self.folder / "git").chmod(0o755)
+        for path in ("", "."):
+            self.judge(PYTHONPATH=f"{path}:{self.environment()['PYTHONPATH']}", PATH=f"{path}:{os.environ['PATH']}")
+            self.assertFalse((self.folder / "ran").exists(), path)
+
+    def test_a_module_path_of_the_program(self):
+        """Entries that are not absolute are the program's own, inside: an isobit there is refused as ever."""
+        (self.folder / "lib").mkdir()
+        (self.folder / "parts.py").rename(self.folder / "lib/parts.py")
+        path = f"lib:{self.environment()['PYTHONPATH']}"
+        subprocess.run([sys.executable, "train.py"], cwd=self.folder, check=True, capture_output=True,
+                       env={**os.environ, **self.environment(PYTHONPATH=path)})
+        self.assertEqual(self.judge(PYTHONPATH=path)[0]["verdict"], "identical")
+        sources = json.loads((self.record() / "sources.json").read_text())
+        sources["files"]["lib/isobit/__init__.py"] = "pass\n"
+        (self.record() / "sources.json").write_text(json.dumps(sources) + "\n")
+        seal_anew(str(self.record()))
+        self.assertIn("an isobit of its own", self.judge(PYTHONPATH=path, expect=2)[0]["message"])
 
     def test_a_module_in_the_place_of_isobit(self):
         """A record that lies, and a folder that holds the lie: the stranger is told to call verify there."""

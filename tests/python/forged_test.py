@@ -307,6 +307,14 @@ class Native(RecordedRuns):
         done = self.call("verify", file, "--data", "data", "--signers", signers, env={**os.environ, "PATH": f"{keys}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("is not alice@lab's signature", done.stderr)
+        # One in the working folder is not the user's, whatever PATH says.
+        write(file, b"another")
+        os.rename(f"{keys}/ssh-keygen", os.path.join(self.folder, "ssh-keygen"))
+        write(os.path.join(self.folder, "ssh-keygen"), "#!/bin/sh\necho 'Good \"export@isobit\" signature for alice@lab with ED25519 key SHA256:none'\n")
+        done = self.call("verify", file, "--data", "data", "--signers", signers, env={**os.environ, "PATH": f".:{os.environ['PATH']}"})
+        self.assertIn("is not alice@lab's signature", done.stderr)
+        os.rename(os.path.join(self.folder, "ssh-keygen"), f"{keys}/ssh-keygen")
+        write(file, good)
         # And the other way: what was unpacked is what was signed.
         write(f"{keys}/ssh-keygen", f"#!/bin/sh\necho another > {file}\nexec {shutil.which('ssh-keygen')} \"$@\"\n")
         done = self.call("verify", file, "--data", "data", "--signers", signers, env={**os.environ, "PATH": f"{keys}:{os.environ['PATH']}"})

@@ -10,6 +10,7 @@ import pathlib
 import re
 import resource
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from typing import IO
@@ -213,15 +214,28 @@ def write_sources(folder: pathlib.Path, sources: Mapping[str, str]) -> None:
         target.write_text(text, encoding="utf-8")
 
 
+def content_of(path: pathlib.Path) -> bytes | None:
+    """Of a regular file that is not too large; None of anything else, which a link may lead to: nothing is waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            content = file.read(LARGEST + 1)
+    except OSError:
+        return None
+    return content if content is not None and len(content) <= LARGEST else None
+
+
 def differing(sources: Mapping[str, str], beside: pathlib.Path) -> list[str]:
     """Recorded sources that are other ones on disk now."""
     found = []
     for name, text in sources.items():
-        path = beside / name
+        content = content_of(beside / name)
         try:
-            if path.is_file() and path.stat().st_size <= LARGEST and digest(path.read_bytes()) != digest(text.encode()):
+            if content is not None and digest(content) != digest(text.encode()):
                 found.append(name)
-        except (OSError, UnicodeEncodeError):
+        except UnicodeEncodeError:
             continue
     return found
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from isobit._beside import SUFFIXES
+from isobit._checkout import content_of
 
 _COMPILED = tuple(suffix for suffix in SUFFIXES if suffix not in importlib.machinery.SOURCE_SUFFIXES)
 # What Python looks for in a text's first two lines (PEP 263).
@@ -53,12 +54,11 @@ def without_text(program: pathlib.Path, sources: Mapping[str, str]) -> Iterator[
 
 
 def _is_text(path: pathlib.Path) -> bool:
+    """Or what no program imports: a link that leads nowhere, or out of its folder."""
+    content = content_of(path)
     try:
-        if not path.is_file():
-            return True  # a link that leads nowhere: nothing is imported
-        path.read_text(encoding="utf-8")
-    except OSError:
-        return True
+        if content is not None:
+            content.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True

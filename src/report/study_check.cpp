@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -70,6 +71,7 @@ void check_study(Study& study, const std::vector<RunEntry>& runs, const std::fil
   std::unordered_map<std::string, const RunEntry*> by_id;
   for (const RunEntry& run : runs) by_id[run.summary.id] = &run;
   const auto metric = study.cells["metric"].get<std::string>();
+  std::set<std::string> counted;
   for (Json& cell : study.cells["cells"]) {
     cell["standing"] = "claimed";
     const auto found = by_id.find(cell["run"].get<std::string>());
@@ -90,7 +92,10 @@ void check_study(Study& study, const std::vector<RunEntry>& runs, const std::fil
       if (setting && !same(*setting, level))
         refuse(fmt::format("{} is {} in it, {} here", key, setting->dump(), level.dump()));
     }
-    if (!cell["value"].is_null()) cell["standing"] = "record";
+    if (cell["value"].is_null()) continue;
+    // Repeats and options of the execution stand in no record: one run would count as many.
+    if (!counted.insert(run.summary.id).second) refuse("it is another cell's run, too");
+    cell["standing"] = "record";
   }
 }
 

@@ -261,6 +261,14 @@ class Repositories(unittest.TestCase):
             self.refused("data.txt is missing")
         self.assertFalse(ran.exists())
 
+    def test_links_that_lead_to_no_file(self):
+        """Nothing is waited for, and no device is read."""
+        os.mkfifo(self.folder / "pipe")
+        for name, target in (("a.py", "/dev/zero"), ("b.py", self.folder / "pipe"), ("c.py", "/proc/kmsg"), ("d.py", self.folder)):
+            (self.out / name).symlink_to(target)
+        self.assertEqual(list(_reading.without_text(self.out, {})), [])
+        self.assertEqual(_checkout.differing(dict.fromkeys(("a.py", "b.py", "d.py"), ""), self.out), [])
+
     def test_more_than_a_disk_holds(self):
         with unittest.mock.patch.object(_checkout, "MOST_FILES", 2):
             self.refused("more than 2 files")

@@ -469,6 +469,10 @@ class ScriptStudy(Command):
         text = (study / "cells.json").read_text()
         (study / "cells.json").write_text(text.replace('"seed":1', '"seed":3').replace('"seed":2', '"seed":1').replace('"seed":3', '"seed":2'))
         self.assertIn("seed is 1 in it, 2 here", self.call("report", str(study), "--out", "forged.html", code=2).stderr)
+        # One run in the place of several: threads stand in no record's experiment.
+        first, *others = (cell for cell in json.loads(text)["cells"] if cell["factors"]["seed"] == 1 and cell["factors"]["algorithm"] == "sgd")
+        (study / "cells.json").write_text(text.replace(others[0]["run"], first["run"]))
+        self.assertIn("it is another cell's run, too", self.call("report", str(study), "--out", "forged.html", code=2).stderr)
 
     def test_failures_are_noted_with_the_program_s_last_words(self):
         self.write(SCRIPT_STUDY)

@@ -104,6 +104,9 @@ class Export(Folder):
         self.assertEqual(json.loads(self.written("--json")[0])["left_out"], ["checkpoints/step-8.pt"])
         _, _, content = self.written("--with-weights")
         self.assertIn(b".pt", content)
+        # What the stranger is told to call: python -m would import modules of the folder that he calls it in.
+        self.assertIn(b"    isobit verify FILE.tar\n", content)
+        self.assertNotIn(b"python -m isobit", content)
         shutil.rmtree(self.folder / "runs")
         with tarfile.open(self.folder / "file.tar") as tar:  # what was exported, exported again
             tar.extractall(self.folder / "runs")

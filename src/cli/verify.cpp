@@ -175,7 +175,7 @@ int verify(const VerifyOptions& options) {
     throw;
   }
   // The files have the recorded digests; the name of their folder is then a word alone.
-  if (!options.data.empty() && judgement.judged())
+  if (!options.data.empty() && judgement.judged() && judgement.verdict)
     judgement.verdict->not_recomputed.emplace_back("data.path of the experiment (--data names the folder)");
   const std::string message = sentence(judgement);
   if (options.json) print_json_line(verdict_json(judgement, message));

@@ -106,8 +106,7 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
                                      const StopSignal& stop) {
   const char* named = std::getenv("ISOBIT_PYTHON");
   const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
-  constexpr const char* kRemedy =
-      "set ISOBIT_PYTHON to a Python that has this isobit, or let it verify: PYTHON -m isobit verify RUN";
+  constexpr const char* kRemedy = "set ISOBIT_PYTHON to a Python that has this isobit";
   ChildRequest request;
   request.words = python_words(python, "_verify");
   request.words.insert(request.words.end(), {write_checked(record, work).string(), work.string(), "--repository",

@@ -278,6 +278,26 @@ TEST(EverydayFunctions, DrawsOfFewWeightsAndOfMany) {
   EXPECT_EQ(at::multinomial(at::ones({0, 4}), 2, true).sizes(), (at::IntArrayRef{0, 2}));
 }
 
+// Differences are made a piece at a time where there are many: every row has the bits that it has by itself.
+TEST(EverydayFunctions, DistancesOfManyRowsAreThoseOfEachRow) {
+  at::manual_seed(11);
+  const Tensor a = at::randn({2, 150, 40}), b = at::randn({2, 131, 40}), dy = at::randn({2, 150, 131});
+  const aten::OperatorSwitch on;
+  for (const double p : {0.0, 1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
+    const Tensor all = at::cdist(a, b, p), gradient = at::_cdist_backward(dy, a, b, p, all);
+    for (const std::int64_t i : {0, 1, 74, 149}) {
+      const Tensor row = a.narrow(1, i, 1), one = at::cdist(row, b, p);
+      EXPECT_TRUE(all.narrow(1, i, 1).equal(one)) << p << " " << i;
+      EXPECT_TRUE(gradient.narrow(1, i, 1).equal(at::_cdist_backward(dy.narrow(1, i, 1).contiguous(), row, b, p, one)))
+          << p << " " << i;
+    }
+    if (p == 0.0) continue;  // pdist of order 0 has no gradient in torch
+    const Tensor x = a.select(0, 0).contiguous(), pairs = at::pdist(x, p);
+    for (const std::int64_t j : {1, 75, 149})  // the first row's pairs
+      EXPECT_TRUE(pairs.narrow(0, j - 1, 1).equal(at::pdist(at::stack({x[0], x[j]}), p))) << p << " " << j;
+  }
+}
+
 TEST(EverydayFunctions, Draws) {
   const Tensor weights = at::tensor({0.0f, 1.0f, 3.0f, 0.0f, 6.0f});
   const aten::OperatorSwitch on;

@@ -89,14 +89,23 @@ void write_experiment(const fs::path& store, const std::string& id, const std::s
 
 void write_metrics(const OutputFolder& out, const archive::ExportPlan& plan, std::int64_t time) {
   std::map<std::string, std::string> series;
+  std::map<std::string, std::string> whose;  // key -> the name that has it
   const auto add = [&](const std::string& key, double value, std::int64_t step) {
     series[key] += fmt::format("{} {} {}\n", time, number_text(value), step);
+  };
+  // Names that differ only in what a key cannot hold are told apart by the digest of all but the first; the folder of a
+  // set named as the file of the training's losses is another.
+  const auto own_key = [&](const std::string& set, const std::string& name) {
+    const std::string folder = key_of(set) == "loss" ? "loss_set" : key_of(set), full = set + '\n' + name;
+    const std::string key = folder + "/" + key_of(name);
+    if (whose.try_emplace(key, full).first->second == full) return key;
+    return key + "-" + archive::sha256(full).substr(0, 8);
   };
   for (const auto& line : archive::parse_log<archive::StepLine>(plan.texts.at(archive::kStepsLog), archive::kStepsLog))
     add("loss", decimal_loss(line.loss_bits), line.step);
   for (const auto& line :
        archive::parse_log<archive::MetricsLine>(plan.texts.at(archive::kMetricsLog), archive::kMetricsLog)) {
-    for (const auto& [name, value] : line.values) add(key_of(line.set) + "/" + key_of(name), value, line.step);
+    for (const auto& [name, value] : line.values) add(own_key(line.set, name), value, line.step);
   }
   for (const auto& [key, text] : series) out.write("metrics/" + key, text);
 }

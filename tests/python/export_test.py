@@ -259,6 +259,20 @@ class Export(Folder):
         (self.folder / "runs" / self.isobit("export", "last").partition(".tar")[0] / "steps.jsonl").write_text("")
         self.assertIn("steps.jsonl: damaged: it has 0 bytes", told("last", "-o", "x.tar"))
 
+    def test_names_that_mlflow_takes_for_one_stay_apart(self):
+        self.write("named.py", """import isobit
+with isobit.record("runs") as run:
+    run.log("test", **{"a@b": 1.0, "a b": 2.0, "c": 3.0})
+    run.log("loss", x=4.0)
+""")
+        self.call(sys.executable, "named.py")
+        self.call(PROGRAM, "export", "last", "--to", "mlflow", "store")
+        folder = next(self.folder.glob("store/*/*/metrics"))
+        values = {str(path.relative_to(folder)): float(path.read_text().split()[1]) for path in folder.rglob("*") if path.is_file()}
+        self.assertEqual(sorted(values.values()), [1.0, 2.0, 3.0, 4.0])
+        self.assertEqual((values["test/c"], values["loss_set/x"]), (3.0, 4.0))
+        self.assertEqual(len([name for name in values if name.startswith("test/a_b")]), 2)
+
     def test_what_is_no_export_is_refused(self):
         self.train()
         path = self.exported()

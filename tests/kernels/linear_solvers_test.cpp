@@ -212,6 +212,29 @@ TEST(Substitution, EveryImplementationGivesTheChainsBits) {
   }
 }
 
+// More terms than are taken at a time, which are taken up again: 512 and what is left.
+TEST(LinearSolvers, LargeOnesHaveTheReferencesBits) {
+  constexpr std::int64_t kOrder = 1100;
+  const Doubles square = widened(normal_floats(kOrder * kOrder, 9));
+  Doubles a = square;
+  for (std::int64_t i = 0; i < kOrder; ++i) a[at(i, i, kOrder)] = 1200.0;  // definite as far as the lower triangle says
+  const Solved lower{{a.data(), kOrder, false, false, false}, 9}, upper{{a.data(), kOrder, false, true, false}, 1};
+  const Doubles x = widened(normal_floats(kOrder * 9, 10));
+  const auto compute = [&] {
+    Bits bits = cholesky(a, kOrder);
+    const Bits factors = lu(square, kOrder, kOrder), down = solution(lower, x),
+               up = solution(upper, Doubles(x.begin(), x.begin() + kOrder));
+    for (const Bits* more : {&factors, &down, &up}) bits.insert(bits.end(), more->begin(), more->end());
+    return bits;
+  };
+  const Bits expected = by_reference(compute);
+  for (const Isa isa : available_isas()) {
+    const IsaScope isa_scope(isa);
+    const ThreadCountScope thread_scope(2);
+    EXPECT_TRUE(same_bits(compute(), expected)) << name(isa);
+  }
+}
+
 TEST(LinearSolvers, AWrongOrderIsSeen) {
   constexpr std::int64_t kOrder = 40;
   const Doubles a = definite(kOrder, 3, 0.5);

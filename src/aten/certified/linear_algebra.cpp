@@ -25,9 +25,19 @@ using at::Tensor;
 
 using Doubles = std::vector<double>;
 
-double* doubles(kernels::Workspace& workspace, std::int64_t count) {
-  return static_cast<double*>(workspace.bytes(sizeof(double) * static_cast<std::size_t>(count)));
-}
+// Memory for a call: of the thread's own scratch, whose pages it has already; large pieces are given back.
+class Scratch {
+ public:
+  double* doubles(std::int64_t count) {
+    constexpr std::int64_t kKept = 1 << 20;
+    if (count <= kKept) return static_cast<double*>(workspace_.bytes(sizeof(double) * static_cast<std::size_t>(count)));
+    return large_.emplace_back(static_cast<std::size_t>(count)).data();
+  }
+
+ private:
+  kernels::Workspace workspace_;
+  std::vector<Doubles> large_;  // moved where they lie when there are more; their elements stay
+};
 
 // A batch of matrices: element (b, i, j) at b * rows * columns + i * columns + j.
 struct Matrices {
@@ -65,8 +75,8 @@ struct Matrices {
     return out;
   }
   // In scratch memory, whose pages the thread has already.
-  [[nodiscard]] double* wide(kernels::Workspace& workspace, std::int64_t b, bool by_rows) const {
-    double* const out = doubles(workspace, rows * columns);
+  [[nodiscard]] double* wide(Scratch& scratch, std::int64_t b, bool by_rows) const {
+    double* const out = scratch.doubles(rows * columns);
     widen(b, by_rows, out);
     return out;
   }
@@ -90,8 +100,8 @@ Tensor new_factors(at::DimVector batch, std::int64_t rows, std::int64_t columns)
 void round_all(const double* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = contract::rounded(from[i]);
 }
-double* identity(kernels::Workspace& workspace, std::int64_t n) {
-  double* const x = doubles(workspace, n * n);
+double* identity(Scratch& scratch, std::int64_t n) {
+  double* const x = scratch.doubles(n * n);
   std::fill_n(x, n * n, 0.0);
   for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1.0;
   return x;
@@ -105,9 +115,9 @@ void each_cholesky(const Matrices& a, bool upper, std::int32_t* info, Use&& use)
   const std::int64_t n = a.rows;
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      kernels::Workspace workspace;
+      Scratch scratch;
       double* const l =
-          a.wide(workspace, b, /*by_rows=*/upper);  // of the upper triangle's transpose the lower one is read
+          a.wide(scratch, b, /*by_rows=*/upper);  // of the upper triangle's transpose the lower one is read
       info[b] = kernels::factor_cholesky(l, n);
       for (std::int64_t j = 1; j < n; ++j) std::fill_n(l + j * n, j, 0.0);
       use(b, l);
@@ -150,9 +160,9 @@ Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) 
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      kernels::Workspace workspace;
-      double* const x = right.wide(workspace, k, /*by_rows=*/true);
-      solve_with_factor(a.wide(workspace, k, /*by_rows=*/true), a.rows, upper, x, right.columns);
+      Scratch scratch;
+      double* const x = right.wide(scratch, k, /*by_rows=*/true);
+      solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), a.rows, upper, x, right.columns);
       round_all(x, right.rows * right.columns, out + k * right.rows * right.columns);
     }
   });
@@ -166,9 +176,9 @@ Tensor inverse_by_factor(const Tensor& factor, bool upper) {
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      kernels::Workspace workspace;
-      double* const x = identity(workspace, n);
-      solve_with_factor(a.wide(workspace, k, /*by_rows=*/true), n, upper, x, n);
+      Scratch scratch;
+      double* const x = identity(scratch, n);
+      solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), n, upper, x, n);
       round_all(x, n * n, out + k * n * n);
     }
   });
@@ -204,8 +214,8 @@ Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) 
   const std::int64_t *of_a = at.of_a.const_data_ptr<std::int64_t>(), *of_b = at.of_b.const_data_ptr<std::int64_t>();
   kernels::parallel_for(0, at.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      kernels::Workspace workspace;
-      double* const x = b.wide(workspace, of_b[k], /*by_rows=*/left);
+      Scratch scratch;
+      double* const x = b.wide(scratch, of_b[k], /*by_rows=*/left);
       solve(of_a[k], x, columns);
       round_all(x, n * columns, out + k * n * columns);
     }
@@ -219,8 +229,8 @@ Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bo
   TORCH_CHECK((left ? b.rows : b.columns) == a.rows, op, ": Incompatible shapes of A and B for the equation ",
               left ? "AX = B" : "XA = B", " (", a.rows, "x", a.columns, " and ", b.rows, "x", b.columns, ")");
   return solved(Broadcast(given, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
-    kernels::Workspace workspace;  // row after row: the transposed matrix
-    const double* const wide = a.wide(workspace, place, /*by_rows=*/true);
+    Scratch scratch;  // row after row: the transposed matrix
+    const double* const wide = a.wide(scratch, place, /*by_rows=*/true);
     kernels::solve_triangle({.a = wide, .n = a.rows, .upper = !upper, .transposed = left, .unit = unit}, x, columns);
   });
 }
@@ -322,8 +332,8 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& right, boo
   const Tensor exchanged = contiguous(pivots);
   TORCH_CHECK(exchanged.ge(1).logical_and_(exchanged.le(n)).all().item<bool>(), op, ": pivots must be 1 .. ", n);
   return solved(Broadcast(lu, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
-    kernels::Workspace workspace;
-    kernels::solve_lu(factors.wide(workspace, place, /*by_rows=*/false),
+    Scratch scratch;
+    kernels::solve_lu(factors.wide(scratch, place, /*by_rows=*/false),
                       exchanged.const_data_ptr<std::int32_t>() + place * n, n, left == adjoint, x, columns);
   });
 }
@@ -340,8 +350,8 @@ std::tuple<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   float* out = y.mutable_data_ptr<float>();
   kernels::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
-      kernels::Workspace workspace;
-      double* const x = identity(workspace, n);
+      Scratch scratch;
+      double* const x = identity(scratch, n);
       f.solve(k, false, x, n);
       round_all(x, n * n, out + k * n * n);
     }

@@ -111,9 +111,8 @@ inline void pack_columns_of_terms(const Subtraction& s, double* packed) {
   }
 }
 
-inline void subtract_products(const Subtraction& whole) {
+inline void subtract_terms(const Subtraction& whole) {
   constexpr std::int64_t kGroup = std::int64_t{8} * kTogether;  // of columns: a panel is packed again for each
-  if (whole.rows <= 0 || whole.columns <= 0 || whole.terms <= 0) return;
   const std::int64_t panels = (whole.rows + kTileRows - 1) / kTileRows, groups = (whole.columns + kGroup - 1) / kGroup;
   const bool packs = whole.p_row != 1 || whole.columns > 2 * kTogether;
   const bool packs_columns =
@@ -156,6 +155,18 @@ inline void subtract_products(const Subtraction& whole) {
       }
     }
   });
+}
+
+// So many terms at a time that a panel stays in a cache, and what is packed in bounds; the sums are taken up again.
+inline void subtract_products(const Subtraction& whole) {
+  constexpr std::int64_t kTerms = 512;
+  if (whole.rows <= 0 || whole.columns <= 0) return;
+  for (std::int64_t k = 0; k < whole.terms; k += kTerms) {
+    Subtraction part = whole;
+    part.terms = whole.terms - k < kTerms ? whole.terms - k : kTerms;
+    part.p += k * whole.p_term, part.q += k * whole.q_term;
+    subtract_terms(part);
+  }
 }
 
 }  // namespace

@@ -128,8 +128,8 @@ def sequences():
 def systems():
     """Gaussian processes, whitening, Kalman filters, distances of Mahalanobis."""
     for n in [32, 128, 512]:
-        a, b = torch.randn(n, n), torch.randn(n, 8)
-        definite = a @ a.T / n + torch.eye(n)
+        a, b = torch.randn(n, n) / n**0.5 + 2 * torch.eye(n), torch.randn(n, 8)  # far from singular: digits are compared, too
+        definite = a @ a.T + torch.eye(n)
         lower = torch.linalg.cholesky(definite)
         yield f"cholesky of {n}", torch.linalg.cholesky, definite
         yield f"solve of {n}, 8 sides", torch.linalg.solve, a, b

@@ -114,8 +114,8 @@ void fill_bernoulli(std::uint64_t key, std::int64_t first, double p, float* out,
              [=](const Words& words, const float*, float* y) { keep_mask(words, threshold, y); });
 }
 
-// As contract::bernoulli_threshold, compared as binary64, which holds both: below it none is kept, above 1 all are, by
-// NaN none.
+// contract::bernoulli_threshold without its cases: words and thresholds are compared in binary64, which holds both
+// exactly, so that p <= 0 and NaN keep none and p >= 1 keeps all.
 void fill_bernoulli_each(std::uint64_t key, std::int64_t first, const float* p, float* out, std::int64_t n) {
   for_chunks(key, first, p, out, n, [](const Words& words, const float* in, float* y) {
     FloatLanes v[4];

@@ -9,6 +9,7 @@
 #include "kernels/cpu/vector/lane_leaf.h"
 #include "kernels/cpu/vector/row_columns.h"
 #include "kernels/dispatch/kernel_table.h"
+#include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -30,7 +31,7 @@ void multiply_rows(Rows row, std::int64_t size, bool longer, float* y) {
     Factors leaf[kGroups];
     std::int64_t k = begin;
     for (; k + 4 <= end; k += 4) {
-      for (int g = 0; g < kGroups; ++g) {
+      for (std::int64_t g = 0; g < kGroups; ++g) {
         FloatLanes column[4];
         read_four_columns(row + g * kLanes, k, column);
         for (int i = 0; i < 4; ++i) leaf[g].value = leaf[g].value * column[i];
@@ -38,7 +39,7 @@ void multiply_rows(Rows row, std::int64_t size, bool longer, float* y) {
     }
     if (k < end && (size >= 4 || longer)) {
       const std::int64_t from = size >= 4 ? end - 4 : 0;
-      for (int g = 0; g < kGroups; ++g) {
+      for (std::int64_t g = 0; g < kGroups; ++g) {
         FloatLanes column[4];
         read_four_columns(row + g * kLanes, from, column);
         for (std::int64_t i = k - from; i < end - from; ++i) leaf[g].value = leaf[g].value * column[i];
@@ -46,20 +47,20 @@ void multiply_rows(Rows row, std::int64_t size, bool longer, float* y) {
       k = end;
     }
     for (; k < end; ++k) {
-      for (int g = 0; g < kGroups; ++g) {
+      for (std::int64_t g = 0; g < kGroups; ++g) {
         float column[kLanes];
         for (int l = 0; l < kLanes; ++l) column[l] = row[g * kLanes + l][k];
         leaf[g].value = leaf[g].value * load(column);
       }
     }
-    for (int g = 0; g < kGroups; ++g) tree[g].add(leaf[g]);
+    for (std::int64_t g = 0; g < kGroups; ++g) tree[g].add(leaf[g]);
   }
-  for (int g = 0; g < kGroups; ++g) store(y + g * kLanes, tree[g].result().value);
+  for (std::int64_t g = 0; g < kGroups; ++g) store(y + g * kLanes, tree[g].result().value);
 }
 
 void product_of_rows(std::int64_t rows, std::int64_t size, const float* x, float* y) {
   constexpr int kGroups = 2;  // their chains hide each other's latency
-  constexpr std::int64_t kTogether = kGroups * kLanes;
+  constexpr std::int64_t kTogether = std::int64_t{kGroups} * kLanes;
   parallel_for(0, (rows + kTogether - 1) / kTogether, 1024 / (size + 1) + 1,
                [=](std::int64_t first, std::int64_t last) {
                  for (std::int64_t r = first * kTogether; r < last * kTogether && r < rows; r += kTogether) {
@@ -72,10 +73,31 @@ void product_of_rows(std::int64_t rows, std::int64_t size, const float* x, float
                    const float* row[kTogether];
                    float products[kTogether];
                    for (std::int64_t i = 0; i < kTogether; ++i) row[i] = x + (r + (i < count ? i : 0)) * size;
-                   multiply_rows<kGroups, const float* const*>(row, size, longer, products);
+                   if (count > kLanes) {
+                     multiply_rows<kGroups, const float* const*>(row, size, longer, products);
+                   } else {
+                     multiply_rows<1, const float* const*>(row, size, longer, products);
+                   }
                    for (std::int64_t i = 0; i < count; ++i) y[r + i] = products[i];
                  }
                });
+}
+
+// Of few long rows, which would leave most lanes empty: whole leaves are rows of their own.
+void product_of_long_rows(std::int64_t rows, std::int64_t size, const float* x, float* y) {
+  const std::int64_t leaves = size / contract::kLeaf;
+  Workspace workspace;
+  float* const values = workspace.floats(leaves);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* const row = x + r * size;
+    product_of_rows(leaves, contract::kLeaf, row, values);
+    contract::PairwiseTreeOf<contract::FactorOf<float>> tree;
+    for (std::int64_t l = 0; l < leaves; ++l) tree.add({values[l]});
+    contract::FactorOf<float> rest;
+    for (std::int64_t k = leaves * contract::kLeaf; k < size; ++k) rest.value = rest.value * row[k];
+    if (size % contract::kLeaf != 0) tree.add(rest);
+    y[r] = tree.result().value;
+  }
 }
 
 // The products of kWide registers of columns, or of the first columns of one; `size` rows `inner` apart. Several
@@ -87,7 +109,7 @@ struct WideFactors {
 template <int kWide>
 ISOBIT_INLINE WideFactors<kWide> operator+(const WideFactors<kWide>& a, const WideFactors<kWide>& b) {
   WideFactors<kWide> r;
-  for (int w = 0; w < kWide; ++w) r.of[w] = a.of[w] + b.of[w];
+  for (std::int64_t w = 0; w < kWide; ++w) r.of[w] = a.of[w] + b.of[w];
   return r;
 }
 template <int kWide, class Extent>
@@ -95,12 +117,13 @@ ISOBIT_INLINE void column_products(const float* from, std::int64_t size, std::in
   const auto chain = [&](std::int64_t terms) __attribute__((always_inline)) {
     WideFactors<kWide> leaf;
     for (std::int64_t k = 0; k < terms; ++k, from += inner) {
-      for (int w = 0; w < kWide; ++w) leaf.of[w].value = leaf.of[w].value * fetch(from + w * kLanes, extent, 1.0f);
+      for (std::int64_t w = 0; w < kWide; ++w)
+        leaf.of[w].value = leaf.of[w].value * fetch(from + w * kLanes, extent, 1.0f);
     }
     return leaf;
   };
   const auto finish = [&](const WideFactors<kWide>& product) __attribute__((always_inline)) {
-    for (int w = 0; w < kWide; ++w) put(to + w * kLanes, product.of[w].value, extent);
+    for (std::int64_t w = 0; w < kWide; ++w) put(to + w * kLanes, product.of[w].value, extent);
   };
   if (size <= contract::kLeaf) return finish(chain(size));
   contract::PairwiseTreeOf<WideFactors<kWide>> tree;
@@ -132,6 +155,7 @@ void product_of_columns(std::int64_t outer, std::int64_t size, std::int64_t inne
 }
 
 void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
+  if (inner == 1 && outer < kLanes && size >= 4 * contract::kLeaf) return product_of_long_rows(outer, size, x, y);
   if (inner == 1) return product_of_rows(outer, size, x, y);
   if (inner >= kLanes) return product_of_columns(outer, size, inner, x, y);
   table_of(Isa::reference).product(outer, size, inner, x, y);

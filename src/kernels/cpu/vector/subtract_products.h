@@ -74,7 +74,7 @@ inline void subtract_in_registers(const Subtraction& s) {
 // A tile that the diagonal crosses, `above` its rows before its first column: in a place of its own, of which the lower
 // part goes back.
 inline void subtract_on_diagonal(Subtraction s, std::int64_t above) {
-  double tile[kTileRows * kTogether] = {};
+  double tile[kTileRows * std::int64_t{kTogether}] = {};
   double* const c = s.c;
   const std::int64_t c_column = s.c_column;
   const auto for_lower = [&](auto use) __attribute__((always_inline)) {
@@ -112,9 +112,9 @@ inline void pack_columns_of_terms(const Subtraction& s, double* packed) {
 }
 
 inline void subtract_terms(const Subtraction& whole) {
-  constexpr std::int64_t kGroup = std::int64_t{8} * kTogether;  // of columns: a panel is packed again for each
+  constexpr std::int64_t kGroup = std::int64_t{8} * kTogether;  // columns of a piece of work
   const std::int64_t panels = (whole.rows + kTileRows - 1) / kTileRows, groups = (whole.columns + kGroup - 1) / kGroup;
-  const bool packs = whole.p_row != 1 || whole.columns > 2 * kTogether;
+  const bool packs = whole.p_row != 1 || whole.columns > std::int64_t{2} * kTogether;
   const bool packs_columns =
       whole.q_term != 1 && panels >= 4;  // terms that lie pages apart fall into one set of the cache
   const std::int64_t work = whole.terms * kTileRows * (whole.columns < kGroup ? whole.columns : kGroup);

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -18,6 +20,7 @@ using re2::StringPiece;
 
 constexpr const char* kLeftOut = "(left out)";
 constexpr std::string_view kNamePlace = "{NAME}";
+constexpr std::size_t kMostGroups = 4;   // of a rule's pattern, the whole match among them
 constexpr std::size_t kLeastLength = 8;  // shorter values of variables stand in any text
 
 // The lines of secret_rules.txt.
@@ -57,13 +60,20 @@ std::unique_ptr<RE2> only(std::string_view kind) {
   return compiled(found->pattern);
 }
 
-// Calls `visit(number, line, offset)` for each line, without its newline.
+// A private key within a text.
+struct Block {
+  std::size_t begin, end;
+};
+
+// Calls `visit(number, line, offset, blocks)` for each line, without its newline, with the blocks from the first that
+// reaches into it.
 template <class Visit>
-void each_line(std::string_view text, const Visit& visit) {
+void each_line(std::string_view text, std::span<const Block> blocks, const Visit& visit) {
   std::size_t offset = 0;
   for (std::int64_t number = 1; offset < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', offset), text.size());
-    visit(number, text.substr(offset, end - offset), offset);
+    while (!blocks.empty() && blocks.front().end <= offset) blocks = blocks.subspan(1);
+    visit(number, text.substr(offset, end - offset), offset, blocks);
     offset = end + 1;
   }
 }
@@ -90,11 +100,16 @@ bool is_key_line(std::string_view line) {
          any([](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The end of the key whose first line ends at `begin` (0 where no key follows), in lines that are the text's or are
-// written as \n within one.
-std::size_t end_of_key(std::string_view text, std::size_t begin) {
+// The end of a line: a newline, or \n as a text within quotes has it.
+std::size_t line_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] != '\n' && !(text[at] == '\\' && text.substr(at + 1, 1) == "n")) ++at;
+  return at;
+}
+
+// Where the key ends whose first line ends at `begin`, before `next`, where another begins (0 where no key follows).
+std::size_t end_of_key(std::string_view text, std::size_t begin, std::size_t next) {
   static const RE2 end_mark("-{4,5} ?END [A-Za-z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{0,5}|Private-MAC: *[0-9a-f]+");
-  const std::string_view window = text.substr(begin, kLongestKey);
+  const std::string_view window = text.substr(begin, std::min(next - begin, kLongestKey));
   const StringPiece piece(window.data(), window.size());
   StringPiece mark;
   const bool ended = end_mark.Match(piece, 0, window.size(), RE2::UNANCHORED, &mark, 1);
@@ -102,7 +117,7 @@ std::size_t end_of_key(std::string_view text, std::size_t begin) {
   std::size_t last = 0;
   int others = 0;  // headers, blank lines and prose since the last line of the body
   for (std::size_t at = 0; at < limit && (ended || others < 10);) {
-    const std::size_t newline = std::min({window.find('\n', at), window.find("\\n", at), limit});
+    const std::size_t newline = line_end(window.substr(0, limit), at);
     others = is_key_line(bare(window.substr(at, newline - at))) ? 0 : others + 1;
     if (others == 0) last = newline;
     at = newline + (newline < limit && window[newline] == '\\' ? 2 : 1);
@@ -120,17 +135,13 @@ struct Hit {
   bool always = false;
 };
 
-// A private key within a text.
-struct Block {
-  std::size_t begin, end;
-};
-
 struct SecretScan::Impl {
   struct Compiled {
     std::unique_ptr<RE2> pattern;
     std::string what;  // "" where the name says it
     bool mixed;        // only values of letters and digits
     int name, value;   // groups
+    int groups;        // all, the whole match among them
   };
   std::vector<std::string> allowed;
   std::vector<std::pair<std::string, std::string>> variables;  // name, value: those that sound secret
@@ -141,19 +152,17 @@ struct SecretScan::Impl {
 
   [[nodiscard]] std::vector<Block> blocks(std::string_view text) const;
   [[nodiscard]] bool allows(std::string_view text) const;
-  // Of the line at `offset` of the text that has these private keys.
-  [[nodiscard]] std::vector<Hit> hits(std::string_view line, std::size_t offset,
-                                      const std::vector<Block>& blocks) const;
+  // Of the line at `offset` of a text whose private keys, from the first that reaches into the line, are `blocks`.
+  [[nodiscard]] std::vector<Hit> hits(std::string_view line, std::size_t offset, std::span<const Block> blocks) const;
   void more_hits(std::string_view line, std::vector<Hit>& found) const;
   void hits_of(const Compiled& rule, std::string_view line, std::vector<Hit>& found) const;
 };
 
 void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std::vector<Hit>& found) const {
   const StringPiece whole(line.data(), line.size());
-  std::vector<StringPiece> groups(static_cast<std::size_t>(rule.pattern->NumberOfCapturingGroups()) + 1);
+  std::array<StringPiece, kMostGroups> groups;
   for (std::size_t at = 0; at < line.size();) {
-    if (!rule.pattern->Match(whole, at, line.size(), RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size())))
-      return;
+    if (!rule.pattern->Match(whole, at, line.size(), RE2::UNANCHORED, groups.data(), rule.groups)) return;
     const StringPiece value = groups[static_cast<std::size_t>(rule.value)];
     at = static_cast<std::size_t>(value.data() - line.data()) + std::max<std::size_t>(value.size(), 1);
     const std::string text(value.data(), value.size());
@@ -166,21 +175,40 @@ void SecretScan::Impl::hits_of(const Compiled& rule, std::string_view line, std:
   }
 }
 
-// A key's first line, with what follows it; a first line alone is no key (programs that read keys hold it).
+// In their order, those that overlap as one.
+std::vector<Block> joined(std::vector<Block> blocks) {
+  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.begin < b.begin; });
+  std::vector<Block> result;
+  for (const Block& block : blocks) {
+    if (result.empty() || block.begin >= result.back().end)
+      result.push_back(block);
+    else
+      result.back().end = std::max(result.back().end, block.end);
+  }
+  return result;
+}
+
+// A key's first line, with what follows it; a first line alone is no key (programs that read keys hold it). Each byte
+// is looked at for one key of a pattern only, so that a text of nothing but first lines takes no longer than another.
 std::vector<Block> SecretScan::Impl::blocks(std::string_view text) const {
   std::vector<Block> found;
   const StringPiece whole(text.data(), text.size());
   for (const auto& pattern : private_keys) {
     StringPiece groups[2];
     const int count = pattern->NumberOfCapturingGroups() + 1;
+    std::vector<Block> marks;  // first lines, or keys of one line
     for (std::size_t at = 0; pattern->Match(whole, at, text.size(), RE2::UNANCHORED, groups, count);) {
       const std::size_t begin = static_cast<std::size_t>(groups[0].data() - text.data());
       at = begin + groups[0].size();
-      const std::size_t end = count > 1 ? at : end_of_key(text, at);
-      if (end > 0) found.push_back({begin, end});
+      marks.push_back({begin, at});
+    }
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      const std::size_t next = i + 1 < marks.size() ? marks[i + 1].begin : text.size();
+      const std::size_t end = count > 1 ? marks[i].end : end_of_key(text, marks[i].end, next);
+      if (end > 0) found.push_back({marks[i].begin, end});
     }
   }
-  return found;
+  return joined(std::move(found));
 }
 
 bool SecretScan::Impl::allows(std::string_view text) const {
@@ -189,10 +217,10 @@ bool SecretScan::Impl::allows(std::string_view text) const {
 }
 
 std::vector<Hit> SecretScan::Impl::hits(std::string_view line, std::size_t offset,
-                                        const std::vector<Block>& blocks) const {
+                                        std::span<const Block> blocks) const {
   std::vector<Hit> found;
   for (const Block& block : blocks) {
-    if (line.empty() || block.end <= offset || block.begin >= offset + line.size()) continue;
+    if (line.empty() || block.begin >= offset + line.size()) break;
     const bool first = block.begin >= offset;
     // What a patch says of the line stays.
     const std::size_t begin = first ? block.begin - offset : std::min<std::size_t>(line.find_first_not_of("+- "), 1);
@@ -242,8 +270,10 @@ SecretScan::SecretScan(std::vector<std::string> allowed, const std::map<std::str
     const auto& groups = pattern->NamedCapturingGroups();
     const int name = groups.contains("name") ? groups.at("name") : 0,
               value = groups.contains("value") ? groups.at("value") : 1;
+    const int all = pattern->NumberOfCapturingGroups() + 1;
+    if (all > static_cast<int>(kMostGroups)) throw std::logic_error("secret_rules.txt has a pattern of more groups");
     impl_->rules.push_back(
-        {std::move(pattern), rule.what, rule.kind == "unquoted" || rule.kind == "mixed", name, value});
+        {std::move(pattern), rule.what, rule.kind == "unquoted" || rule.kind == "mixed", name, value, all});
   }
 }
 
@@ -253,12 +283,12 @@ SecretScan& SecretScan::operator=(SecretScan&&) noexcept = default;
 
 std::vector<Finding> SecretScan::find(const std::string& name, std::string_view text) const {
   std::vector<Finding> findings;
-  const std::vector<Block> blocks = impl_->blocks(text);
-  each_line(text, [&](std::int64_t number, std::string_view line, std::size_t offset) {
-    for (const Hit& hit : impl_->hits(line, offset, blocks)) {
-      if (!hit.what.empty()) findings.push_back({fmt::format("{}:{}", name, number), hit.what, hit.always});
-    }
-  });
+  each_line(text, impl_->blocks(text),
+            [&](std::int64_t number, std::string_view line, std::size_t offset, auto blocks) {
+              for (const Hit& hit : impl_->hits(line, offset, blocks)) {
+                if (!hit.what.empty()) findings.push_back({fmt::format("{}:{}", name, number), hit.what, hit.always});
+              }
+            });
   return findings;
 }
 
@@ -271,8 +301,7 @@ bool SecretScan::is_key_file(const std::string& path) const { return RE2::FullMa
 std::string SecretScan::redacted(std::string_view text) const {
   std::string result;
   result.reserve(text.size());
-  const std::vector<Block> blocks = impl_->blocks(text);
-  each_line(text, [&](std::int64_t, std::string_view line, std::size_t offset) {
+  each_line(text, impl_->blocks(text), [&](std::int64_t, std::string_view line, std::size_t offset, auto blocks) {
     std::size_t done = 0;
     for (const Hit& hit : impl_->hits(line, offset, blocks)) {
       result.append(line, done, hit.begin - done).append(kLeftOut);

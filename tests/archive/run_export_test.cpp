@@ -367,6 +367,25 @@ TEST(SecretScan, PrivateKeysAreFoundWholeWhateverIsAllowed) {
   EXPECT_TRUE(whats(kNothingSecret, "-----BEGIN CERTIFICATE-----\n-----BEGIN PUBLIC KEY-----").empty());
 }
 
+TEST(SecretScan, KeysAfterOneAnother) {
+  const std::string begin = "-----BEGIN PRIVATE KEY-----\n", body = "aB3dE6gH9jK2\n",
+                    end = "-----END PRIVATE KEY-----\n";
+  const std::vector<std::string> one = {"f:1 a private key"}, third = {"f:3 a private key"};
+  // The second first line begins the key; what the first had before it is no key.
+  EXPECT_EQ(whats(kNothingSecret, begin + "\n" + begin + body + end),
+            (std::vector<std::string>{"f:1 the beginning of a private key", third[0]}));
+  EXPECT_EQ(kNothingSecret.redacted(begin + body + begin + body + "x\n"),
+            "(left out)\n(left out)\n(left out)\n(left out)\nx\n");
+  // A key that two patterns know is one.
+  EXPECT_EQ(whats(kNothingSecret, begin + "b3BlbnNzaC1rZXktdjEA" + std::string(60, 'A') + "\n" + body + end), one);
+  // Many first lines, with a key behind them, and many keys: in time that grows as the text does.
+  std::string firsts, keys;
+  for (int i = 0; i < 20'000; ++i) firsts += begin + "\n", keys += begin + body;
+  EXPECT_EQ(SecretScan({begin.substr(0, 20)}, {}, "").find("f", firsts + body).size(), 1u);
+  EXPECT_EQ(whats(kNothingSecret, keys + end).size(), 20'000u);
+  EXPECT_EQ(kNothingSecret.redacted(keys).find("aB3d"), std::string::npos);
+}
+
 TEST(SecretScan, FilesOfCredentials) {
   for (const char* path : {".env",
                            "a/.env.local",

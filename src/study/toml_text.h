@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "archive/toml.h"
+#include "archive/toml_names.h"
 #include "archive/user_error.h"
 
 namespace isobit::study {
@@ -20,19 +20,14 @@ inline constexpr std::size_t kLargestToml = std::size_t{4} << 20;
   return fmt::format("{}:{}:{}", origin, source.begin.line, source.begin.column);
 }
 
-// UserError with file, line and column where the text is no TOML. toml++ takes names with dots apart by recursion, and
-// knows no limit for them.
+// UserError with file, line and column where the text is no TOML.
 [[nodiscard]] inline toml::table parse_table(const std::string& text, const std::string& origin) {
   using archive::UserError;
   if (text.size() > kLargestToml)
     throw UserError(origin, fmt::format("has more than {} bytes", kLargestToml), "shorten the file");
-  for (std::size_t begin = 0, dots = 0, line = 1; begin < text.size(); ++begin) {
-    if (text[begin] == '\n') dots = 0, ++line;
-    // Lists of numbers have many dots; a name has none after its '='.
-    if (text[begin] == '=' || text[begin] == ',') dots = 0;
-    if (text[begin] == '.' && ++dots > 64)
-      throw UserError(fmt::format("{}:{}", origin, line), "has a name of more than 64 parts", "correct the line");
-  }
+  if (const std::int64_t line = archive::line_of_long_name(text); line > 0)
+    throw UserError(fmt::format("{}:{}", origin, line),
+                    fmt::format("has a name of more than {} parts", archive::kMostNameParts), "correct the line");
   try {
     return toml::parse(text, origin);
   } catch (const toml::parse_error& error) {

@@ -12,6 +12,7 @@
 #include "archive/suggest.h"
 #include "archive/sha256.h"
 #include "archive/toml.h"
+#include "archive/toml_names.h"
 #include "archive/user_error.h"
 #include "train/experiment_schema.h"
 
@@ -104,31 +105,13 @@ bool read_value(const toml::node& node, std::vector<Value>& out) {
 }
 
 constexpr std::size_t kLargest = 1 << 20;
-constexpr std::ptrdiff_t kMostDots = 64;
 
-// key = "value": dots there are no names'.
-bool is_text(std::string_view line) {
-  const auto begin = line.find(" = \"");
-  if (begin == std::string_view::npos || line.find_first_of(".'\"") < begin || !line.ends_with('"')) return false;
-  for (std::size_t i = begin + 4; i < line.size(); ++i) {
-    if (line[i] == '\'' || (line[i] == '"' && i + 1 < line.size())) return false;
-    if (line[i] == '\\') ++i;
-  }
-  return true;
-}
-
-// toml++ knows no limit for names with dots (a.b.c), and takes tables apart by recursion.
 toml::table parse_toml(std::string_view text, const std::string& origin) {
   if (text.size() > kLargest)
     throw UserError(origin, fmt::format("has more than {} bytes", kLargest), "shorten the file");
-  for (std::size_t begin = 0, number = 1; begin < text.size(); ++number) {
-    const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    if (std::count(line.begin(), line.end(), '.') > kMostDots && !is_text(line))
-      throw UserError(fmt::format("{}:{}", origin, number), fmt::format("has more than {} dots in a line", kMostDots),
-                      "correct the line");
-    begin = end + 1;
-  }
+  if (const std::int64_t line = archive::line_of_long_name(text); line > 0)
+    throw UserError(fmt::format("{}:{}", origin, line),
+                    fmt::format("has a name of more than {} parts", archive::kMostNameParts), "correct the line");
   return toml::parse(text, origin);
 }
 

@@ -10,6 +10,7 @@
 #include "archive/checkpoint_compare.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
+#include "archive/toml_names.h"
 #include "archive/tuning_file.h"
 #include "small_run.h"
 
@@ -97,6 +98,49 @@ TEST(ReaderLimits, ManyNamesOrLevelsAreRefusedNotWaitedFor) {
   EXPECT_NE(refusal_of(object_of(1'000'000)).find("more than 10000 names"), std::string::npos);
   EXPECT_EQ(refusal_of(std::string(64, '[') + std::string(64, ']')), "");
   EXPECT_NE(refusal_of(std::string(1'000'000, '[')).find("more than 64 levels"), std::string::npos);
+}
+
+std::string name_of(int parts) {
+  std::string name = "a";
+  for (int i = 1; i < parts; ++i) name += ".a";
+  return name;
+}
+
+TEST(ReaderLimits, NamesOfManyPartsAreRefusedNotTakenApart) {
+  const std::string most = name_of(64), more = name_of(65) + " = 1\n", dots(1000, '.');
+  EXPECT_EQ(line_of_long_name(most + " = 1\n"), 0);
+  EXPECT_EQ(line_of_long_name("x = 1\n" + more), 2);
+  EXPECT_EQ(line_of_long_name("[" + name_of(65) + "]"), 1);
+  EXPECT_EQ(line_of_long_name("x = [1, {" + more + "}]"), 1);
+  EXPECT_EQ(line_of_long_name("x = [\n1.5, 2.5,\n{" + more + "}]"), 3);
+  for (const std::string quote : {"\"", "'"})
+    EXPECT_EQ(line_of_long_name(quote + "a" + quote + "." + name_of(64) + " = 1"), 1);
+  // Dots that stand in no name.
+  std::string numbers = "x = [1.5";
+  for (int i = 0; i < 200; ++i) numbers += ", 1.5";
+  EXPECT_EQ(line_of_long_name(numbers + "]\n# " + dots + "\n"), 0);
+  for (const std::string quote : {R"(")", "'", R"(""")", "'''"}) {
+    const std::string text = "x = " + quote + dots + quote;
+    EXPECT_EQ(line_of_long_name(text + " # " + dots + "\n" + most + " = 1\n"), 0);
+    EXPECT_EQ(line_of_long_name(text + "\n" + more), 2);
+  }
+  // What ends a string, and what does not: a name behind it is seen, one within it is none.
+  const std::pair<std::string, std::int64_t> cases[] = {
+      {R"(x = "\\" # ")" + dots + "\n" + more, 2},
+      {R"(x = "\\\"" # ")" + dots + "\n" + more, 2},
+      {R"(x = '\' # ')" + dots + "\n" + more, 2},
+      {"x = \"\"\n" + more, 2},
+      {R"(x = """""")" + ("\n" + more), 2},
+      {R"(x = """"""""")" + ("\n" + more), 2},
+      {"x = '''\n''\n'''''\n" + more, 4},
+      {"x = \"\"\"\n\"\" \\\"\"\" " + dots + "\n\"\"\"\n" + most + " = 1", 0},
+      {"x = 'it is \"' # \"\n" + more, 2},
+      {"x = \"unended\n" + more, 2},
+      {"x = \"unended " + dots, 0},
+      {"x = \"unended\\", 0},
+      {"", 0},
+  };
+  for (const auto& [text, line] : cases) EXPECT_EQ(line_of_long_name(text), line) << text;
 }
 
 std::string number(std::uint64_t value, int width) {

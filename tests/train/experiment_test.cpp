@@ -135,6 +135,18 @@ TEST(Experiment, CanonicalFormReadsBackToItself) {
   EXPECT_EQ(canonical.find("momentum"), std::string::npos);  // means nothing for adamw
 }
 
+// A list over many lines is written in one; a text of many lines, too.
+TEST(Experiment, CanonicalFormOfManyDotsReadsBack) {
+  const std::string dots(100, '.');
+  std::string text = "[data]\nformat = \"csv\"\npath = '''it's\n." + dots + "\n'''\ninputs = [\n";
+  for (int i = 0; i < 100; ++i) text += "  \"feature." + std::to_string(i) + "\",\n";
+  text += "]\ntargets = [\"y.1\"]\n# " + dots + "\n";
+  const Experiment read = parse_experiment(text, "columns.toml");
+  EXPECT_EQ(read.data.inputs.size(), 100u);
+  const std::string written = to_toml(read);
+  EXPECT_EQ(to_toml(parse_experiment(written, "written.toml")), written);
+}
+
 TEST(Experiment, ExamplesAreValid) {
   for (const auto& [file, model] : {std::pair{"mlp", "mlp"},
                                     {"lenet5", "lenet5"},

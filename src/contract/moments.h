@@ -45,13 +45,19 @@ using MomentsTree = PairwiseTreeOf<Moments>;
 template <class T = float, class Element>
 [[nodiscard]] ISOBIT_HOST_DEVICE inline MomentsOf<T> leaf_moments(std::int64_t n, Element&& element) {
   T lane[kSumLanes] = {};
-  for (std::int64_t i = 0; i < n; ++i) lane[i % kSumLanes] = lane[i % kSumLanes] + element(i);
+  const auto each = [&](auto&& add) {  // all lanes in turn, which vectors can take together
+    std::int64_t i = 0;
+    for (; i + kSumLanes <= n; i += kSumLanes)
+      for (std::int64_t j = 0; j < kSumLanes; ++j) add(lane[j], element(i + j));
+    for (std::int64_t j = 0; i + j < n; ++j) add(lane[j], element(i + j));
+  };
+  each([](T& t, T x) { t = t + x; });
   const T mean = fold_lanes(lane) / static_cast<T>(n);
   for (std::int64_t j = 0; j < kSumLanes; ++j) lane[j] = T(0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T d = element(i) - mean;
-    lane[i % kSumLanes] = std::fma(d, d, lane[i % kSumLanes]);
-  }
+  each([mean](T& t, T x) {
+    const T d = x - mean;
+    t = std::fma(d, d, t);
+  });
   return {n, mean, fold_lanes(lane)};
 }
 

@@ -61,9 +61,24 @@ Factors plain(const Tensor& given, std::int64_t side, bool backwards = false) {
   }
   Tensor r = at::zeros({side, n}, at::kDouble);
   r.narrow(0, 0, k).copy_(wide.narrow(0, 0, k).triu());
-  return {out.narrow(1, 0, side).to(at::kFloat), r.to(at::kFloat)};
+  return {out.narrow(1, 0, side).to(given.scalar_type()), r.to(given.scalar_type())};
 }
 
+void expect_plain_order(std::int64_t m, std::int64_t n, at::ScalarType type) {
+  SCOPED_TRACE(::testing::Message() << m << " x " << n << ", " << type);
+  const Tensor a = at::randn({m, n}, type);
+  const Factors reduced = plain(a, std::min(m, n)), complete = plain(a, m);
+  const aten::OperatorSwitch on;
+  for (const int threads : {1, 2, 3, 8}) {
+    const kernels::ThreadCountScope scope(threads);
+    for (const Tensor& x : {a, scattered(a), a.t().contiguous().t()}) {
+      EXPECT_TRUE(same(qr_of(x), reduced));
+      EXPECT_TRUE(same(qr_of(x, "complete"), complete));
+      EXPECT_TRUE(same_bits(qr_of(x, "r").r, reduced.r));
+      EXPECT_EQ(qr_of(x, "r").q.numel(), 0);
+    }
+  }
+}
 TEST(Qr, BitsAreThoseOfThePlainOrder) {
   at::manual_seed(300);
   for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{1, 1},
@@ -80,19 +95,7 @@ TEST(Qr, BitsAreThoseOfThePlainOrder) {
                              {0, 3},
                              {3, 0},
                              {300, 37}}) {
-    SCOPED_TRACE(::testing::Message() << m << " x " << n);
-    const Tensor a = at::randn({m, n});
-    const Factors reduced = plain(a, std::min(m, n)), complete = plain(a, m);
-    const aten::OperatorSwitch on;
-    for (const int threads : {1, 2, 3, 8}) {
-      const kernels::ThreadCountScope scope(threads);
-      for (const Tensor& x : {a, scattered(a), a.t().contiguous().t()}) {
-        EXPECT_TRUE(same(qr_of(x), reduced));
-        EXPECT_TRUE(same(qr_of(x, "complete"), complete));
-        EXPECT_TRUE(same_bits(qr_of(x, "r").r, reduced.r));
-        EXPECT_EQ(qr_of(x, "r").q.numel(), 0);
-      }
-    }
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) expect_plain_order(m, n, type);
   }
 }
 
@@ -153,7 +156,7 @@ TEST(Qr, OutputsAndRefusals) {
   Tensor q = at::empty({0}), r = at::empty({0});
   at::linalg_qr_out(q, r, a);
   EXPECT_TRUE(same({q, r}, qr_of(a)));
-  expect_throws([&] { qr_of(a.to(at::kDouble)); }, "Double");
+  expect_throws([&] { qr_of(a.to(at::kHalf)); }, "float32 and float64");
   expect_throws([&] { qr_of(a, "full"); }, "mode");
   expect_throws([&] { qr_of(a[0]); }, "matrix");
 }

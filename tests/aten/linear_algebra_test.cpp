@@ -1,6 +1,7 @@
 // Cholesky, LU, substitution, solve, inverse, determinants: the contract's order written plainly, gradients, batches,
 // strides, threads, the fake device, what is singular or not a number.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <tuple>
 
@@ -31,7 +32,7 @@ Tensor plain_cholesky(const Tensor& given, bool backwards = false) {
       l[i * n + j] = i == j ? std::sqrt(t) : t / l[j * n + j];
     }
   }
-  return out.to(at::kFloat);
+  return out.to(given.scalar_type());
 }
 struct PlainLu {
   Tensor lu, pivots;
@@ -58,31 +59,63 @@ PlainLu plain_lu(const Tensor& given) {
       }
     }
   }
-  return {wide.to(at::kFloat), pivots};
+  return {wide.to(given.scalar_type()), pivots};
 }
 
-TEST(LinearAlgebra, BitsAreThoseOfThePlainOrder) {
-  at::manual_seed(410);
-  for (const std::int64_t n : {0, 1, 2, 3, 17, 64, 65}) {
-    const Tensor a = positive_definite({n, n}), expected = plain_cholesky(a);
-    for (const std::int64_t m : {n, n + 5, std::max<std::int64_t>(n - 3, 0)}) {
-      const Tensor general = at::randn({m, n});
-      const PlainLu lu = plain_lu(general);
-      const aten::OperatorSwitch on;
-      for (const int threads : {1, 3}) {
-        const kernels::ThreadCountScope scope(threads);
-        for (const Tensor& x : {a, scattered(a)}) {
-          EXPECT_TRUE(same_bits(std::get<0>(at::linalg_cholesky_ex(x)), expected)) << n;
-          EXPECT_TRUE(same_bits(std::get<0>(at::linalg_cholesky_ex(x, true)), expected.t())) << n;
-        }
-        const auto [factors, pivots, info] = at::linalg_lu_factor_ex(general);
-        EXPECT_TRUE(same_bits(factors, lu.lu)) << m << " x " << n;
-        EXPECT_TRUE(same_bits(pivots, lu.pivots)) << m << " x " << n;
-        EXPECT_EQ(info.item<int>(), 0);
+void expect_plain_order(std::int64_t n, at::ScalarType type) {
+  const Tensor a = positive_definite({n, n}).to(type), expected = plain_cholesky(a);
+  for (const std::int64_t m : {n, n + 5, std::max<std::int64_t>(n - 3, 0)}) {
+    const Tensor general = at::randn({m, n}, type);
+    const PlainLu lu = plain_lu(general);
+    const aten::OperatorSwitch on;
+    for (const int threads : {1, 3}) {
+      const kernels::ThreadCountScope scope(threads);
+      for (const Tensor& x : {a, scattered(a)}) {
+        EXPECT_TRUE(same_bits(std::get<0>(at::linalg_cholesky_ex(x)), expected)) << n;
+        EXPECT_TRUE(same_bits(std::get<0>(at::linalg_cholesky_ex(x, true)), expected.t())) << n;
       }
+      const auto [factors, pivots, info] = at::linalg_lu_factor_ex(general);
+      EXPECT_TRUE(same_bits(factors, lu.lu)) << m << " x " << n;
+      EXPECT_TRUE(same_bits(pivots, lu.pivots)) << m << " x " << n;
+      EXPECT_EQ(info.item<int>(), 0);
     }
   }
 }
+TEST(LinearAlgebra, BitsAreThoseOfThePlainOrder) {
+  at::manual_seed(410);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble})
+    for (const std::int64_t n : {0, 1, 2, 3, 17, 64, 65}) expect_plain_order(n, type);
+}
+
+// What float64 and float32 compute is one thing: float32's results are float64's of the same numbers, rounded once.
+TEST(LinearAlgebra, Float64IsFloat32BeforeItIsRounded) {
+  at::manual_seed(414);
+  const Tensor a = positive_definite({2, 3, 40, 40}), b = at::randn({3, 40, 7}), triangle = a.tril();
+  const std::function<Tensor(const Tensor&, const Tensor&)> functions[] = {
+      [](const Tensor& m, const Tensor&) { return at::linalg_cholesky(m); },
+      [](const Tensor& m, const Tensor&) { return at::linalg_cholesky(m, true); },
+      [](const Tensor& m, const Tensor& x) { return at::linalg_solve(m, x); },
+      [](const Tensor& m, const Tensor& x) { return at::linalg_solve(m, x.mT(), false); },
+      [](const Tensor& m, const Tensor&) { return at::inverse(m); },
+      [](const Tensor& m, const Tensor&) { return at::det(m); },
+      [](const Tensor& m, const Tensor&) { return std::get<1>(at::slogdet(m)); },
+      [](const Tensor& m, const Tensor& x) { return at::linalg_solve_triangular(m.tril(), x, false); },
+      [](const Tensor& m, const Tensor& x) { return at::linalg_solve_triangular(m.triu(), x.mT(), true, false, true); },
+      [](const Tensor& m, const Tensor& x) { return at::cholesky_solve(x, m.tril()[0]); },
+      [](const Tensor& m, const Tensor&) { return at::cholesky_inverse(m.tril()); },
+      [](const Tensor& m, const Tensor&) { return std::get<0>(at::linalg_lu_factor_ex(m)); },
+      [](const Tensor& m, const Tensor&) { return std::get<1>(at::linalg_qr(m)); },
+      [](const Tensor& m, const Tensor&) { return std::get<0>(at::linalg_qr(m, "complete")); },
+  };
+  const aten::OperatorSwitch on;
+  for (std::size_t i = 0; i < std::size(functions); ++i) {
+    const Tensor narrow = functions[i](a, b), wide = functions[i](a.to(at::kDouble), b.to(at::kDouble));
+    EXPECT_EQ(wide.scalar_type(), at::kDouble) << i;
+    EXPECT_TRUE(same_bits(wide.to(at::kFloat), narrow)) << i;
+    EXPECT_FALSE(same_bits(wide, narrow.to(at::kDouble))) << i << ": float64 keeps its digits";
+  }
+}
+
 // Binary64 hides an order's rounding unless much cancels.
 TEST(LinearAlgebra, AnotherOrderIsNoticed) {
   at::manual_seed(411);
@@ -185,7 +218,10 @@ TEST(LinearAlgebra, OutputsAndRefusals) {
   Tensor inverse = at::empty({0});
   at::linalg_inv_out(inverse, a);
   EXPECT_TRUE(same_bits(inverse, at::inverse(a)));
-  expect_throws([&] { at::linalg_cholesky(a.to(at::kDouble)); }, "Double");
+  expect_throws([&] { at::linalg_cholesky(a.to(at::kHalf)); }, "float32 and float64");
+  expect_throws([&] { at::linalg_solve(a, b.to(at::kDouble)); }, "");
+  Tensor wide = at::empty({0}, at::kDouble);
+  expect_throws([&] { at::linalg_inv_out(wide, a); }, "");
   expect_throws([&] { at::linalg_cholesky(at::ones({2, 3})); }, "square");
   expect_throws([&] { at::linalg_solve(a, at::ones({4, 2})); }, "Incompatible shapes");
   expect_throws([&] { at::linalg_lu_factor_ex(a, false); }, "without pivoting");

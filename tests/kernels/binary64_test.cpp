@@ -315,6 +315,99 @@ TEST(Binary64, SumsAndSoftmaxOfRowsHaveTheReferencesBits) {
   }
 }
 
+// Tiles, their borders, pieces of work, leaves and every way in which operands lie.
+TEST(Binary64, ProductsOfAllShapesHaveTheReferencesBits) {
+  struct Shape {
+    std::int64_t m, n, k;
+  };
+  const Shape shapes[] = {{1, 1, 1},      {12, 16, 4},  {13, 17, 127},  {11, 300, 129}, {200, 270, 65},
+                          {70, 40, 1100}, {1, 90, 600}, {90, 1, 600},   {17, 15, 512},  {0, 5, 3},
+                          {5, 0, 3},      {33, 31, 0},  {25, 24, 1537}, {6, 8, 511}};
+  unsigned seed = 700;
+  for (const Shape& s : shapes) {
+    for (const int form : {0, 1, 2, 3, 4}) {
+      const std::int64_t batch = form == 3 ? 3 : 1;
+      const bool wild = form == 4;
+      const Doubles a = values(batch * s.m * s.k, ++seed, wild), b = values(batch * s.k * s.n, ++seed, wild),
+                    d = values(batch * s.m * s.n, ++seed, wild);
+      const auto result = [&] {
+        Doubles c(static_cast<std::size_t>(batch * s.m * s.n) * 2, 0.5);
+        WideMatmulProblem p;
+        p.batch = batch, p.m = s.m, p.n = s.n, p.k = s.k;
+        p.a = {a.data(), s.m * s.k, s.k, 1}, p.b = {b.data(), s.k * s.n, s.n, 1};
+        p.c = c.data(), p.c_batch_stride = s.m * s.n, p.c_row_stride = s.n;
+        if (form == 1) p.a = {a.data(), 0, 1, s.m}, p.b = {b.data(), 0, 1, s.k};  // both turned
+        if (form == 2) p.c_row_stride = 1, p.c_column_stride = s.m, p.addend = {d.data(), 0, 1, s.m}, p.beta = 0.7;
+        if (form == 3) p.b.batch_stride = 0, p.addend = {d.data(), s.m * s.n, s.n, 1}, p.alpha = -2.5;
+        if (form == 4) p.c_row_stride = 2 * s.n, p.c_column_stride = 2;
+        matmul(p);
+        return c;
+      };
+      expect_everywhere(result, by_reference(result),
+                        std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + ", form " +
+                            std::to_string(form));
+    }
+  }
+}
+
+// Kept neighbours: [outer, terms, inner], [terms, outer, inner] and, over two dimensions, [terms, outer, 2, inner].
+TEST(Binary64, ReductionsOverOtherDimensionsHaveTheReferencesBits) {
+  for (const std::int64_t inner : {1, 3, 4, 31, 32, 33, 70}) {
+    for (const std::int64_t terms : {0, 1, 2, 31, 33, 512, 513, 1100}) {
+      for (const int form : {0, 1, 2}) {
+        constexpr std::int64_t kOuter = 2;
+        const std::int64_t more = form == 2 ? 2 : 1;
+        const Doubles x =
+            values(kOuter * terms * more * inner + 1, static_cast<unsigned>(inner + terms), terms % 2 != 0);
+        ReduceShape s;
+        s.kept_rank = 2, s.kept_size[0] = kOuter, s.kept_size[1] = inner, s.kept_stride[1] = 1;
+        s.kept_stride[0] = form == 0 ? terms * inner : more * inner;
+        s.reduced_rank = 1, s.reduced_size[0] = terms, s.reduced_stride[0] = form == 0 ? inner : kOuter * more * inner;
+        if (form == 2) s.reduced_rank = 2, s.reduced_size[1] = 2, s.reduced_stride[1] = inner;
+        const auto result = [&] {
+          const auto count = static_cast<std::size_t>(kOuter * inner);
+          Doubles out(6 * count);
+          std::vector<std::int64_t> places(count);
+          sum(s, x.data(), out.data()), mean(s, x.data(), out.data() + count),
+              norm2(s, x.data(), out.data() + 2 * count);
+          if (terms == 0) return out;
+          maximum(s, x.data(), out.data() + 3 * count), minimum(s, x.data(), out.data() + 4 * count);
+          argmax(s, x.data(), places.data());
+          for (std::size_t i = 0; i < count; ++i) out[5 * count + i] = static_cast<double>(places[i]);
+          return out;
+        };
+        expect_everywhere(
+            result, by_reference(result),
+            std::to_string(inner) + " columns of " + std::to_string(terms) + ", form " + std::to_string(form));
+      }
+    }
+  }
+}
+
+TEST(Binary64, ExtremaOfRowsAndKnownPowers) {
+  for (const std::int64_t n : {1, 2, 31, 32, 33, 700}) {
+    for (const bool wild : {false, true}) {
+      const Doubles x = values(4 * n, static_cast<unsigned>(900 + n), wild);
+      const auto result = [&] {
+        Doubles out(static_cast<std::size_t>(16 + 8 * 4 * n));
+        std::vector<std::int64_t> places(4);
+        ReduceShape rows = whole(n, 1);
+        rows.kept_rank = 1, rows.kept_size[0] = 4, rows.kept_stride[0] = n;
+        maximum(rows, x.data(), out.data()), minimum(rows, x.data(), out.data() + 4);
+        norm2(rows, x.data(), out.data() + 8), argmax(rows, x.data(), places.data());
+        for (std::size_t i = 0; i < 4; ++i) out[12 + i] = static_cast<double>(places[i]);
+        double* to = out.data() + 16;
+        for (const double p : {2.0, 3.0, 4.0, 0.5, -1.0, -0.5, 7.5, 0.0}) {
+          EXPECT_TRUE(power(x.data(), p, to, 4 * n));
+          to += 4 * n;
+        }
+        return out;
+      };
+      expect_everywhere(result, by_reference(result), std::to_string(n));
+    }
+  }
+}
+
 TEST(Binary64, SortsAreStableAndSelectionsKeepTheirRules) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Doubles x{3.0, nan, -0.0, 0.0, -1e300, nan, 3.0};

@@ -20,25 +20,32 @@ constexpr const char* kQr = "aten::linalg_qr";
 Tensor new_matrices(const Tensor& like, std::int64_t rows, std::int64_t columns) {
   at::DimVector sizes(like.sizes());
   sizes[sizes.size() - 2] = columns, sizes[sizes.size() - 1] = rows;
-  return new_tensor(sizes).mT();
+  return new_tensor(sizes, like.scalar_type()).mT();
 }
 
 std::tuple<Tensor, Tensor> qr(const Tensor& a, c10::string_view mode) {
-  require_float(kQr, a);
+  const at::ScalarType type = require_computed(kQr, a.scalar_type());
   TORCH_CHECK(a.dim() >= 2, kQr, ": a matrix or a batch of them expected, got ", a.sizes());
   TORCH_CHECK(mode == "reduced" || mode == "complete" || mode == "r", kQr,
               ": mode must be reduced, complete or r, not ", std::string(mode));
   const Tensor rows = contiguous(a);
   const std::int64_t m = a.size(-2), n = a.size(-1), least = std::min(m, n);
   const std::int64_t side = mode == "complete" ? m : least;
-  const Tensor q = mode == "r" ? new_tensor({0}) : new_matrices(a, m, side), r = new_matrices(a, side, n);
+  const Tensor q = mode == "r" ? new_tensor({0}, type) : new_matrices(a, m, side), r = new_matrices(a, side, n);
   std::int64_t batch = 1;
   for (const std::int64_t size : a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 2))) batch *= size;
   for (std::int64_t b = 0; b < batch; ++b) {
-    kernels::QrProblem p{
-        .m = m, .n = n, .a = rows.const_data_ptr<float>() + b * m * n, .row_stride = n, .column_stride = 1};
-    if (mode != "r") p.q_columns = side, p.q = q.mutable_data_ptr<float>() + b * m * side;
-    p.r_rows = side, p.r = r.mutable_data_ptr<float>() + b * side * n;
+    kernels::QrProblem p{.m = m, .n = n, .row_stride = n, .column_stride = 1, .r_rows = side};
+    if (mode != "r") p.q_columns = side;
+    if (type == at::kDouble) {
+      p.wide_a = rows.const_data_ptr<double>() + b * m * n;
+      if (mode != "r") p.wide_q = q.mutable_data_ptr<double>() + b * m * side;
+      p.wide_r = r.mutable_data_ptr<double>() + b * side * n;
+    } else {
+      p.a = rows.const_data_ptr<float>() + b * m * n;
+      if (mode != "r") p.q = q.mutable_data_ptr<float>() + b * m * side;
+      p.r = r.mutable_data_ptr<float>() + b * side * n;
+    }
     kernels::householder_qr(p);
   }
   return {q, r};
@@ -52,7 +59,7 @@ std::tuple<Tensor&, Tensor&> qr_out(const Tensor& a, c10::string_view mode, Tens
 }  // namespace
 
 std::vector<Entry> factorisation_operators() {
-  constexpr std::string_view householder = "13: Householder's reflections in binary64, rounded once";
+  constexpr std::string_view householder = "13: Householder's reflections in binary64, rounded once to float32";
   return {certify_by_host<qr>(kQr, "", householder), certify_by_host<qr_out>(kQr, "out", householder)};
 }
 

@@ -1,5 +1,5 @@
 // Cholesky's factorisation, LU with partial pivoting, and what they solve (contract, section 14): binary64 inside,
-// results rounded once. On devices by CPU fallback.
+// results of float32 rounded once, of float64 as they are. On devices by CPU fallback.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/_linalg_check_errors.h>
 #include <ATen/ops/_linalg_det.h>
@@ -39,32 +39,36 @@ class Scratch {
   std::vector<Doubles> large_;  // moved where they lie when there are more; their elements stay
 };
 
-// A batch of matrices: element (b, i, j) at b * rows * columns + i * columns + j.
+// A batch of matrices of float32 or float64: element (b, i, j) at b * rows * columns + i * columns + j.
 struct Matrices {
   Tensor rows_first;
-  const float* data;
+  at::ScalarType type;
   std::int64_t count = 1, rows, columns;
-  Matrices(const char* op, const Tensor& given) {
-    require_float(op, given);
+  Matrices(const char* op, const Tensor& given) : type(require_computed(op, given.scalar_type())) {
     TORCH_CHECK(given.dim() >= 2, op, ": The input tensor must have at least 2 dimensions, got ", given.sizes());
     rows_first = contiguous(given);
-    data = rows_first.const_data_ptr<float>();
     rows = given.size(-2), columns = given.size(-1);
     for (const std::int64_t size : given.sizes().slice(0, static_cast<std::size_t>(given.dim() - 2))) count *= size;
   }
-  [[nodiscard]] const float* matrix(std::int64_t b) const { return data + b * rows * columns; }
   // Column after column, or row after row (the transposed matrix's columns), which copies in order.
   void widen(std::int64_t b, bool by_rows, double* out) const {
-    const float* const from = matrix(b);
+    const std::int64_t offset = b * rows * columns;
+    if (type == at::kDouble)
+      copy_wide(rows_first.const_data_ptr<double>() + offset, by_rows, out);
+    else
+      copy_wide(rows_first.const_data_ptr<float>() + offset, by_rows, out);
+  }
+  template <class T>
+  void copy_wide(const T* from, bool by_rows, double* out) const {
     if (by_rows) {
       for (std::int64_t i = 0; i < rows * columns; ++i) out[i] = static_cast<double>(from[i]);
       return;
     }
     constexpr std::int64_t kLine = 8;  // of a column is written at a time
     for (std::int64_t i = 0; i < rows; i += kLine) {
-      const std::int64_t count = std::min(kLine, rows - i);
+      const std::int64_t some = std::min(kLine, rows - i);
       for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t r = 0; r < count; ++r)
+        for (std::int64_t r = 0; r < some; ++r)
           out[j * rows + i + r] = static_cast<double>(from[(i + r) * columns + j]);
       }
     }
@@ -94,12 +98,27 @@ at::DimVector with(at::DimVector sizes, std::initializer_list<std::int64_t> more
   return sizes;
 }
 // Column after column, as PyTorch's factors lie.
-Tensor new_factors(at::DimVector batch, std::int64_t rows, std::int64_t columns) {
-  return new_tensor(with(std::move(batch), {columns, rows})).mT();
+Tensor new_factors(at::DimVector batch, std::int64_t rows, std::int64_t columns, at::ScalarType type) {
+  return new_tensor(with(std::move(batch), {columns, rows}), type).mT();
 }
-void round_all(const double* from, std::int64_t count, float* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = contract::rounded(from[i]);
-}
+// A result as float32 or float64, number b of those of `count` elements: rounded once, or as it is but for a zero's
+// sign. Results are pointers, so that threads need no tensor.
+struct Results {
+  float* narrow = nullptr;
+  double* wide = nullptr;
+  explicit Results(const Tensor& tensor) {
+    if (is_wide(tensor))
+      wide = tensor.mutable_data_ptr<double>();
+    else
+      narrow = tensor.mutable_data_ptr<float>();
+  }
+  void write(std::int64_t b, const double* from, std::int64_t count) const {
+    if (wide != nullptr)
+      for (std::int64_t i = 0; i < count; ++i) wide[b * count + i] = from[i] + 0.0;
+    else
+      for (std::int64_t i = 0; i < count; ++i) narrow[b * count + i] = contract::rounded(from[i]);
+  }
+};
 double* identity(Scratch& scratch, std::int64_t n) {
   double* const x = scratch.doubles(n * n);
   std::fill_n(x, n * n, 0.0);
@@ -128,10 +147,10 @@ std::tuple<Tensor, Tensor> cholesky_ex(const Tensor& given, bool upper, bool che
   constexpr const char* op = "aten::linalg_cholesky_ex";
   require_square("linalg.cholesky", given);
   const Matrices a(op, given);
-  const Tensor factors = new_tensor(given.sizes()), info = new_tensor(batch_of(given), at::kInt);
-  float* out = factors.mutable_data_ptr<float>();
+  const Tensor factors = new_tensor(given.sizes(), a.type), info = new_tensor(batch_of(given), at::kInt);
+  const Results out(factors);
   each_cholesky(a, upper, info.mutable_data_ptr<std::int32_t>(),
-                [&](std::int64_t b, const double* l) { round_all(l, a.rows * a.rows, out + b * a.rows * a.rows); });
+                [&](std::int64_t b, const double* l) { out.write(b, l, a.rows * a.rows); });
   if (check_errors) at::_linalg_check_errors(info, "linalg.cholesky_ex", given.dim() == 2);
   return {upper ? factors : factors.mT(), info};  // L's columns are U's rows
 }
@@ -155,15 +174,15 @@ void solve_with_factor(const double* factor, std::int64_t n, bool upper, double*
   kernels::solve_triangle({.a = factor, .n = n, .upper = !upper, .transposed = upper}, x, columns);
 }
 Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) {
+  const Tensor y = new_tensor(b.sizes(), require_computed("aten::cholesky_solve", {&b, &factor}));
   const Matrices right("aten::cholesky_solve", b), a("aten::cholesky_solve", factor);
-  const Tensor y = new_tensor(b.sizes());
-  float* out = y.mutable_data_ptr<float>();
+  const Results out(y);
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = right.wide(scratch, k, /*by_rows=*/true);
       solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), a.rows, upper, x, right.columns);
-      round_all(x, right.rows * right.columns, out + k * right.rows * right.columns);
+      out.write(k, x, right.rows * right.columns);
     }
   });
   return y;
@@ -172,14 +191,14 @@ Tensor inverse_by_factor(const Tensor& factor, bool upper) {
   require_square("cholesky_inverse", factor);
   const Matrices a("aten::cholesky_inverse", factor);
   const std::int64_t n = a.rows;
-  const Tensor y = new_tensor(factor.sizes());
-  float* out = y.mutable_data_ptr<float>();
+  const Tensor y = new_tensor(factor.sizes(), a.type);
+  const Results out(y);
   kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = identity(scratch, n);
       solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), n, upper, x, n);
-      round_all(x, n * n, out + k * n * n);
+      out.write(k, x, n * n);
     }
   });
   return y;
@@ -209,15 +228,15 @@ struct Broadcast {
 template <class Solve>
 Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) {
   const std::int64_t n = left ? b.rows : b.columns, columns = left ? b.columns : b.rows;
-  const Tensor y = new_tensor(with(at.batch, {n, columns}));
-  float* out = y.mutable_data_ptr<float>();
+  const Tensor y = new_tensor(with(at.batch, {n, columns}), b.type);
+  const Results out(y);
   const std::int64_t *of_a = at.of_a.const_data_ptr<std::int64_t>(), *of_b = at.of_b.const_data_ptr<std::int64_t>();
   kernels::parallel_for(0, at.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = b.wide(scratch, of_b[k], /*by_rows=*/left);
       solve(of_a[k], x, columns);
-      round_all(x, n * columns, out + k * n * columns);
+      out.write(k, x, n * columns);
     }
   });
   return left ? y : y.mT();
@@ -225,6 +244,7 @@ Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) 
 Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bool left, bool unit) {
   constexpr const char* op = "linalg.solve_triangular";
   require_square(op, given);
+  require_computed("aten::linalg_solve_triangular", {&given, &right});
   const Matrices a("aten::linalg_solve_triangular", given), b("aten::linalg_solve_triangular", right);
   TORCH_CHECK((left ? b.rows : b.columns) == a.rows, op, ": Incompatible shapes of A and B for the equation ",
               left ? "AX = B" : "XA = B", " (", a.rows, "x", a.columns, " and ", b.rows, "x", b.columns, ")");
@@ -257,17 +277,17 @@ struct LuFactors {
     const Matrices a(op, given);
     const std::int64_t steps = std::min(a.rows, a.columns);
     wide.resize(static_cast<std::size_t>(a.count));
-    lu = new_factors(batch_of(given), a.rows, a.columns);
+    lu = new_factors(batch_of(given), a.rows, a.columns, a.type);
     pivots = new_tensor(with(batch_of(given), {steps}), at::kInt);
     info = new_tensor(batch_of(given), at::kInt);
-    float* out = lu.mutable_data_ptr<float>();
+    const Results out(lu);
     auto *exchanged = pivots.mutable_data_ptr<std::int32_t>(), *failed = info.mutable_data_ptr<std::int32_t>();
     kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         Doubles& factors = wide[static_cast<std::size_t>(b)];
         factors = a.wide(b);
         failed[b] = kernels::factor_lu(factors.data(), a.rows, a.columns, exchanged + b * steps);
-        round_all(factors.data(), a.rows * a.columns, out + b * a.rows * a.columns);
+        out.write(b, factors.data(), a.rows * a.columns);
       }
     });
   }
@@ -301,6 +321,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex(const Tensor& a, const Tenso
   const bool vector = is_vector(a, given);
   TORCH_CHECK(left || !vector, op, ": Vector broadcasting of the left hand side is not supported for left=False");
   const Tensor right = vector ? given.unsqueeze(-1) : given;
+  require_computed("aten::_linalg_solve_ex", {&a, &given});
   const Matrices b("aten::_linalg_solve_ex", right);
   TORCH_CHECK((left ? b.rows : b.columns) == a.size(-1), op, ": Incompatible shapes of A and B for the equation ",
               left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.rows, "x", b.columns, ")");
@@ -319,10 +340,11 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> solve_ex_out(const Tensor& a, con
   copy_out(pivots, new_pivots), copy_out(info, new_info);
   return {y, lu, pivots, info};
 }
-// From factors in binary32.
+// From factors as they were rounded.
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
   constexpr const char* op = "linalg.lu_solve";
   require_square(op, lu);
+  require_computed("aten::linalg_lu_solve", {&lu, &right});
   const Matrices factors("aten::linalg_lu_solve", lu), b("aten::linalg_lu_solve", right);
   const std::int64_t n = factors.rows;
   TORCH_CHECK(pivots.scalar_type() == at::kInt, op, ": pivots should be a Tensor of scalar type torch.int32");
@@ -346,14 +368,14 @@ std::tuple<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   const LuFactors f("aten::linalg_inv_ex", a);
   if (check_errors) at::_linalg_check_errors(f.info, "linalg.inv_ex", a.dim() == 2);
   const std::int64_t n = a.size(-1), count = f.info.numel();
-  const Tensor y = new_tensor(a.sizes());
-  float* out = y.mutable_data_ptr<float>();
+  const Tensor y = new_tensor(a.sizes(), f.lu.scalar_type());
+  const Results out(y);
   kernels::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = identity(scratch, n);
       f.solve(k, false, x, n);
-      round_all(x, n * n, out + k * n * n);
+      out.write(k, x, n * n);
     }
   });
   return {y, f.info};
@@ -368,15 +390,17 @@ std::tuple<Tensor&, Tensor&> inv_ex_out(const Tensor& a, bool check_errors, Tens
 struct Determinants {
   Tensor product, sign, logarithm, lu, pivots;
   Determinants(const char* op, const Tensor& a)
-      : product(new_tensor(batch_of(a))), sign(new_tensor(batch_of(a))), logarithm(new_tensor(batch_of(a))) {
+      : product(new_tensor(batch_of(a), require_computed(op, a.scalar_type()))),
+        sign(new_tensor(batch_of(a), a.scalar_type())),
+        logarithm(new_tensor(batch_of(a), a.scalar_type())) {
     const LuFactors f(op, a.mT());
     const std::int64_t n = a.size(-1);
     const auto* exchanged = f.pivots.const_data_ptr<std::int32_t>();
     for (std::int64_t b = 0; b < product.numel(); ++b) {
       const auto d = kernels::determinant_of(f.wide[static_cast<std::size_t>(b)].data(), exchanged + b * n, n);
-      product.mutable_data_ptr<float>()[b] = contract::rounded(d.product);
-      sign.mutable_data_ptr<float>()[b] = contract::rounded(d.sign);
-      logarithm.mutable_data_ptr<float>()[b] = contract::rounded(d.logarithm);
+      Results(product).write(b, &d.product, 1);
+      Results(sign).write(b, &d.sign, 1);
+      Results(logarithm).write(b, &d.logarithm, 1);
     }
     const LuFactors given = a.is_contiguous() ? f : LuFactors(op, a);
     lu = given.lu, pivots = given.pivots;
@@ -415,9 +439,9 @@ std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> slogdet_out(const Tensor& a, Tens
 }  // namespace
 
 std::vector<Entry> linear_algebra_operators() {
-  constexpr std::string_view cholesky_rule = "14: Cholesky, column by column in binary64, rounded once";
-  constexpr std::string_view substitution = "14: substitution in binary64, rounded once";
-  constexpr std::string_view lu_rule = "14: LU with partial pivoting in binary64, rounded once";
+  constexpr std::string_view cholesky_rule = "14: Cholesky, column by column in binary64, rounded once to float32";
+  constexpr std::string_view substitution = "14: substitution in binary64, rounded once to float32";
+  constexpr std::string_view lu_rule = "14: LU with partial pivoting in binary64, rounded once to float32";
   return {
       certify_by_host<cholesky_ex>("aten::linalg_cholesky_ex", "", cholesky_rule),
       certify_by_host<cholesky_ex_out>("aten::linalg_cholesky_ex", "L", cholesky_rule),

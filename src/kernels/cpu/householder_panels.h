@@ -67,7 +67,8 @@ class HouseholderPanels {
     for (std::int64_t c = 0; c < p_.n; ++c) {
       double* const column = work.data() + c / kPanel * size + c % kPanel;
       for (std::int64_t i = 0; i < p_.m; ++i) {
-        column[i * kPanel] = static_cast<double>(p_.a[i * p_.row_stride + c * p_.column_stride]);
+        const std::int64_t at = i * p_.row_stride + c * p_.column_stride;
+        column[i * kPanel] = p_.wide_a != nullptr ? p_.wide_a[at] : static_cast<double>(p_.a[at]);
       }
     }
     for (std::int64_t first = 0; first < h_.k; first += kPanel) {
@@ -84,7 +85,11 @@ class HouseholderPanels {
     for (std::int64_t c = 0; c < p_.n; ++c) {
       const double* const column = work.data() + c / kPanel * size + c % kPanel;
       for (std::int64_t i = 0; i < p_.r_rows; ++i) {
-        p_.r[c * p_.r_rows + i] = i < h_.k && i <= c ? static_cast<float>(column[i * kPanel]) : 0.0f;
+        const double value = i < h_.k && i <= c ? column[i * kPanel] : 0.0;
+        if (p_.wide_r != nullptr)
+          p_.wide_r[c * p_.r_rows + i] = value;
+        else
+          p_.r[c * p_.r_rows + i] = static_cast<float>(value);
       }
     }
   }
@@ -104,7 +109,11 @@ class HouseholderPanels {
         Panels::reflect_descending(h_, std::min(first, h_.k), panel.data());
         for (std::int64_t c = 0; c < count; ++c) {
           for (std::int64_t i = 0; i < p_.m; ++i) {
-            p_.q[(first + c) * p_.m + i] = static_cast<float>(panel[static_cast<std::size_t>(i * kPanel + c)]);
+            const double value = panel[static_cast<std::size_t>(i * kPanel + c)];
+            if (p_.wide_q != nullptr)
+              p_.wide_q[(first + c) * p_.m + i] = value;
+            else
+              p_.q[(first + c) * p_.m + i] = static_cast<float>(value);
           }
         }
       }

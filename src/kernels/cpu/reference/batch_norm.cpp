@@ -1,12 +1,14 @@
 // Batch normalisation, channel after channel, as batch_norm.h writes it.
+#include <algorithm>
 #include <cmath>
 
 #include "contract/lane_sum.h"
 #include "contract/moments.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // Offset of the element with number i of channel c, 0 <= i < n * inner.
@@ -14,9 +16,26 @@ std::int64_t offset_of(const ChannelShape& s, std::int64_t c, std::int64_t i) {
   return (i / s.inner * s.c + c) * s.inner + i % s.inner;
 }
 
+// use(offset) of channel c's elements in their order, without a division for each.
+template <class Use>
+void for_each_element(const ChannelShape& s, std::int64_t c, const Use& use) {
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t i = 0; i < s.inner; ++i) use((n * s.c + c) * s.inner + i);
+}
+
+// A leaf's elements lie side by side but where it goes on in the next sample.
 template <class T>
 contract::MomentsOf<T> moments_of(const ChannelShape& s, std::int64_t c, const T* x) {
-  return contract::moments<T>(s.per_channel(), [&](std::int64_t i) { return x[offset_of(s, c, i)]; });
+  if (s.inner == 1) return contract::moments<T>(s.n, [=](std::int64_t i) { return x[i * s.c + c]; });
+  contract::PairwiseTreeOf<contract::MomentsOf<T>> tree;
+  for (std::int64_t begin = 0, n = s.per_channel(); begin < n; begin += contract::kLeaf) {
+    const std::int64_t count = std::min(contract::kLeaf, n - begin);
+    const T* const p = x + offset_of(s, c, begin);
+    tree.add(begin % s.inner + count <= s.inner
+                 ? contract::leaf_moments<T>(count, [=](std::int64_t i) { return p[i]; })
+                 : contract::leaf_moments<T>(count, [&](std::int64_t i) { return x[offset_of(s, c, begin + i)]; }));
+  }
+  return tree.result();
 }
 
 template <class T>
@@ -35,10 +54,7 @@ template <class T>
 void apply(const BatchNormForwardOf<T>& p, std::int64_t c, T mean, T invstd) {
   const T scale = p.weight ? p.weight[c] * invstd : invstd;
   const T shift = p.bias ? p.bias[c] : T(0);
-  for (std::int64_t i = 0; i < p.shape.per_channel(); ++i) {
-    const std::int64_t at = offset_of(p.shape, c, i);
-    p.y[at] = std::fma(p.x[at] - mean, scale, shift);
-  }
+  for_each_element(p.shape, c, [&](std::int64_t at) { p.y[at] = std::fma(p.x[at] - mean, scale, shift); });
 }
 
 template <class T>
@@ -84,11 +100,10 @@ void backward_channel(const BatchNormBackwardOf<T>& p, std::int64_t c) {
   const std::int64_t n = p.shape.per_channel();
   const T mean = p.mean[c], invstd = p.invstd[c];
   contract::LaneSumOf<T> sum, dot;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t at = offset_of(p.shape, c, i);
+  for_each_element(p.shape, c, [&](std::int64_t at) {
     sum.add(p.dy[at]);
     dot.add_product(p.dy[at], p.x[at] - mean);
-  }
+  });
   const T a = sum.result(), d = dot.result();
   const T dweight = d * invstd;
   if (p.dbias) p.dbias[c] = a;
@@ -98,10 +113,9 @@ void backward_channel(const BatchNormBackwardOf<T>& p, std::int64_t c) {
   const T scale = p.weight ? p.weight[c] * invstd : invstd;
   const T g = a / static_cast<T>(n);
   const T k = dweight * invstd / static_cast<T>(n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t at = offset_of(p.shape, c, i);
+  for_each_element(p.shape, c, [&](std::int64_t at) {
     p.dx[at] = p.training ? std::fma(-(p.x[at] - mean), k, p.dy[at] - g) * scale : p.dy[at] * scale;
-  }
+  });
 }
 
 template <class T>
@@ -125,7 +139,9 @@ void fill(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_batch_norm(KernelTable& t) { fill<float>(t); }
+#endif
 void fill_batch_norm(HostTable& t) { fill<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

@@ -5,15 +5,23 @@
 
 #include "contract/lane_sum.h"
 #include "contract/moments.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
-// Channel of element j of row r.
-std::int64_t channel_of(const GroupShape& s, std::int64_t r, std::int64_t j) {
-  return r % s.groups * s.group_channels() + j / s.inner;
+// use(j, channel) for the elements of row r in their order.
+template <class Use>
+void for_elements(const GroupShape& s, std::int64_t r, const Use& use) {
+  const std::int64_t first = r % s.groups * s.group_channels();
+  if (s.inner == 1) {
+    for (std::int64_t j = 0; j < s.group_channels(); ++j) use(j, first + j);
+    return;
+  }
+  for (std::int64_t c = 0; c < s.group_channels(); ++c)
+    for (std::int64_t i = 0; i < s.inner; ++i) use(c * s.inner + i, first + c);
 }
 
 template <class Function>
@@ -33,11 +41,11 @@ void group_norm(const GroupNormForwardOf<T>& p) {
     const T invstd = T(1) / std::sqrt(variance + static_cast<T>(p.eps));
     p.mean[r] = moments.mean;
     p.invstd[r] = invstd;
-    for (std::int64_t j = 0; j < count; ++j) {
-      const std::int64_t c = channel_of(p.shape, r, j);
+    T* const y = p.y + r * count;
+    for_elements(p.shape, r, [&, mean = moments.mean](std::int64_t j, std::int64_t c) {
       const T s = p.weight ? p.weight[c] * invstd : invstd;
-      p.y[r * count + j] = std::fma(x[j] - moments.mean, s, p.bias ? p.bias[c] : T(0));
-    }
+      y[j] = std::fma(x[j] - mean, s, p.bias ? p.bias[c] : T(0));
+    });
   });
 }
 
@@ -46,17 +54,19 @@ void input_gradient(const GroupNormBackwardOf<T>& p, std::int64_t r) {
   const std::int64_t count = p.shape.per_row();
   const T *const x = p.x + r * count, *const dy = p.dy + r * count;
   const T mean = p.mean[r], invstd = p.invstd[r];
-  const auto gradient = [&](std::int64_t j) { return p.weight ? dy[j] * p.weight[channel_of(p.shape, r, j)] : dy[j]; };
+  const auto gradient = [&](std::int64_t j, std::int64_t c) { return p.weight ? dy[j] * p.weight[c] : dy[j]; };
   contract::LaneSumOf<T> sum, dot;
-  for (std::int64_t j = 0; j < count; ++j) {
-    sum.add(gradient(j));
-    dot.add_product(gradient(j), x[j] - mean);
-  }
+  for_elements(p.shape, r, [&](std::int64_t j, std::int64_t c) {
+    const T g = gradient(j, c);
+    sum.add(g);
+    dot.add_product(g, x[j] - mean);
+  });
   const T n = static_cast<T>(count);
   const T a = sum.result() / n, k = dot.result() * invstd * invstd / n;
-  for (std::int64_t j = 0; j < count; ++j) {
-    p.dx[r * count + j] = std::fma(-(x[j] - mean), k, gradient(j) - a) * invstd;
-  }
+  T* const dx = p.dx + r * count;
+  for_elements(p.shape, r, [&](std::int64_t j, std::int64_t c) {
+    dx[j] = std::fma(-(x[j] - mean), k, gradient(j, c) - a) * invstd;
+  });
 }
 
 template <class T>
@@ -89,7 +99,9 @@ void fill_group_norm(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_group_norm(KernelTable& t) { fill_group_norm<float>(t); }
+#endif
 void fill_group_norm(HostTable& t) { fill_group_norm<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

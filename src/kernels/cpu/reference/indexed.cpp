@@ -8,10 +8,11 @@
 #include "contract/pairwise_tree.h"
 #include "contract/platform.h"
 #include "kernels/cpu/indexed_lists.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // Neighbouring elements of a row, which share their occurrences.
@@ -201,7 +202,9 @@ void fill(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_indexed(KernelTable& t) { fill<float>(t); }
+#endif
 void fill_indexed(HostTable& t) { fill<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

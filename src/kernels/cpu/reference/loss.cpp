@@ -1,8 +1,9 @@
 // Negative log-likelihood, row after row, as loss.h writes it.
 #include "contract/lane_sum.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // -1, or the first row whose target is neither a class nor ignore_index.
@@ -55,7 +56,9 @@ void fill_loss(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_loss(KernelTable& t) { fill_loss<float>(t); }
+#endif
 void fill_loss(HostTable& t) { fill_loss<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

@@ -3,14 +3,37 @@
 
 #include "contract/random_binary64.h"
 
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 constexpr std::int64_t kSmallest = 4096;  // elements worth a thread
 
+// binary64.
+std::uint64_t bits_of(std::uint64_t key, std::int64_t element) {
+  return contract::random_bits53(key, static_cast<std::uint64_t>(element));
+}
+void fill_uniform(std::uint64_t key, std::int64_t first, double low, double high, double* out, std::int64_t n) {
+  const double range = high - low;
+  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) out[i] = contract::uniform_of_bits(bits_of(key, first + i), low, range);
+  });
+}
+void fill_normal(std::uint64_t key, std::int64_t first, double mean, double deviation, double* out, std::int64_t n) {
+  parallel_for(0, n, kSmallest / 8, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end;) {  // two from two words, but where a range cuts them
+      const std::int64_t even = (first + i) & ~std::int64_t{1};
+      const auto pair = contract::normals_of_bits(bits_of(key, even), bits_of(key, even + 1));
+      if (even == first + i) out[i++] = contract::fma(pair.first, deviation, mean);
+      if (i < end) out[i++] = contract::fma(pair.second, deviation, mean);
+    }
+  });
+}
+
+#ifndef ISOBIT_LANES  // binary32, whose numbers vector builds make by loops of their own
 std::uint32_t word_of(std::uint64_t key, std::int64_t element) {
   return contract::random_word(key, static_cast<std::uint64_t>(element));
 }
@@ -31,26 +54,6 @@ void fill_normal(std::uint64_t key, std::int64_t first, float mean, float deviat
       const auto w0 = static_cast<std::int32_t>(word_of(key, even));
       const auto w1 = static_cast<std::int32_t>(word_of(key, even + 1));
       const auto pair = contract::normals_of_words<float>(w0, w1);
-      out[i] = contract::fma((first + i) & 1 ? pair.second : pair.first, deviation, mean);
-    }
-  });
-}
-
-// binary64.
-std::uint64_t bits_of(std::uint64_t key, std::int64_t element) {
-  return contract::random_bits53(key, static_cast<std::uint64_t>(element));
-}
-void fill_uniform(std::uint64_t key, std::int64_t first, double low, double high, double* out, std::int64_t n) {
-  const double range = high - low;
-  parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) out[i] = contract::uniform_of_bits(bits_of(key, first + i), low, range);
-  });
-}
-void fill_normal(std::uint64_t key, std::int64_t first, double mean, double deviation, double* out, std::int64_t n) {
-  parallel_for(0, n, kSmallest / 8, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t even = (first + i) & ~std::int64_t{1};
-      const auto pair = contract::normals_of_bits(bits_of(key, even), bits_of(key, even + 1));
       out[i] = contract::fma((first + i) & 1 ? pair.second : pair.first, deviation, mean);
     }
   });
@@ -81,8 +84,11 @@ void dropout(std::uint64_t key, std::int64_t first, double keep, const float* x,
   });
 }
 
+#endif
+
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_random(KernelTable& t) {
   t.fill_uniform = fill_uniform;
   t.fill_normal = fill_normal;
@@ -90,9 +96,10 @@ void fill_random(KernelTable& t) {
   t.fill_bernoulli_each = fill_bernoulli_each;
   t.dropout = dropout;
 }
+#endif
 void fill_random(HostTable& t) {
   t.fill_uniform = fill_uniform;
   t.fill_normal = fill_normal;
 }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

@@ -4,10 +4,11 @@
 
 #include "contract/extrema.h"
 #include "contract/lane_sum.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // Offset of the element with row-major number `index`.
@@ -107,7 +108,9 @@ void fill_reduce(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_reduce(KernelTable& t) { fill_reduce<float>(t); }
+#endif
 void fill_reduce(HostTable& t) { fill_reduce<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

@@ -3,10 +3,11 @@
 
 #include "contract/chains.h"
 #include "contract/functions_wide.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // line(first): elements first, first + inner, ... of the array.
@@ -45,6 +46,7 @@ void product(std::int64_t outer, std::int64_t size, std::int64_t inner, const T*
   });
 }
 
+#ifndef ISOBIT_LANES  // of binary32 alone
 void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, const float* x, float* y) {
   each_line(outer, size, inner, 128, [=](std::int64_t, std::int64_t first) {
     double sum = -contract::kInfinityWide;
@@ -54,6 +56,7 @@ void running_log_sum(std::int64_t outer, std::int64_t size, std::int64_t inner, 
     }
   });
 }
+#endif
 
 template <class T>
 void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::int64_t inner, const T* x, T* values,
@@ -70,14 +73,16 @@ void running_extremum(bool largest, std::int64_t outer, std::int64_t size, std::
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_scan(KernelTable& t) {
   t.product = product<float>;
   t.running_log_sum = running_log_sum;
   t.running_extremum = running_extremum<float>;
 }
+#endif
 void fill_scan(HostTable& t) {
   t.product = product<double>;
   t.running_extremum = running_extremum<double>;
 }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

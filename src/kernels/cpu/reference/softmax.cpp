@@ -6,10 +6,11 @@
 #include "contract/functions_binary64.h"
 #include "contract/functions.h"
 #include "contract/lane_sum.h"
+#include "kernels/cpu/reference/plain.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/threads.h"
 
-namespace isobit::kernels::reference {
+namespace isobit::kernels::ISOBIT_PLAIN {
 namespace {
 
 // function(first, stride): the row is elements first + i * stride, i < size.
@@ -100,7 +101,9 @@ void fill_softmax(Table& t) {
 
 }  // namespace
 
+#ifndef ISOBIT_LANES
 void fill_softmax(KernelTable& t) { fill_softmax<float>(t); }
+#endif
 void fill_softmax(HostTable& t) { fill_softmax<double>(t); }
 
-}  // namespace isobit::kernels::reference
+}  // namespace isobit::kernels::ISOBIT_PLAIN

@@ -1,8 +1,9 @@
 // binary64 with this instruction set's fused multiply-add, which code for any machine calls the C library for: formulas
 // as the reference writes them, in loops that the compiler turns into vectors (flags of its own:
-// src/kernels/CMakeLists.txt), and sums and softmax of rows that lie in order. All else is the reference's.
+// src/kernels/CMakeLists.txt), and softmax of rows that lie in order; and the table of all kernels on binary64.
 #include "contract/functions_binary64.h"
-#include "contract/lane_sum.h"
+#include "kernels/cpu/vector/binary64_kernels.h"
+#include "kernels/cpu/vector/binary64_sums.h"
 #include "kernels/cpu/vector/lanes.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/formulas/activation_kernels.h"
@@ -11,9 +12,6 @@
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
-
-using contract::kLeaf;
-using contract::kSumLanes;
 
 template <std::int64_t smallest>  // elements worth a thread
 struct LoopMap {
@@ -25,47 +23,30 @@ struct LoopMap {
   }
 };
 
-// As contract::LaneSumOf, of n elements side by side.
-double sum_of_row(const double* p, std::int64_t n) {
-  contract::PairwiseTreeOf<double> tree;
-  for (std::int64_t first = 0; first < n; first += kLeaf) {
-    const std::int64_t end = n < first + kLeaf ? n : first + kLeaf;
-    double lane[kSumLanes] = {};
-    std::int64_t i = first;
-    for (; i + kSumLanes <= end; i += kSumLanes)
-      for (std::int64_t l = 0; l < kSumLanes; ++l) lane[l] = lane[l] + p[i + l];
-    for (std::int64_t l = 0; i + l < end; ++l) lane[l] = lane[l] + p[i + l];
-    tree.add(contract::fold_lanes(lane));
-  }
-  return tree.result() + 0.0;
-}
-
 constexpr std::int64_t kWorthAThread = 4096;  // elements
 
-// Rows that lie one after the other are reduced, all their elements in order.
-bool are_rows(const ReduceShape& s) {
-  std::int64_t stride = 1;
-  for (int d = s.reduced_rank - 1; d >= 0; stride *= s.reduced_size[d--])
-    if (s.reduced_size[d] != 1 && s.reduced_stride[d] != stride) return false;
-  for (int d = s.kept_rank - 1; d >= 0; stride *= s.kept_size[d--])
-    if (s.kept_size[d] != 1 && s.kept_stride[d] != stride) return false;
+// The powers that programs have most, whose digits the compiler knows.
+template <std::int32_t whole, bool half, bool negative>
+struct KnownPower {
+  double operator()(double x) const { return contract::product_power(x, {whole, half, negative}); }
+};
+bool power(const double* x, double p, double* y, std::int64_t n) {
+  using Map = LoopMap<1024>;
+  if (p == 2.0)
+    Map::run(KnownPower<2, false, false>{}, y, n, x);
+  else if (p == 3.0)
+    Map::run(KnownPower<3, false, false>{}, y, n, x);
+  else if (p == 4.0)
+    Map::run(KnownPower<4, false, false>{}, y, n, x);
+  else if (p == 0.5)
+    Map::run(KnownPower<0, true, false>{}, y, n, x);
+  else if (p == -1.0)
+    Map::run(KnownPower<1, false, true>{}, y, n, x);
+  else if (p == -0.5)
+    Map::run(KnownPower<0, true, true>{}, y, n, x);
+  else
+    return PointwiseKernels<Map, double>::power(x, p, y, n);
   return true;
-}
-template <class Finish>
-void reduce_rows(const ReduceShape& s, const double* x, double* out, Finish finish) {
-  const std::int64_t n = s.reduced_count();
-  parallel_for(0, s.kept_count(), kWorthAThread / (n + 1) + 1, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) out[o] = finish(sum_of_row(x + o * n, n));
-  });
-}
-void sum(const ReduceShape& s, const double* x, double* out) {
-  if (!are_rows(s)) return host_table_of(Isa::reference).sum(s, x, out);
-  reduce_rows(s, x, out, [](double total) { return total; });
-}
-void mean(const ReduceShape& s, const double* x, double* out) {
-  if (!are_rows(s)) return host_table_of(Isa::reference).mean(s, x, out);
-  const auto count = static_cast<double>(s.reduced_count());
-  reduce_rows(s, x, out, [=](double total) { return total / count; });
 }
 
 // each(x, y) for the rows of a softmax over the last dimension.
@@ -84,31 +65,56 @@ void exponentials(const double* x, double m, std::int64_t n, double* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = contract::exp(x[i] - m);
 }
 void softmax(const SoftmaxShape& s, const double* x, double* y) {
-  if (s.inner != 1) return host_table_of(Isa::reference).softmax(s, x, y);
+  if (s.inner != 1) return plain_binary64().softmax(s, x, y);
   for_rows(s, x, y, [n = s.size](const double* from, double* to) {
     exponentials(from, largest_of_row(from, n), n, to);
-    const double sum = sum_of_row(to, n);
+    const double sum = sum_of_row<AddElement>(to, n);
     for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] / sum;
   });
 }
 void log_softmax(const SoftmaxShape& s, const double* x, double* y) {
-  if (s.inner != 1 || x == y) return host_table_of(Isa::reference).log_softmax(s, x, y);
+  if (s.inner != 1 || x == y) return plain_binary64().log_softmax(s, x, y);
   for_rows(s, x, y, [n = s.size](const double* from, double* to) {
     const double m = largest_of_row(from, n);
     exponentials(from, m, n, to);
-    const double log_sum = contract::log(sum_of_row(to, n));
+    const double log_sum = contract::log(sum_of_row<AddElement>(to, n));
     for (std::int64_t i = 0; i < n; ++i) to[i] = (from[i] - m) - log_sum;
   });
 }
 
 }  // namespace
 
-// What the list calls binary64 families are the reference's (kernel_list.h); these take their places.
+namespace {
+void fill_plain(HostTable& t) {
+  fill_batch_norm(t);
+  fill_group_norm(t);
+  fill_indexed(t);
+  fill_loss(t);
+  fill_random(t);
+  fill_reduce(t);
+  fill_scan(t);
+  fill_softmax(t);
+}
+}  // namespace
+
+const HostTable& plain_binary64() {
+  static const HostTable table = [] {
+    HostTable t;
+    fill_plain(t);
+    return t;
+  }();
+  return table;
+}
+
+// What the list calls binary64 families are the reference's (kernel_list.h); these take their places, but for sorting.
 void fill_binary64(HostTable& t) {
+  fill_plain(t);
   PointwiseKernels<LoopMap<1024>, double>::fill(t);
+  fill_binary64_powers(t);
   ActivationKernels<LoopMap<1024>, double>::fill(t);
-  t.sum = sum;
-  t.mean = mean;
+  fill_binary64_matmul(t);
+  fill_binary64_reductions(t);
+  t.power = power;
   t.softmax = softmax;
   t.log_softmax = log_softmax;
 }

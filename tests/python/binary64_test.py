@@ -90,6 +90,61 @@ class Training(Case):
             self.assertLess((mine - stock).abs().max().item(), 1e-11)
 
 
+def negative_likelihood(x, y, width, scale, noise):
+    """Of a Gaussian process with a squared exponential kernel."""
+    distances = torch.cdist(x / width, x / width, compute_mode="donot_use_mm_for_euclid_dist")
+    covariance = scale * torch.exp(-0.5 * distances**2) + noise * torch.eye(len(x), dtype=x.dtype)
+    factor = torch.linalg.cholesky(covariance)
+    half = torch.linalg.solve_triangular(factor, y[:, None], upper=False)
+    return 0.5 * (half**2).sum() + factor.diagonal().log().sum()
+
+
+def fit(steps=4):
+    x = torch.linspace(0, 6, 70, dtype=torch.float64)[:, None]
+    y = torch.sin(x[:, 0]) + 0.1 * torch.cos(17 * x[:, 0])
+    parameters = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.1, 0.0, -2.0)]
+    optimizer = torch.optim.Adam(parameters, lr=0.05)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = negative_likelihood(x, y, *(p.exp() for p in parameters))
+        loss.backward()
+        optimizer.step()
+    return [p.item() for p in parameters] + [loss.item()]
+
+
+class LinearSystems(Case):
+    def test_a_gaussian_process_has_one_answer(self):
+        with isobit.enabled():
+            first = fit()
+        for isa, threads in (("reference", 1), ("auto", 3)):
+            torch.set_num_threads(threads)
+            try:
+                with isobit.enabled(isa=isa):
+                    self.assertEqual(fit(), first, f"{isa}, {threads} threads")
+            finally:
+                torch.set_num_threads(1)
+        for ours, stock in zip(first, fit(), strict=True):
+            self.assertAlmostEqual(ours, stock, delta=1e-9 * max(1.0, abs(stock)))
+
+    def test_gradients(self):
+        torch.manual_seed(6)
+        a = torch.randn(2, 4, 4, dtype=torch.float64)
+        given = (a @ a.mT + torch.eye(4, dtype=torch.float64)).requires_grad_()
+        b = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+        functions = {
+            "cholesky": lambda m, _: torch.linalg.cholesky((m + m.mT) / 2),
+            "solve": torch.linalg.solve,
+            "inv": lambda m, _: torch.linalg.inv(m),
+            "logdet": lambda m, _: torch.logdet(m),
+            "solve_triangular": lambda m, x: torch.linalg.solve_triangular(m.tril(), x, upper=False),
+            "qr": lambda m, _: torch.linalg.qr(m)[1],
+        }
+        with isobit.enabled():
+            for name, function in functions.items():
+                with self.subTest(name):
+                    self.assertTrue(torch.autograd.gradcheck(function, (given, b)))
+
+
 class Values(Case):
     def test_against_stock(self):
         torch.manual_seed(1)

@@ -23,7 +23,7 @@ Tensor norms(const Tensor& difference, double p) { return at::linalg_vector_norm
 // Of every difference, for a gradient of every distance: sign, quotient by the distance, or the sign where it is the
 // distance; other orders sign * (|d| / distance)^(p - 1); +0 where the distance is 0.
 Tensor difference_gradients(const Tensor& difference, const Tensor& dy, const Tensor& distance, double p) {
-  const Tensor grad = dy.unsqueeze(-1), far = distance.unsqueeze(-1), none = new_tensor({}).zero_();
+  const Tensor grad = dy.unsqueeze(-1), far = distance.unsqueeze(-1), none = new_tensor({}, dy.scalar_type()).zero_();
   if (p == 1.0) return grad.mul(difference.sign());
   if (p == 2.0) return at::where(far.eq(0), none, grad.mul(difference).div(far));
   const Tensor size = difference.abs();
@@ -57,7 +57,7 @@ constexpr const char* kForward = "aten::_cdist_forward";
 constexpr const char* kBackward = "aten::_cdist_backward";
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::optional<std::int64_t> /*mode*/) {
-  require_float(kForward, {&a, &b});
+  require_computed(kForward, {&a, &b});
   TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2 && a.size(-1) == b.size(-1), kForward,
               ": rows of the same length expected, got ", a.sizes(), " and ", b.sizes());
   return in_blocks(a, -2, a.size(-2), differences_of_row(a, b), [&](std::int64_t first, std::int64_t count) {
@@ -66,7 +66,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::optional<std::int6
 }
 // The first argument's gradient: the sum over the second's rows. (Autograd asks for the other with both exchanged.)
 Tensor cdist_backward(const Tensor& dy, const Tensor& a, const Tensor& b, double p, const Tensor& distance) {
-  require_float(kBackward, {&dy, &a, &b, &distance});
+  require_computed(kBackward, {&dy, &a, &b, &distance});
   return in_blocks(a, -2, a.size(-2), differences_of_row(a, b), [&](std::int64_t first, std::int64_t count) {
     const Tensor difference = a.narrow(-2, first, count).unsqueeze(-2).sub(b.unsqueeze(-3));
     const Tensor d =
@@ -91,7 +91,7 @@ Tensor pair_differences(const Tensor& x, const Pairs& pairs, std::int64_t first,
 }
 
 Tensor pdist(const Tensor& x, double p) {
-  require_float(kPairs, x);
+  require_computed(kPairs, x.scalar_type());
   TORCH_CHECK(x.dim() == 2, kPairs, ": a matrix expected, got ", x.sizes());
   const Pairs pairs = pairs_of(x);
   return in_blocks(x, 0, pairs.first.numel(), x.size(1), [&](std::int64_t first, std::int64_t count) {
@@ -100,13 +100,13 @@ Tensor pdist(const Tensor& x, double p) {
 }
 // Sums over the pairs in which a row is the first, less those in which it is the second.
 Tensor pdist_backward(const Tensor& dy, const Tensor& x, double p, const Tensor& distance) {
-  require_float(kPairsBackward, {&dy, &x, &distance});
+  require_computed(kPairsBackward, {&dy, &x, &distance});
   const Pairs pairs = pairs_of(x);
   const Tensor d = in_blocks(x, 0, pairs.first.numel(), x.size(1), [&](std::int64_t first, std::int64_t count) {
     return difference_gradients(pair_differences(x, pairs, first, count), dy.narrow(0, first, count),
                                 distance.narrow(0, first, count), p);
   });
-  const Tensor none = new_tensor(x.sizes()).zero_();
+  const Tensor none = new_tensor(x.sizes(), x.scalar_type()).zero_();
   return none.index_add(0, pairs.first, d).sub(none.index_add(0, pairs.second, d));
 }
 

@@ -313,11 +313,14 @@ Tensor& nan_to_num_out(const Tensor& x, Bound nan, Bound high, Bound low, Tensor
   const bool floats = x.scalar_type() == at::kFloat && out.scalar_type() == at::kFloat && working_device() == nullptr &&
                       (!may_meet(out, x) || out.is_same(x));
   if (floats || (is_integral(x) && is_integral(out))) return at::cpu::nan_to_num_out(out, x, nan, high, low);
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  const auto or_else = [](const Bound& given, float value) { return given ? static_cast<float>(*given) : value; };
-  const float of_nan = or_else(nan, 0.0f), above = or_else(high, kLargest), below = or_else(low, -kLargest);
-  require_float("aten::nan_to_num", x);
-  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const bool wide = require_computed("aten::nan_to_num", x.scalar_type()) == at::kDouble;
+  const double largest = wide ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+  const auto or_else = [wide](const Bound& given, double value) {
+    if (!given) return value;
+    return wide ? *given : static_cast<double>(static_cast<float>(*given));
+  };
+  const double of_nan = or_else(nan, 0.0), above = or_else(high, largest), below = or_else(low, -largest);
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
   return float_out(
       "aten::nan_to_num",
       x.masked_fill(x.isnan(), of_nan).masked_fill_(x.eq(kInfinite), above).masked_fill_(x.eq(-kInfinite), below), out);

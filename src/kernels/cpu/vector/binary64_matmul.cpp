@@ -6,6 +6,7 @@
 
 #include "contract/platform.h"
 #include "kernels/cpu/vector/binary64_kernels.h"
+#include "kernels/cpu/vector/binary64_one_row.h"
 #include "kernels/cpu/vector/by_size.h"
 #include "kernels/cpu/vector/wide_memory.h"
 #include "kernels/dispatch/workspace.h"
@@ -21,14 +22,6 @@ constexpr int kTileRows = kWideLanes == 8 ? 12 : 6;
 constexpr std::int64_t kTileColumns = std::int64_t{2} * kWideLanes;
 constexpr std::int64_t kTerms = 128;  // packed at once
 static_assert(kLeaf % kTerms == 0);
-
-ISOBIT_INLINE WideDouble multiply_add(WideDouble a, WideDouble b, WideDouble t) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_pd(a, b, t);
-#else
-  return _mm256_fmadd_pd(a, b, t);
-#endif
-}
 
 // chain[r][c] = fma(a[k][r], b[k][c], chain[r][c]) for the terms in their order; kTileColumns columns, rows `step`
 // apart.
@@ -154,6 +147,9 @@ void store(const WideMatmulProblem& p, const Piece& w, const double* product, st
   }
 }
 
+// Whether a row's factors are read where they lie.
+bool is_one_row(const WideMatmulProblem& p) { return p.m == 1 && (p.b.column_stride == 1 || p.b.row_stride == 1); }
+
 void multiply_piece(const WideMatmulProblem& p, const Piece& w) {
   Workspace workspace;
   const auto doubles = [&](std::int64_t n) {
@@ -161,6 +157,12 @@ void multiply_piece(const WideMatmulProblem& p, const Piece& w) {
   };
   const std::int64_t step = rounded_up(w.columns, kTileColumns), size = w.rows * step;
   double* const chain = doubles(size);
+  if (is_one_row(p)) {
+    one_row(p.a.data + w.batch * p.a.batch_stride, p.a.column_stride,
+            p.b.data + w.batch * p.b.batch_stride + w.column * p.b.column_stride, p.b.row_stride, p.b.column_stride,
+            p.k, w.columns, chain);
+    return store(p, w, chain, step);
+  }
   double* const packed_a = doubles(rounded_up(w.rows, kTileRows) * kTerms);
   double* const packed_b = doubles(step * kTerms);
   if (p.k <= kLeaf) {

@@ -12,10 +12,9 @@
 
 ISOBIT_CONTRACT_BEGIN
 
-[[nodiscard]] inline std::uint64_t random_bits53(std::uint64_t key, std::uint64_t element) {
-  const PhiloxBlock block = random_block(key, element / 2);
-  const std::uint64_t half = element % 2 * 2;
-  return (static_cast<std::uint64_t>(block.word[half + 1]) << 32 | block.word[half]) >> 11;
+// The 53 bits of element 2 b + half, of block b.
+[[nodiscard]] inline std::uint64_t bits53_of(const PhiloxBlock& block, int half) {
+  return (static_cast<std::uint64_t>(block.word[half * 2 + 1]) << 32 | block.word[half * 2]) >> 11;
 }
 // range: high - low, rounded.
 [[nodiscard]] inline double uniform_of_bits(std::uint64_t bits, double low, double range) {

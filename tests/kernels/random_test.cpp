@@ -116,7 +116,8 @@ std::int64_t integer_of(std::uint64_t key, std::int64_t e, std::int64_t low, std
 }
 
 TEST(Random, IntegersAreWhatTheContractSays) {
-  for (const std::uint64_t range : {1ull, 2ull, 3ull, 10ull, 60000ull, (1ull << 32) + 1, 1ull << 63, ~0ull, 0ull}) {
+  for (const std::uint64_t range :
+       {1ull, 2ull, 3ull, 10ull, 60000ull, (1ull << 32) - 1, 1ull << 32, (1ull << 32) + 1, 1ull << 63, ~0ull, 0ull}) {
     for (const std::int64_t low : {std::int64_t{0}, std::int64_t{-7}, std::numeric_limits<std::int64_t>::min()}) {
       std::vector<std::int64_t> whole(20001), part(700);
       for (const int threads : {1, 2, 3, 8}) {
@@ -126,6 +127,9 @@ TEST(Random, IntegersAreWhatTheContractSays) {
         for (std::int64_t e = 0; e < 20001; ++e)
           ASSERT_EQ(whole[e], integer_of(kKey, e, low, range)) << e << ' ' << range;
         for (std::int64_t e = 0; e < 700; ++e) ASSERT_EQ(part[e], whole[e + 333]) << e;
+        constexpr std::int64_t kFar = (std::int64_t{1} << 33) - 100;  // the block's number passes 2^32
+        fill_integers(kKey, kFar, low, range, part.data(), 700);
+        for (std::int64_t e = 0; e < 700; ++e) ASSERT_EQ(part[e], integer_of(kKey, kFar + e, low, range)) << e;
       }
     }
   }

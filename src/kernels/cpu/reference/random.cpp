@@ -12,22 +12,25 @@ namespace {
 
 constexpr std::int64_t kSmallest = 4096;  // elements worth a thread
 
-// binary64.
-std::uint64_t bits_of(std::uint64_t key, std::int64_t element) {
-  return contract::random_bits53(key, static_cast<std::uint64_t>(element));
-}
+// binary64: a block has the words of two elements.
 void fill_uniform(std::uint64_t key, std::int64_t first, double low, double high, double* out, std::int64_t n) {
   const double range = high - low;
   parallel_for(0, n, kSmallest, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) out[i] = contract::uniform_of_bits(bits_of(key, first + i), low, range);
+    for (std::int64_t i = begin; i < end;) {
+      const auto e = static_cast<std::uint64_t>(first + i);
+      const contract::PhiloxBlock block = contract::random_block(key, e / 2);
+      if (e % 2 == 0) out[i++] = contract::uniform_of_bits(contract::bits53_of(block, 0), low, range);
+      if (i < end) out[i++] = contract::uniform_of_bits(contract::bits53_of(block, 1), low, range);
+    }
   });
 }
 void fill_normal(std::uint64_t key, std::int64_t first, double mean, double deviation, double* out, std::int64_t n) {
   parallel_for(0, n, kSmallest / 8, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end;) {  // two from two words, but where a range cuts them
-      const std::int64_t even = (first + i) & ~std::int64_t{1};
-      const auto pair = contract::normals_of_bits(bits_of(key, even), bits_of(key, even + 1));
-      if (even == first + i) out[i++] = contract::fma(pair.first, deviation, mean);
+      const auto e = static_cast<std::uint64_t>(first + i);
+      const contract::PhiloxBlock block = contract::random_block(key, e / 2);
+      const auto pair = contract::normals_of_bits(contract::bits53_of(block, 0), contract::bits53_of(block, 1));
+      if (e % 2 == 0) out[i++] = contract::fma(pair.first, deviation, mean);
       if (i < end) out[i++] = contract::fma(pair.second, deviation, mean);
     }
   });

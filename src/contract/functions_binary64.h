@@ -89,26 +89,29 @@ struct Binade {
 // x - n pi/2 in two parts, abs(x) < 2^20: pi/2 in three parts of 33 bits, whose products by n are exact, and the rest.
 struct Quarter {
   double r, rest;
-  std::int64_t n;
+  std::int64_t n;  // its last bits: n modulo 2^51
 };
+// An integer below 2^51 in a sum whose last bits it is: without a conversion, which not every instruction set has.
+[[nodiscard]] inline std::int64_t last_bits(double n) { return std::bit_cast<std::int64_t>(n + 0x1.8p52); }
 [[nodiscard]] inline Quarter quarter_of(double x) {
   const double n = nearest(x * 0x1.45f306dc9c883p-1);
   const double a = x - n * 0x1.921fb544p+0, b = n * 0x1.0b4611a6p-34;
   const double d = a - b, back = d - a, lost = (a - (d - back)) - (b + back);
   const double small = lost - n * 0x1.3198a2ep-69 - n * 0x1.b839a252049c1p-104;
   const double r = d + small;
-  return {r, (d - r) + small, static_cast<std::int64_t>(n)};
+  return {r, (d - r) + small, last_bits(n)};
 }
-// sin(x) for turns 0, cos(x) for turns 1.
+// sin(x) for turns 0, cos(x) for turns 1. Both are computed, so that a loop has no branch.
 [[nodiscard]] inline double sine_of_quarter(const Quarter& q, std::int64_t turns) {
-  const std::int64_t n = (q.n + turns) & 3;
-  const double y = (n & 1) == 0 ? sine_near_zero(q.r, q.rest) : cosine_near_zero(q.r, q.rest);
-  return n >= 2 ? -y : y;
+  const std::int64_t n = q.n + turns;
+  const double sine = sine_near_zero(q.r, q.rest), cosine = cosine_near_zero(q.r, q.rest);
+  const double y = (n & 1) == 0 ? sine : cosine;
+  return (n & 2) != 0 ? -y : y;
 }
 // x - n / 2 exactly, abs(x) < 2^51, times pi in two parts.
 [[nodiscard]] inline Quarter half_turn_of(double x) {
   const double n = nearest(x + x), t = x - 0.5 * n, r = t * 0x1.921fb54442d18p+1;
-  return {r, fma(t, 0x1.921fb54442d18p+1, -r) + t * 0x1.1a62633145c07p-53, static_cast<std::int64_t>(n)};
+  return {r, fma(t, 0x1.921fb54442d18p+1, -r) + t * 0x1.1a62633145c07p-53, last_bits(n)};
 }
 
 }  // namespace binary64
@@ -139,13 +142,13 @@ struct Quarter {
   const binary64::Binade b = binary64::binade_of(x);
   return binary64::logarithm(b.m, 0.0, b.e);
 }
-// 1 + x = u + c exactly.
+// 1 + x = u + c exactly. Without a branch: what the formula makes of other arguments is not taken.
 [[nodiscard]] inline double log1p(double x) {
-  if (!(x > -1.0)) return x == -1.0 ? -binary64::kInfinity : binary64::kNan;
-  if (x == binary64::kInfinity || magnitude(x) < 0x1p-54) return x;
   const double u = 1.0 + x, back = u - 1.0, c = (1.0 - (u - back)) + (x - back);
   const binary64::Binade b = binary64::binade_of(u);
-  return binary64::logarithm(b.m, c / u, b.e);
+  const double y = binary64::logarithm(b.m, c / u, b.e);
+  const double itself = (x == binary64::kInfinity) | (magnitude(x) < 0x1p-54) ? x : y;
+  return x > -1.0 ? itself : x == -1.0 ? -binary64::kInfinity : binary64::kNan;
 }
 
 [[nodiscard]] inline double tanh(double x) {
@@ -167,40 +170,50 @@ struct Quarter {
 }
 
 // Below 1 its series at 0; below 1.5 that at 1.25 (by mpmath, rounded); then 1 - erfc, by
-// e^-x^2 / sqrt(pi) / (x + (1/2) / (x + (2/2) / (x + ...))) of 120 parts.
+// e^-x^2 / sqrt(pi) / (x + (1/2) / (x + (2/2) / (x + ...))) of 120 parts; 1 from 6 on.
+namespace binary64 {
+inline constexpr double kErfMiddle = 1.0, kErfFar = 1.5, kErfOne = 6.0;
+[[nodiscard]] inline double erf_near(double x) {
+  const double z = x * x;
+  double p = 0.0;  // the sum of (-z)^k / (k! (2 k + 1)), k from 1 to 20
+  for (int k = 20; k >= 1; --k) p = (1.0 / (2.0 * k + 1.0) + p) * -(z / static_cast<double>(k));
+  return x + x * (0x1.06eba8214db69p-3 + 0x1.20dd750429b6dp+0 * p);
+}
+[[nodiscard]] inline double erf_middle(double a) {
+  constexpr double kSeries[] = {0x1.e4652fadcb6b2p-3,  -0x1.2ebf3dcc9f22fp-2,  0x1.571d01c5c56bep-3,
+                                -0x1.93a9a7bb7ed94p-8, -0x1.8281ce0b34fa4p-5,  0x1.5d0003af70568p-6,
+                                0x1.db43c97264485p-9,  -0x1.75672cebadac5p-8,  0x1.cc22555d6cd4ep-11,
+                                0x1.a0074f860d925p-11, -0x1.53b177f074426p-12, -0x1.ba66102895704p-15,
+                                0x1.d4520093cdd9ep-15, -0x1.94a53c645ccdbp-19, -0x1.ae23c1a269f29p-18,
+                                0x1.6b412b613178bp-20, 0x1.10b20781c7674p-21,  -0x1.c7658e8701944p-23};
+  double p = 0.0;
+  for (int k = 17; k >= 0; --k) p = (p + kSeries[k]) * (a - 1.25);
+  return 0x1.d8865d98abe01p-1 + (-0x1.fcec4afb974d9p-55 + p);
+}
+inline constexpr int kErfParts = 120;  // f = a + (k / 2) / f for k = 120, 119, ... 1, from f = a
+[[nodiscard]] inline double erf_of_fraction(double a, double f) {
+  return 1.0 - exp(-(a * a)) * 0x1.20dd750429b6dp-1 / f;
+}
+}  // namespace binary64
 [[nodiscard]] inline double erf(double x) {
   if (x != x) return binary64::kNan;
-  const double a = magnitude(x), z = a * a;
-  if (a < 1.0) {
-    double p = 0.0;  // the sum of (-z)^k / (k! (2 k + 1)), k from 1 to 20
-    for (double k = 20.0; k >= 1.0; k -= 1.0) p = (1.0 / (2.0 * k + 1.0) + p) * -(z / k);
-    return x + x * (0x1.06eba8214db69p-3 + 0x1.20dd750429b6dp+0 * p);
-  }
-  if (a >= 6.0) return binary64::with_sign_of(1.0, x);
-  if (a < 1.5) {
-    constexpr double kSeries[] = {0x1.e4652fadcb6b2p-3,  -0x1.2ebf3dcc9f22fp-2,  0x1.571d01c5c56bep-3,
-                                  -0x1.93a9a7bb7ed94p-8, -0x1.8281ce0b34fa4p-5,  0x1.5d0003af70568p-6,
-                                  0x1.db43c97264485p-9,  -0x1.75672cebadac5p-8,  0x1.cc22555d6cd4ep-11,
-                                  0x1.a0074f860d925p-11, -0x1.53b177f074426p-12, -0x1.ba66102895704p-15,
-                                  0x1.d4520093cdd9ep-15, -0x1.94a53c645ccdbp-19, -0x1.ae23c1a269f29p-18,
-                                  0x1.6b412b613178bp-20, 0x1.10b20781c7674p-21,  -0x1.c7658e8701944p-23};
-    double p = 0.0;
-    for (int k = 17; k >= 0; --k) p = (p + kSeries[k]) * (a - 1.25);
-    return binary64::with_sign_of(0x1.d8865d98abe01p-1 + (-0x1.fcec4afb974d9p-55 + p), x);
-  }
+  const double a = magnitude(x);
+  if (a < binary64::kErfMiddle) return binary64::erf_near(x);
+  if (a >= binary64::kErfOne) return binary64::with_sign_of(1.0, x);
+  if (a < binary64::kErfFar) return binary64::with_sign_of(binary64::erf_middle(a), x);
   double f = a;
-  for (int k = 120; k >= 1; --k) f = a + 0.5 * static_cast<double>(k) / f;
-  return binary64::with_sign_of(1.0 - exp(-z) * 0x1.20dd750429b6dp-1 / f, x);
+  for (int k = binary64::kErfParts; k >= 1; --k) f = a + 0.5 * static_cast<double>(k) / f;
+  return binary64::with_sign_of(binary64::erf_of_fraction(a, f), x);
 }
 
-[[nodiscard]] inline double sin(double x) {
-  if (!(magnitude(x) < 0x1p20)) return sin_rounded(x);
-  return x == 0.0 ? x : binary64::sine_of_quarter(binary64::quarter_of(x), 0);
+// abs(x) < 2^20
+[[nodiscard]] inline double sin_below(double x) {
+  const double y = binary64::sine_of_quarter(binary64::quarter_of(x), 0);
+  return x == 0.0 ? x : y;
 }
-[[nodiscard]] inline double cos(double x) {
-  if (!(magnitude(x) < 0x1p20)) return cos_rounded(x);
-  return binary64::sine_of_quarter(binary64::quarter_of(x), 1);
-}
+[[nodiscard]] inline double cos_below(double x) { return binary64::sine_of_quarter(binary64::quarter_of(x), 1); }
+[[nodiscard]] inline double sin(double x) { return magnitude(x) < 0x1p20 ? sin_below(x) : sin_rounded(x); }
+[[nodiscard]] inline double cos(double x) { return magnitude(x) < 0x1p20 ? cos_below(x) : cos_rounded(x); }
 // From 2^53 on x is even.
 [[nodiscard]] inline double sinpi(double x) {
   double a = magnitude(x);

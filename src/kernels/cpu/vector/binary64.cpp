@@ -2,6 +2,7 @@
 // as the reference writes them, in loops that the compiler turns into vectors (flags of its own:
 // src/kernels/CMakeLists.txt), and softmax of rows that lie in order; and the table of all kernels on binary64.
 #include "contract/functions_binary64.h"
+#include "kernels/cpu/vector/binary64_chunks.h"
 #include "kernels/cpu/vector/binary64_kernels.h"
 #include "kernels/cpu/vector/binary64_sums.h"
 #include "kernels/cpu/vector/lanes.h"
@@ -47,6 +48,35 @@ bool power(const double* x, double p, double* y, std::int64_t n) {
   else
     return PointwiseKernels<Map, double>::power(x, p, y, n);
   return true;
+}
+
+// By chunks, where the formula has ways that few numbers take.
+void unary(Unary op, const double* x, double* y, std::int64_t n) {
+  switch (op) {
+    case Unary::erf: return ChunkMap::run(ChunkErf(), y, n, x);
+    case Unary::gelu: return ChunkMap::run(ChunkGelu(), y, n, x);
+    case Unary::sin: return ChunkMap::run(ChunkSin(), y, n, x);
+    case Unary::cos: return ChunkMap::run(ChunkCos(), y, n, x);
+    default: return PointwiseKernels<LoopMap<1024>, double>::unary(op, x, y, n);
+  }
+}
+void unary_with(UnaryWith op, const ParametersOf<double>& p, const double* x, double* y, std::int64_t n) {
+  switch (op) {
+    case UnaryWith::softplus: return ChunkMap::run(UnaryWithFormula<UnaryWith::softplus, double>{p}, y, n, x);
+    case UnaryWith::log_sigmoid: return ChunkMap::run(UnaryWithFormula<UnaryWith::log_sigmoid, double>{p}, y, n, x);
+    case UnaryWith::mish: return ChunkMap::run(UnaryWithFormula<UnaryWith::mish, double>{p}, y, n, x);
+    default: return ActivationKernels<LoopMap<1024>, double>::unary_with(op, p, x, y, n);
+  }
+}
+void binary_with(BinaryWith op, const ParametersOf<double>& p, const double* u, const double* v, double* y,
+                 std::int64_t n) {
+  if (op == BinaryWith::mish_backward)
+    return ChunkMap::run(BinaryWithFormula<BinaryWith::mish_backward, double>{p}, y, n, u, v);
+  ActivationKernels<LoopMap<1024>, double>::binary_with(op, p, u, v, y, n);
+}
+void binary(Binary op, const double* a, const double* b, double* y, std::int64_t n) {
+  if (op == Binary::gelu_backward) return ChunkMap::run(ChunkGeluBackward(), y, n, a, b);
+  PointwiseKernels<LoopMap<1024>, double>::binary(op, a, b, y, n);
 }
 
 // each(x, y) for the rows of a softmax over the last dimension.
@@ -114,6 +144,10 @@ void fill_binary64(HostTable& t) {
   ActivationKernels<LoopMap<1024>, double>::fill(t);
   fill_binary64_matmul(t);
   fill_binary64_reductions(t);
+  t.unary = unary;
+  t.unary_with = unary_with;
+  t.binary_with = binary_with;
+  t.binary = binary;
   t.power = power;
   t.softmax = softmax;
   t.log_softmax = log_softmax;

@@ -295,6 +295,43 @@ TEST(Binary64, FormulasHaveTheReferencesBitsOnEveryInstructionSet) {
       });
 }
 
+// Formulas whose way depends on the number: all ways side by side in one array, and arrays of one way.
+TEST(Binary64, FormulasOfSeveralWaysHaveTheReferencesBits) {
+  Doubles x;
+  for (int i = -3500; i <= 3500; ++i) x.push_back(0.002 * i + 1e-9 * i);
+  for (const double edge : {1.0, 1.5, 6.0, 0x1p20, 22.0, 0x1p-54, 0x1p-28, 40.0, 720.0}) {
+    for (const double at : {std::nextafter(edge, 0.0), edge, std::nextafter(edge, 1e300)})
+      x.push_back(at), x.push_back(-at);
+  }
+  for (const double odd :
+       {0.0, -0.0, 1e300, 0x1p-1074, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    x.push_back(odd), x.push_back(-odd);
+  for (int i = 0; i < 700; ++i) x.push_back(1.6 + 0.006 * i);  // erf by its fraction alone
+  const Doubles dy = values(static_cast<std::int64_t>(x.size()), 77, false);
+  const ParametersOf<double> p{1.5, 20.0, 0.0};
+  for (const std::size_t n : {x.size(), std::size_t{255}, std::size_t{257}, std::size_t{1}}) {
+    const auto count = static_cast<std::int64_t>(n);
+    const double* const from = x.data() + (x.size() - n);
+    const auto result = [&] {
+      Doubles out(9 * n);
+      double* to = out.data();
+      for (const Unary op : {Unary::erf, Unary::gelu, Unary::sin, Unary::cos, Unary::log1p})
+        unary(op, from, to, count), to += n;
+      for (const UnaryWith op : {UnaryWith::softplus, UnaryWith::log_sigmoid, UnaryWith::mish})
+        unary_with(op, p, from, to, count), to += n;
+      binary(Binary::gelu_backward, dy.data(), from, to, count);
+      return out;
+    };
+    expect_everywhere(result, by_reference(result), std::to_string(n));
+    const auto in_place = [&] {
+      Doubles y(from, from + n);
+      unary(Unary::sin, y.data(), y.data(), count);
+      return y;
+    };
+    expect_everywhere(in_place, by_reference(in_place), "in place, " + std::to_string(n));
+  }
+}
+
 TEST(Binary64, SumsAndSoftmaxOfRowsHaveTheReferencesBits) {
   for (const std::int64_t n : {1, 31, 32, 33, 511, 512, 513, 1600}) {
     for (const bool wild : {false, true}) {

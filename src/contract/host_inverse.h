@@ -5,44 +5,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 
 #include "contract/host_functions.h"
 
 ISOBIT_CONTRACT_BEGIN
 
 namespace host {
-
-// atan of t <= 1 / 16: error below 4 units. The terms left out are below a unit; the loop drops less than 3.
-template <int kWords>
-[[nodiscard]] inline Fixed<kWords> inverse_tan_series(const Fixed<kWords>& t) {
-  constexpr std::uint64_t kTerms = Fixed<kWords>::kBits / 8;
-  const Fixed<kWords> z = multiply(t, t), one = whole<kWords>(1);
-  Fixed<kWords> sum = divide(one, 2 * kTerms + 1);
-  for (std::uint64_t i = kTerms; i >= 1; --i) sum = subtract(divide(one, 2 * i - 1), multiply(z, sum));
-  return multiply(t, sum);
-}
-
-// atan(k / 16) for k = 0 ... 16, each the one before and atan(16 / (256 + k (k - 1))): errors below 2^7 units.
-template <int kWords>
-[[nodiscard]] inline const std::array<Fixed<kWords>, 17>& inverse_tans() {
-  static const std::array<Fixed<kWords>, 17> value = [] {
-    std::array<Fixed<kWords>, 17> all;
-    for (std::uint64_t k = 1; k <= 16; ++k) {
-      all[k] = add(all[k - 1], inverse_tan_series(divide(whole<kWords>(16), 256 + k * (k - 1))));
-    }
-    return all;
-  }();
-  return value;
-}
-
-// atan of r <= 1: error below 2^8 units and r's. r = k / 16 + d, and t = d / (1 + r k / 16) is below 1 / 16.
-template <int kWords>
-[[nodiscard]] inline Fixed<kWords> inverse_tan(const Fixed<kWords>& r) {
-  const std::uint64_t k = r.word[kWords - 1] != 0 ? 16 : r.word[kWords - 2] >> 60;
-  const Fixed<kWords> base = divide(whole<kWords>(k), 16), one = whole<kWords>(1);
-  return add(inverse_tans<kWords>()[k], inverse_tan_series(divide(subtract(r, base), add(one, multiply(r, base)))));
-}
 
 template <int kWords>
 [[nodiscard]] inline Fixed<kWords> half_turns(int halves) {  // of pi / 2; error below 2 units

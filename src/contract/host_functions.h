@@ -18,6 +18,7 @@
 #include "contract/host_scalars.h"
 #include "contract/host_series.h"
 #include "contract/platform.h"
+#include "contract/quick_angle.h"
 
 ISOBIT_CONTRACT_BEGIN
 
@@ -234,22 +235,32 @@ template <int kWords>
   return host::with_sign(result, negative);
 }
 
+namespace host {
+
+[[nodiscard]] inline double tan_by_integers(double x) {  // 2^-27 <= x
+  bool negative = false;
+  const double result = decided([&]<int kWords>(double& out) {
+    const auto t = quarters_of<kWords>(x);
+    negative = t.quarters % 2 == 1;
+    const bool swapped = negative != t.mirrored;
+    const auto& below = swapped ? t.sine : t.cosine;
+    // The divisor is at least 2^-small (2^-62 for the nearest of all arguments), the quotient at most 2^small.
+    const int small = Fixed<kWords>::kBits - highest_bit(below);
+    if (small > 62) return false;
+    return round_fixed(divide(swapped ? t.cosine : t.sine, below), 6 + 2 * small, 0, out);
+  });
+  return with_sign(result, negative);
+}
+
+}  // namespace host
+
 [[nodiscard]] inline double tan_rounded(double x) {
   const double size = host::magnitude(x);
   if (!(size < host::kInfinite)) return host::kNotANumber;
   if (size < 0x1p-27) return x;
-  bool negative = false;
-  const double result = host::decided([&]<int kWords>(double& out) {
-    const auto t = host::quarters_of<kWords>(size);
-    negative = host::is_negative(x) != (t.quarters % 2 == 1);
-    const bool swapped = (t.quarters % 2 == 1) != t.mirrored;
-    const auto& below = swapped ? t.sine : t.cosine;
-    // The divisor is at least 2^-small (2^-62 for the nearest of all arguments), the quotient at most 2^small.
-    const int small = host::Fixed<kWords>::kBits - host::highest_bit(below);
-    if (small > 62) return false;
-    return host::round_fixed(host::divide(swapped ? t.cosine : t.sine, below), 6 + 2 * small, 0, out);
-  });
-  return host::with_sign(result, negative);
+  double result = 0;
+  if (!host::quick::attempt<host::quick::Tangent>(result, size)) result = host::tan_by_integers(size);
+  return host::with_sign(host::magnitude(result), host::is_negative(result) != host::is_negative(x));
 }
 
 // ---- error function

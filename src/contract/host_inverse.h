@@ -47,6 +47,14 @@ template <int kWords>
   return square_root(multiply(subtract(one, x), add(one, x)));
 }
 
+[[nodiscard]] inline double atan_by_integers(double x) {  // 2^-27 <= x < 2^64
+  return decided([&]<int kWords>(double& out) {
+    const auto number = fixed_of<kWords>(x), one = whole<kWords>(1);
+    const auto value = x <= 1 ? inverse_tan(number) : subtract(half_turns<kWords>(1), inverse_tan(divide(one, number)));
+    return round_fixed(value, 11, 0, out);
+  });
+}
+
 }  // namespace host
 
 [[nodiscard]] inline double atan_rounded(double x) {
@@ -55,13 +63,8 @@ template <int kWords>
   if (size < 0x1p-27) return x;
   // pi/2 lies a quarter of a unit above its binary64 number: what is taken off changes nothing.
   if (size >= 0x1p64) return host::with_sign(host::kHalfPi, host::is_negative(x));
-  const double result = host::decided([&]<int kWords>(double& out) {
-    const auto number = host::fixed_of<kWords>(size), one = host::whole<kWords>(1);
-    const auto value = size <= 1
-                           ? host::inverse_tan(number)
-                           : host::subtract(host::half_turns<kWords>(1), host::inverse_tan(host::divide(one, number)));
-    return host::round_fixed(value, 11, 0, out);
-  });
+  double result = 0;
+  if (!host::quick::attempt<host::quick::Angle>(result, size, 1.0, false)) result = host::atan_by_integers(size);
   return host::with_sign(result, host::is_negative(x));
 }
 
@@ -114,6 +117,20 @@ namespace host {
   return round_words(words, 4, (a.exponent - left) - (b.exponent - right) - 192);
 }
 
+// The angle of (across, up), both positive and finite, or of (-across, up) where behind.
+[[nodiscard]] inline double angle_by_integers(double up, double across, bool behind) {
+  const Decoded a = decode(up), b = decode(across);
+  const std::int64_t apart = binade(a) - binade(b);
+  if (apart > 64) return kHalfPi;
+  if (apart < -65) return behind ? kWholePi : small_angle(a, b);
+  const std::int64_t scale = std::max(binade(a), binade(b)) + 1;  // both at most 1, one at least 1/2
+  return decided([&]<int kWords>(double& out) {
+    const auto s = fixed<kWords>(a.integer, a.exponent - scale), c = fixed<kWords>(b.integer, b.exponent - scale);
+    const auto value = angle(s, c);
+    return round_fixed(behind ? subtract(half_turns<kWords>(2), value) : value, 12, 0, out);
+  });
+}
+
 }  // namespace host
 
 [[nodiscard]] inline double atan2_rounded(double y, double x) {
@@ -128,17 +145,11 @@ namespace host {
   }
   if (up == host::kInfinite) return decided(host::kHalfPi);
   if (across == host::kInfinite) return decided(behind ? host::kWholePi : 0.0);
-  const host::Decoded a = host::decode(up), b = host::decode(across);
-  const std::int64_t apart = host::binade(a) - host::binade(b);
-  if (apart > 64) return decided(host::kHalfPi);
-  if (apart < -65) return decided(behind ? host::kWholePi : host::small_angle(a, b));
-  const std::int64_t scale = std::max(host::binade(a), host::binade(b)) + 1;  // both at most 1, one at least 1/2
-  return decided(host::decided([&]<int kWords>(double& out) {
-    const auto s = host::fixed<kWords>(a.integer, a.exponent - scale),
-               c = host::fixed<kWords>(b.integer, b.exponent - scale);
-    const auto value = host::angle(s, c);
-    return host::round_fixed(behind ? host::subtract(host::half_turns<kWords>(2), value) : value, 12, 0, out);
-  }));
+  double result = 0;
+  if (!host::quick::attempt<host::quick::Angle>(result, up, across, behind)) {
+    result = host::angle_by_integers(up, across, behind);
+  }
+  return decided(result);
 }
 
 [[nodiscard]] inline double cbrt_rounded(double x) {

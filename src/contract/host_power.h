@@ -9,6 +9,7 @@
 #include "contract/host_functions.h"
 #include "contract/host_scalars.h"
 #include "contract/platform.h"
+#include "contract/quick_power.h"
 
 ISOBIT_CONTRACT_BEGIN
 
@@ -117,7 +118,10 @@ template <int kWords>
     return host::with_sign(host::is_zero(x) == (y > 0) ? 0.0 : host::kInfinite, negative);
   }
   if (host::is_negative(x) && exponent < 0) return host::kNotANumber;
-  return host::with_sign(size == 1 ? 1.0 : host::positive_power(size, y), negative);
+  if (size == 1) return host::with_sign(1.0, negative);
+  double result = 0;
+  if (!host::quick::attempt<host::quick::Power>(result, size, y)) result = host::positive_power(size, y);
+  return host::with_sign(result, negative);
 }
 
 ISOBIT_CONTRACT_END

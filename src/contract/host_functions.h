@@ -19,6 +19,7 @@
 #include "contract/host_series.h"
 #include "contract/platform.h"
 #include "contract/quick_angle.h"
+#include "contract/quick_exponential.h"
 
 ISOBIT_CONTRACT_BEGIN
 
@@ -30,6 +31,8 @@ ISOBIT_CONTRACT_BEGIN
   const double size = host::magnitude(x);
   if (size < 0x1p-54) return 1.0;
   if (size > 746) return negative ? 0.0 : host::kInfinite;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::Exponential>(quick, x)) return quick;
   return host::decided([&]<int kWords>(double& out) {
     const auto e = host::exponential(host::fixed_of<kWords>(size), negative);
     return host::round_fixed(e.value, 17, e.exponent, out);
@@ -42,6 +45,8 @@ ISOBIT_CONTRACT_BEGIN
   const double size = host::magnitude(x);
   if (size < 0x1p-54) return 1.0;
   if (size > 1075) return negative ? 0.0 : host::kInfinite;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::ExponentialOfTwo>(quick, x)) return quick;
   return host::decided([&]<int kWords>(double& out) {
     host::Fixed<kWords> fraction = host::fixed_of<kWords>(size);
     auto n = static_cast<std::int64_t>(fraction.word[kWords - 1]);
@@ -96,6 +101,9 @@ template <int kWords>
   const double size = host::magnitude(x);
   if (size < 0x1p-27) return x;
   if (size > 711) return host::with_sign(host::kInfinite, host::is_negative(x));
+  double quick = 0;
+  if (host::quick::attempt<host::quick::HyperbolicSine>(quick, size))
+    return host::with_sign(quick, host::is_negative(x));
   const double result = host::decided([&]<int kWords>(double& out) {
     const auto e = host::exponential_pair<kWords>(size);
     return host::round_fixed(host::subtract(e.value, e.inverse), 19, e.exponent - 1, out);
@@ -108,6 +116,8 @@ template <int kWords>
   const double size = host::magnitude(x);
   if (size < 0x1p-28) return 1.0;
   if (size > 711) return host::kInfinite;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::HyperbolicCosine>(quick, size)) return quick;
   return host::decided([&]<int kWords>(double& out) {
     const auto e = host::exponential_pair<kWords>(size);
     return host::round_fixed(host::add(e.value, e.inverse), 19, e.exponent - 1, out);
@@ -165,6 +175,8 @@ template <int kWords>
 [[nodiscard]] inline double log_rounded(double x) {
   double special = 0;
   if (host::logarithm_is_special(x, special)) return special;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::NaturalLogarithm>(quick, x)) return quick;
   return host::decided(
       [&]<int kWords>(double& out) { return host::round_logarithm(host::logarithm_of<kWords>(x), 15, out); });
 }
@@ -174,6 +186,8 @@ template <int kWords>
   if (host::logarithm_is_special(x, special)) return special;
   const host::Decoded exact = host::decode(x);
   if (exact.integer == 1) return static_cast<double>(exact.exponent);
+  double quick = 0;
+  if (host::quick::attempt<host::quick::LogarithmOf<host::quick::Two>>(quick, x)) return quick;
   return host::decided([&]<int kWords>(double& out) {
     return host::round_logarithm(host::in_base(host::logarithm_of<kWords>(x), host::ln2<kWords>()), 17, out);
   });
@@ -182,6 +196,8 @@ template <int kWords>
 [[nodiscard]] inline double log10_rounded(double x) {
   double special = 0;
   if (host::logarithm_is_special(x, special)) return special;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::LogarithmOf<host::quick::Ten>>(quick, x)) return quick;
   double power = 1;  // exact up to 10^22; higher ones are no binary64 numbers
   for (int n = 0; n <= 22; ++n, power *= 10) {
     if (x == power) return n;

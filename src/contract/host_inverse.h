@@ -73,6 +73,8 @@ template <int kWords>
   if (!(size <= 1)) return host::kNotANumber;
   if (size < 0x1p-27) return x;
   if (size == 1) return host::with_sign(host::kHalfPi, host::is_negative(x));
+  double quick = 0;
+  if (host::quick::attempt<host::quick::InverseSine>(quick, size)) return host::with_sign(quick, host::is_negative(x));
   const double result = host::decided([&]<int kWords>(double& out) {
     const auto number = host::fixed_of<kWords>(size);
     return host::round_fixed(host::angle(number, host::cathetus(number)), 40, 0, out);
@@ -85,6 +87,8 @@ template <int kWords>
   if (!(size <= 1)) return host::kNotANumber;
   if (size < 0x1p-64) return host::kHalfPi;
   if (size == 1) return host::is_negative(x) ? host::kWholePi : 0.0;
+  double quick = 0;
+  if (host::quick::attempt<host::quick::InverseCosine>(quick, size, host::is_negative(x))) return quick;
   return host::decided([&]<int kWords>(double& out) {
     const auto number = host::fixed_of<kWords>(size);
     const auto value = host::angle(host::cathetus(number), number);

@@ -38,19 +38,6 @@ struct AngleTables {
   return tables;
 }
 
-// s (1 + z/3 + rest), or less where the sign is -1; z = s^2. Third and sums exact to 2^-100: error that of the rest.
-template <class Products>
-[[nodiscard]] inline Pair with_series(const Pair& s, const Pair& z, double sign, double rest) {
-  const Pair third = product<Products>(z, Pair{0x1.5555555555555p-2, 0x1.5555555555555p-56});
-  return enlarged<Products>(s, {sign * third.high, sign * third.low + rest});
-}
-
-// a + b for abs(a) >= abs(b), or a = 0; error below 2^-104 of the larger.
-[[nodiscard]] inline Pair joined(const Pair& a, const Pair& b) {
-  const Pair s = ordered_sum(a.high, b.high);
-  return ordered_sum(s.high, s.low + (a.low + b.low));
-}
-
 // x - n pi/2 for 0 <= x < 2^20, with an error below 2^-130 and 2^-100 of it.
 //
 // pi/2 in parts of 33, 33, 33 and 53 bits: n has 20 bits, so the first three products are exact, and the sums until low
@@ -142,6 +129,37 @@ struct Angle {
     const Pair u{std::bit_cast<double>(small - scale), 0}, v{std::bit_cast<double>(large - scale), 0};
     const Pair angle = turned(inverse_tangent<Products>(u, v), steep, behind);
     return round_pair(angle, kError * angle.high, out);
+  }
+};
+
+// sqrt((1 - x) (1 + x)), 2^-62 <= x < 1: relative error below 2^-99. The remainder of a root is exact.
+template <class Products>
+[[nodiscard]] inline Pair cathetus(double x) {
+  const Pair square = product<Products>(ordered_sum(1, -x), ordered_sum(1, x));
+  const double root = __builtin_sqrt(square.high);
+  const Pair back = product<Products>(root, root);
+  return ordered_sum(root, (((square.high - back.high) - back.low) + square.low) / (2 * root));
+}
+
+// asin x, and acos of x, or of -x where behind; 2^-62 <= x < 1.
+struct InverseSine {
+  template <class Products>
+  [[nodiscard]] static bool run(double& out, double x) {
+    if (!(x >= 0x1p-62 && x < 1)) return false;
+    const Pair across = cathetus<Products>(x), up{x, 0};
+    const bool steep = x > across.high;
+    const Pair angle = turned(inverse_tangent<Products>(steep ? across : up, steep ? up : across), steep, false);
+    return round_pair(angle, Angle::kError * angle.high, out);
+  }
+};
+struct InverseCosine {
+  template <class Products>
+  [[nodiscard]] static bool run(double& out, double x, bool behind) {
+    if (!(x >= 0x1p-62 && x < 1)) return false;
+    const Pair up = cathetus<Products>(x), across{x, 0};
+    const bool steep = up.high > x;
+    const Pair angle = turned(inverse_tangent<Products>(steep ? across : up, steep ? up : across), steep, behind);
+    return round_pair(angle, Angle::kError * angle.high, out);
   }
 };
 

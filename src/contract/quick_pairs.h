@@ -1,7 +1,7 @@
 // Unevaluated sums of two binary64 numbers ("double-double"): the first phase of correctly rounded functions (Ziv's
-// strategy). quick_power.h and quick_angle.h compute a value with some twenty bits more than binary64 and a stated
-// error; where all numbers within the error round alike the result is proven, else integers decide (host_functions.h).
-// So the bits are the same with and without this phase, and on every machine.
+// strategy). quick_exponential.h, quick_power.h and quick_angle.h compute a value with some twenty bits more than
+// binary64 and a stated error; where all numbers within the error round alike the result is proven, else integers
+// decide (host_functions.h). So the bits are the same with and without this phase, and on every machine.
 //
 // Error-free transformations are Knuth's and Dekker's (Muller et al., "Handbook of Floating-Point Arithmetic", 2nd ed.,
 // sections 4.3 and 4.4; for pairs Joldes, Muller, Popescu, "Tight and rigorous error bounds for basic building blocks
@@ -69,12 +69,26 @@ template <class Products>
   const Pair back = product<Products>(q, b.high);
   return ordered_sum(q, (((a.high - back.high) - back.low) + a.low - q * b.low) / b.high);
 }
-// a (1 + f) for abs(f) < 2^-6 with an error below 2^-104 of a and the one of f. f need not be normalised.
+// a (1 + f) for abs(f) < 2^-6 with an error below 2^-104 of a and the one of f. f's low part may be 2^-16: its
+// product adds an error of 2^-53 of it.
 template <class Products>
 [[nodiscard]] inline Pair enlarged(const Pair& a, const Pair& f) {
   const Pair change = product<Products>(a.high, f.high);
   const Pair s = ordered_sum(a.high, change.high);
-  return {s.high, s.low + (a.low + (change.low + (a.high * f.low + a.low * f.high)))};
+  return ordered_sum(s.high, s.low + (a.low + (change.low + (a.high * f.low + a.low * f.high))));
+}
+
+// a + b for abs(a) >= abs(b), or a = 0; error below 2^-104 of the larger.
+[[nodiscard]] inline Pair joined(const Pair& a, const Pair& b) {
+  const Pair s = ordered_sum(a.high, b.high);
+  return ordered_sum(s.high, s.low + (a.low + b.low));
+}
+// s (1 + share z / 3 + rest) for a share of 1, -1 or 1/2, z = s^2 < 2^-7: error below 2^-99 of s and the one of rest.
+inline constexpr Pair kThird{0x1.5555555555555p-2, 0x1.5555555555555p-56};
+template <class Products>
+[[nodiscard]] inline Pair with_series(const Pair& s, const Pair& z, double share, double rest) {
+  const Pair third = product<Products>(z, kThird);
+  return enlarged<Products>(s, {share * third.high, share * third.low + rest});
 }
 
 // The nearest integer to abs(x) < 2^51, ties to even.

@@ -92,7 +92,7 @@ struct WideKernel {
   void operator()(const std::array<const double*, 1>& x, double* y, std::int64_t n) const
     requires(rounded_function(op).known)
   {
-    kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
+    kernels::parallel_for(0, n, 1024, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op).function(x[0][i]);
     });
   }
@@ -160,7 +160,7 @@ struct WideKernelOfTwo {
   void operator()(const std::array<const double*, 2>& x, double* y, std::int64_t n) const
     requires(rounded_function(op).known)
   {
-    kernels::parallel_for(0, n, 32, [&](std::int64_t begin, std::int64_t end) {
+    kernels::parallel_for(0, n, 1024, [&](std::int64_t begin, std::int64_t end) {
       const kernels::FloatEnvironment environment;
       for (std::int64_t i = begin; i < end; ++i) y[i] = rounded_function(op).function(x[0][i], x[1][i]);
     });

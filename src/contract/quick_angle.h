@@ -1,5 +1,5 @@
 // Tangent and angles in pairs of binary64 numbers: the first phase of host_functions.h's tan and host_inverse.h's atan
-// and atan2 (quick_pairs.h says how). 30 to 60 ns where fma is an instruction. Host only; thread-safe: the tables are
+// and atan2 (quick_pairs.h says how). 30 to 50 ns where fma is an instruction. Host only; thread-safe: the tables are
 // made at first use, by integers.
 //
 // Both functions add up: tan(a + s) and atan(b) + atan((q - b) / (1 + q b)) with a table of steps of 1/64, so that

@@ -61,6 +61,30 @@ TEST_F(StatedErrors, OfTheExponential) {
   EXPECT_GT(largest, 0x1p-90);
 }
 
+TEST_F(StatedErrors, OfHyperbolicFunctions) {
+  std::uniform_real_distribution<double> large(0x1p-4, 709), small(0x1p-4, 2), size(-28, -4);
+  double largest = 0, largest_small = 0;
+  for (int i = 0; i < 20000; ++i) {
+    for (const double x : {large(engine_), small(engine_)}) {
+      for (const bool sine : {false, true}) {
+        const ScaledPair both = hyperbolic<SplitProducts>(x, sine ? -1 : 1);
+        take({x, 0});
+        (sine ? mpfr_sinh : mpfr_cosh)(exact_, exact_, MPFR_RNDN);
+        mpfr_mul_2si(exact_, exact_, 1 - both.n, MPFR_RNDN);
+        largest = std::max(largest, relative_error(both.value, exact_) * both.value.high);
+      }
+    }
+    const double x = std::exp2(size(engine_));
+    take({x, 0});
+    mpfr_sinh(exact_, exact_, MPFR_RNDN);
+    largest_small = std::max(largest_small, relative_error(small_hyperbolic_sine<SplitProducts>(x), exact_));
+  }
+  EXPECT_LT(largest, kHyperbolicError / 4);
+  EXPECT_LT(largest_small, kSmallSineError / 4);
+  EXPECT_GT(largest_small, 0x1p-90);
+  EXPECT_GT(kHyperbolicError, 3.1 * kExponentialError);
+}
+
 // Arguments of every size, and next to where the table's entry or the formula changes.
 // Where kPositive, of positive numbers alone.
 template <class Task, auto kFunction, bool kPositive = false>

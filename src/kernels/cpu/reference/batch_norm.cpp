@@ -1,6 +1,7 @@
 // Batch normalisation, channel after channel, as batch_norm.h writes it.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "contract/lane_sum.h"
 #include "contract/moments.h"
@@ -16,17 +17,9 @@ std::int64_t offset_of(const ChannelShape& s, std::int64_t c, std::int64_t i) {
   return (i / s.inner * s.c + c) * s.inner + i % s.inner;
 }
 
-// use(offset) of channel c's elements in their order, without a division for each.
-template <class Use>
-void for_each_element(const ChannelShape& s, std::int64_t c, const Use& use) {
-  for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t i = 0; i < s.inner; ++i) use((n * s.c + c) * s.inner + i);
-}
-
 // A leaf's elements lie side by side but where it goes on in the next sample.
 template <class T>
-contract::MomentsOf<T> moments_of(const ChannelShape& s, std::int64_t c, const T* x) {
-  if (s.inner == 1) return contract::moments<T>(s.n, [=](std::int64_t i) { return x[i * s.c + c]; });
+contract::MomentsOf<T> moments_of_channel(const ChannelShape& s, std::int64_t c, const T* x) {
   contract::PairwiseTreeOf<contract::MomentsOf<T>> tree;
   for (std::int64_t begin = 0, n = s.per_channel(); begin < n; begin += contract::kLeaf) {
     const std::int64_t count = std::min(contract::kLeaf, n - begin);
@@ -38,23 +31,59 @@ contract::MomentsOf<T> moments_of(const ChannelShape& s, std::int64_t c, const T
   return tree.result();
 }
 
+// Channels that are worked on together: some where they are neighbours in memory, each of whose lines is then read
+// once.
+constexpr std::int64_t kTogether = 16;
+struct Channels {
+  std::int64_t first, count;
+};
+template <class Function>
+void for_channels(const ChannelShape& s, Function function) {
+  const std::int64_t together = s.inner == 1 ? kTogether : 1;
+  parallel_for(0, (s.c + together - 1) / together, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) function(Channels{i * together, std::min(together, s.c - i * together)});
+  });
+}
+// use(offset, j) of the elements of channel first + j, in the order of each channel.
+template <class Use>
+void for_elements(const ChannelShape& s, const Channels& at, const Use& use) {
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    if (s.inner == 1) {
+      for (std::int64_t j = 0; j < at.count; ++j) use(n * s.c + at.first + j, j);
+      continue;
+    }
+    for (std::int64_t i = 0; i < s.inner; ++i) use((n * s.c + at.first) * s.inner + i, std::int64_t{0});
+  }
+}
+template <class T>
+void moments_of(const ChannelShape& s, const Channels& at, const T* x, contract::MomentsOf<T>* moments) {
+  if (s.inner != 1) {
+    moments[0] = moments_of_channel(s, at.first, x);
+    return;
+  }
+  std::vector<T> columns(static_cast<std::size_t>(at.count * s.n));
+  for (std::int64_t i = 0; i < s.n; ++i)
+    for (std::int64_t j = 0; j < at.count; ++j)
+      columns[static_cast<std::size_t>(j * s.n + i)] = x[i * s.c + at.first + j];
+  for (std::int64_t j = 0; j < at.count; ++j)
+    moments[j] = contract::moments<T>(s.n, [p = columns.data() + j * s.n](std::int64_t i) { return p[i]; });
+}
+
 template <class T>
 T invstd_of_one(T variance, double eps) {
   return T(1) / std::sqrt(variance + static_cast<T>(eps));
 }
 
-template <class Function>
-void for_each_channel(const ChannelShape& s, Function function) {
-  parallel_for(0, s.c, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t c = begin; c < end; ++c) function(c);
-  });
-}
-
 template <class T>
-void apply(const BatchNormForwardOf<T>& p, std::int64_t c, T mean, T invstd) {
-  const T scale = p.weight ? p.weight[c] * invstd : invstd;
-  const T shift = p.bias ? p.bias[c] : T(0);
-  for_each_element(p.shape, c, [&](std::int64_t at) { p.y[at] = std::fma(p.x[at] - mean, scale, shift); });
+void apply(const BatchNormForwardOf<T>& p, const Channels& at, const T* mean, const T* invstd) {
+  T scale[kTogether], shift[kTogether];
+  for (std::int64_t j = 0; j < at.count; ++j) {
+    scale[j] = p.weight ? p.weight[at.first + j] * invstd[j] : invstd[j];
+    shift[j] = p.bias ? p.bias[at.first + j] : T(0);
+  }
+  for_elements(p.shape, at, [&](std::int64_t offset, std::int64_t j) {
+    p.y[offset] = std::fma(p.x[offset] - mean[j], scale[j], shift[j]);
+  });
 }
 
 template <class T>
@@ -65,62 +94,75 @@ void update_running(T* running, T value, double momentum) {
 
 template <class T>
 void batch_moments(const ChannelShape& shape, const T* x, T* mean, T* m2) {
-  for_each_channel(shape, [&](std::int64_t c) {
-    const contract::MomentsOf<T> moments = moments_of(shape, c, x);
-    mean[c] = moments.mean;
-    m2[c] = moments.m2;
+  for_channels(shape, [&](const Channels& at) {
+    contract::MomentsOf<T> moments[kTogether];
+    moments_of(shape, at, x, moments);
+    for (std::int64_t j = 0; j < at.count; ++j) mean[at.first + j] = moments[j].mean, m2[at.first + j] = moments[j].m2;
   });
 }
 
 template <class T>
 void batch_norm_training(const BatchNormForwardOf<T>& p) {
   const std::int64_t n = p.shape.per_channel();
-  for_each_channel(p.shape, [&](std::int64_t c) {
-    const contract::MomentsOf<T> moments = moments_of(p.shape, c, p.x);
-    const T variance = n > 0 ? moments.m2 / static_cast<T>(n) : T(0);
-    const T invstd = invstd_of_one(variance, p.eps);
-    apply(p, c, moments.mean, invstd);
-    if (p.saved_mean) p.saved_mean[c] = moments.mean;
-    if (p.saved_invstd) p.saved_invstd[c] = invstd;
-    if (n == 0) return;
-    const T unbiased = n > 1 ? moments.m2 / static_cast<T>(n - 1) : moments.m2;
-    if (p.running_mean) update_running(p.running_mean + c, moments.mean, p.momentum);
-    if (p.running_variance) update_running(p.running_variance + c, unbiased, p.momentum);
+  for_channels(p.shape, [&](const Channels& at) {
+    contract::MomentsOf<T> moments[kTogether];
+    T mean[kTogether] = {}, invstd[kTogether] = {};
+    moments_of(p.shape, at, p.x, moments);
+    for (std::int64_t j = 0; j < at.count; ++j) {
+      mean[j] = moments[j].mean;
+      invstd[j] = invstd_of_one(n > 0 ? moments[j].m2 / static_cast<T>(n) : T(0), p.eps);
+    }
+    apply(p, at, mean, invstd);
+    for (std::int64_t j = 0; j < at.count; ++j) {
+      const std::int64_t c = at.first + j;
+      if (p.saved_mean) p.saved_mean[c] = mean[j];
+      if (p.saved_invstd) p.saved_invstd[c] = invstd[j];
+      if (n == 0) continue;
+      const T unbiased = n > 1 ? moments[j].m2 / static_cast<T>(n - 1) : moments[j].m2;
+      if (p.running_mean) update_running(p.running_mean + c, mean[j], p.momentum);
+      if (p.running_variance) update_running(p.running_variance + c, unbiased, p.momentum);
+    }
   });
 }
 
 template <class T>
 void batch_norm_inference(const BatchNormForwardOf<T>& p) {
-  for_each_channel(
-      p.shape, [&](std::int64_t c) { apply(p, c, p.running_mean[c], invstd_of_one(p.running_variance[c], p.eps)); });
+  for_channels(p.shape, [&](const Channels& at) {
+    T invstd[kTogether] = {};
+    for (std::int64_t j = 0; j < at.count; ++j) invstd[j] = invstd_of_one(p.running_variance[at.first + j], p.eps);
+    apply(p, at, p.running_mean + at.first, invstd);
+  });
 }
 
 template <class T>
-void backward_channel(const BatchNormBackwardOf<T>& p, std::int64_t c) {
+void backward_channels(const BatchNormBackwardOf<T>& p, const Channels& at) {
   const std::int64_t n = p.shape.per_channel();
-  const T mean = p.mean[c], invstd = p.invstd[c];
-  contract::LaneSumOf<T> sum, dot;
-  for_each_element(p.shape, c, [&](std::int64_t at) {
-    sum.add(p.dy[at]);
-    dot.add_product(p.dy[at], p.x[at] - mean);
+  const T *const mean = p.mean + at.first, *const invstd = p.invstd + at.first;
+  contract::LaneSumOf<T> sum[kTogether], dot[kTogether];
+  for_elements(p.shape, at, [&](std::int64_t offset, std::int64_t j) {
+    sum[j].add(p.dy[offset]);
+    dot[j].add_product(p.dy[offset], p.x[offset] - mean[j]);
   });
-  const T a = sum.result(), d = dot.result();
-  const T dweight = d * invstd;
-  if (p.dbias) p.dbias[c] = a;
-  if (p.dweight) p.dweight[c] = dweight;
+  T scale[kTogether], g[kTogether], k[kTogether];
+  for (std::int64_t j = 0; j < at.count; ++j) {
+    const std::int64_t c = at.first + j;
+    const T a = sum[j].result(), dweight = dot[j].result() * invstd[j];
+    if (p.dbias) p.dbias[c] = a;
+    if (p.dweight) p.dweight[c] = dweight;
+    scale[j] = p.weight ? p.weight[c] * invstd[j] : invstd[j];
+    g[j] = a / static_cast<T>(n);
+    k[j] = dweight * invstd[j] / static_cast<T>(n);
+  }
   if (!p.dx) return;
-
-  const T scale = p.weight ? p.weight[c] * invstd : invstd;
-  const T g = a / static_cast<T>(n);
-  const T k = dweight * invstd / static_cast<T>(n);
-  for_each_element(p.shape, c, [&](std::int64_t at) {
-    p.dx[at] = p.training ? std::fma(-(p.x[at] - mean), k, p.dy[at] - g) * scale : p.dy[at] * scale;
+  for_elements(p.shape, at, [&](std::int64_t offset, std::int64_t j) {
+    p.dx[offset] =
+        p.training ? std::fma(-(p.x[offset] - mean[j]), k[j], p.dy[offset] - g[j]) * scale[j] : p.dy[offset] * scale[j];
   });
 }
 
 template <class T>
 void batch_norm_backward(const BatchNormBackwardOf<T>& p) {
-  for_each_channel(p.shape, [&](std::int64_t c) { backward_channel(p, c); });
+  for_channels(p.shape, [&](const Channels& at) { backward_channels(p, at); });
 }
 
 template <class T>

@@ -200,7 +200,7 @@ void multiply(const WideMatmulProblem& given) {
   const WideMatmulProblem p = turns(given) ? turned(given) : given;
   if (p.batch * p.m * p.n == 0) return;
   // Pieces that share what is packed among many outputs, but enough of them for all threads.
-  std::int64_t rows = std::min<std::int64_t>(p.m, 16 * kTileRows), columns = std::min<std::int64_t>(p.n, 256);
+  std::int64_t rows = std::min<std::int64_t>(p.m, 192), columns = std::min<std::int64_t>(p.n, 256);
   const auto pieces = [&] { return p.batch * ((p.m + rows - 1) / rows) * ((p.n + columns - 1) / columns); };
   const std::int64_t wanted = thread_count() == 1 ? 1 : std::int64_t{3} * thread_count();
   const bool large = p.batch * p.m * p.n * p.k > 64 * 64 * 64;

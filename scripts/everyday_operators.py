@@ -145,4 +145,35 @@ def systems():
     yield "solve of 256 covariances of 22 channels", torch.linalg.solve, batch, torch.randn(256, 22, 1)
 
 
-FAMILIES = [reductions, indices, images, losses, sequences, systems]
+def wide():
+    """float64, as physics, statistics and checks of gradients have it; names begin with it."""
+    wide = torch.float64
+    x, y = torch.randn(256, 256, dtype=wide), torch.randn(256, 256, dtype=wide)
+    positive = x.abs() + 0.1
+    functions = {
+        "exp": torch.exp, "sin": torch.sin, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "erf": torch.erf, "GELU": F.gelu,
+        "softplus": F.softplus, "softmax": lambda x: x.softmax(1), "square": lambda x: x**2, "tan": torch.tan,
+        "sum over 0": lambda x: x.sum(0), "sum over 1": lambda x: x.sum(1), "norm": lambda x: x.norm(),
+        "amax": lambda x: x.amax(1), "var": lambda x: x.var(), "layer norm": lambda x: F.layer_norm(x, (256,)),
+        "cumsum": lambda x: x.cumsum(1),
+    }
+    for name, function in functions.items():
+        yield f"float64 {name}", function, x
+    yield "float64 log", torch.log, positive
+    yield "float64 log1p", torch.log1p, positive
+    yield "float64 power 1.7", lambda x: x**1.7, positive
+    yield "float64 atan2", torch.atan2, x, y
+    for n in [64, 256, 1024]:
+        a, b = torch.randn(n, n, dtype=wide), torch.randn(n, n, dtype=wide)
+        yield f"float64 product of {n} cubed", torch.mm, a, b
+    yield "float64 matrix times vector, 1024", torch.mv, torch.randn(1024, 1024, dtype=wide), torch.randn(1024, dtype=wide)
+    yield "float64 linear, 500 x 64 to 64", F.linear, torch.randn(500, 64, dtype=wide), torch.randn(64, 64, dtype=wide), y[0, :64]
+    yield "float64 batch norm of 256 x 256", lambda x: F.batch_norm(x, None, None, training=True), x
+    definite = x @ x.T / 256 + torch.eye(256, dtype=wide)
+    yield "float64 cholesky of 256", torch.linalg.cholesky, definite
+    yield "float64 solve of 256", torch.linalg.solve, definite, y[:, :8]
+    yield "float64 inverse of 256", torch.linalg.inv, definite
+    yield "float64 log-determinant of 256", lambda x: torch.linalg.slogdet(x)[1], definite
+
+
+FAMILIES = [reductions, indices, images, losses, sequences, systems, wide]

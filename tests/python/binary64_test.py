@@ -340,6 +340,29 @@ class Types(Case):
         (parameter.acos() + 2 * parameter.asin() + parameter.atan() + torch.atan2(parameter, parameter**2)).sum().backward()
         torch.testing.assert_close(given, parameter.grad, rtol=1e-14, atol=0)
 
+    def test_selections_and_quotients(self):
+        """float32's rules, of numbers that both types hold; stock's values, but for the zeros and NaN that the contract decides."""
+        nan, inf = math.nan, math.inf
+        numbers = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.375, 7.0, -7.0, 3.0, 2.0**-100, inf, -inf, nan]
+        pairs = torch.tensor([(a, b) for a in numbers for b in numbers], dtype=torch.float64)
+        a, b = pairs[:, 0].contiguous(), pairs[:, 1].contiguous()
+        functions = {
+            "floor": torch.floor_divide, "trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"), "copysign": torch.copysign,
+            "fmax": torch.fmax, "fmin": torch.fmin, "heaviside": torch.heaviside, "signbit": lambda a, _: torch.signbit(a),
+            "nan_to_num": lambda a, _: torch.nan_to_num(a, 1.0, 2.0, 3.0),
+        }
+        for name, function in functions.items():
+            with self.subTest(name):
+                with isobit.enabled():
+                    wide, narrow = function(a, b).double(), function(a.float(), b.float()).double()
+                self.assertTrue(torch.equal(wide.nan_to_num(9.0), narrow.nan_to_num(9.0)))
+                self.assertTrue(torch.equal(torch.signbit(wide.nan_to_num(9.0)), torch.signbit(narrow.nan_to_num(9.0))))
+                if name != "heaviside":
+                    self.assertTrue(torch.equal(wide.nan_to_num(9.0), function(a, b).double().nan_to_num(9.0)))
+        with isobit.enabled():
+            up = torch.nextafter(a, b)
+        self.assertTrue(torch.equal(up.nan_to_num(9.0), torch.nextafter(a, b).nan_to_num(9.0)))
+
     def test_refusals_name_the_type(self):
         x = torch.randn(1, 1, 8, 8, dtype=torch.float64)
         with isobit.enabled():

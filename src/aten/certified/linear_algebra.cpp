@@ -53,10 +53,11 @@ struct Matrices {
   // Column after column, or row after row (the transposed matrix's columns), which copies in order.
   void widen(std::int64_t b, bool by_rows, double* out) const {
     const std::int64_t offset = b * rows * columns;
-    if (type == at::kDouble)
+    if (type == at::kDouble) {
       copy_wide(rows_first.const_data_ptr<double>() + offset, by_rows, out);
-    else
+    } else {
       copy_wide(rows_first.const_data_ptr<float>() + offset, by_rows, out);
+    }
   }
   template <class T>
   void copy_wide(const T* from, bool by_rows, double* out) const {
@@ -107,16 +108,18 @@ struct Results {
   float* narrow = nullptr;
   double* wide = nullptr;
   explicit Results(const Tensor& tensor) {
-    if (is_wide(tensor))
+    if (is_wide(tensor)) {
       wide = tensor.mutable_data_ptr<double>();
-    else
+    } else {
       narrow = tensor.mutable_data_ptr<float>();
+    }
   }
   void write(std::int64_t b, const double* from, std::int64_t count) const {
-    if (wide != nullptr)
+    if (wide != nullptr) {
       for (std::int64_t i = 0; i < count; ++i) wide[b * count + i] = from[i] + 0.0;
-    else
+    } else {
       for (std::int64_t i = 0; i < count; ++i) narrow[b * count + i] = contract::rounded(from[i]);
+    }
   }
 };
 double* identity(Scratch& scratch, std::int64_t n) {

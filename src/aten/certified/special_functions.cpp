@@ -35,7 +35,7 @@ Tensor& multivariate_lgamma_(Tensor& x, std::int64_t p) { return x.copy_(multiva
 // A NaN counts as positive, as copysign has it.
 Tensor sign_bit(const Tensor& x) {
   if (is_integral(x)) return x.lt(0);
-  require_float("aten::signbit", x);
+  require_computed("aten::signbit", x.scalar_type());
   return at::copysign(at::ones({}, x.options()), x).lt(0);
 }
 Tensor& signbit_out(const Tensor& x, Tensor& out) {

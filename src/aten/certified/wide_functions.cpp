@@ -146,10 +146,36 @@ double exact_remainder(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
+// The rules of kernels/formulas/wide_formulas.h.
+double floor_quotient(double a, double b) {
+  const double rest = std::fmod(a, b), above = (a - rest) / b;
+  const double quotient = rest != 0.0 && (b < 0.0) != (rest < 0.0) ? above - 1.0 : above, floor = std::floor(quotient);
+  const double whole = quotient - floor > 0.5 ? floor + 1.0 : floor;
+  return b == 0.0 ? a / b : quotient == 0.0 ? std::copysign(0.0, a / b) : whole;
+}
+double trunc_quotient(double a, double b) { return std::trunc(a / b); }
+double with_sign(double a, double b) { return std::copysign(a, b != b ? 1.0 : b); }
+double larger_number(double a, double b) {
+  return a != a ? b : b != b ? a : a < b ? b : a == 0.0 && b == 0.0 ? 0.0 : a;
+}
+double smaller_number(double a, double b) {
+  return a != a ? b : b != b ? a : b < a ? b : a == 0.0 && b == 0.0 ? 0.0 : a;
+}
+double unit_step(double a, double b) {
+  return a != a ? std::numeric_limits<double>::quiet_NaN() : a < 0.0 ? 0.0 : a > 0.0 ? 1.0 : b;
+}
+double next_number(double a, double b) { return std::nextafter(a, b); }
 constexpr Rounded<double(double, double)> rounded_function(WideBinary op) {
   if (op == WideBinary::atan2) return {true, contract::atan2_rounded};
   if (op == WideBinary::fmod) return {true, exact_fmod};
   if (op == WideBinary::remainder) return {true, exact_remainder};
+  if (op == WideBinary::floor_divide) return {true, floor_quotient};
+  if (op == WideBinary::trunc_divide) return {true, trunc_quotient};
+  if (op == WideBinary::copysign) return {true, with_sign};
+  if (op == WideBinary::fmaximum) return {true, larger_number};
+  if (op == WideBinary::fminimum) return {true, smaller_number};
+  if (op == WideBinary::heaviside) return {true, unit_step};
+  if (op == WideBinary::nextafter) return {true, next_number};
   return {};
 }
 template <WideBinary op>

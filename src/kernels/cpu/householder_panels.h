@@ -86,10 +86,11 @@ class HouseholderPanels {
       const double* const column = work.data() + c / kPanel * size + c % kPanel;
       for (std::int64_t i = 0; i < p_.r_rows; ++i) {
         const double value = i < h_.k && i <= c ? column[i * kPanel] : 0.0;
-        if (p_.wide_r != nullptr)
+        if (p_.wide_r != nullptr) {
           p_.wide_r[c * p_.r_rows + i] = value;
-        else
+        } else {
           p_.r[c * p_.r_rows + i] = static_cast<float>(value);
+        }
       }
     }
   }
@@ -110,10 +111,11 @@ class HouseholderPanels {
         for (std::int64_t c = 0; c < count; ++c) {
           for (std::int64_t i = 0; i < p_.m; ++i) {
             const double value = panel[static_cast<std::size_t>(i * kPanel + c)];
-            if (p_.wide_q != nullptr)
+            if (p_.wide_q != nullptr) {
               p_.wide_q[(first + c) * p_.m + i] = value;
-            else
+            } else {
               p_.q[(first + c) * p_.m + i] = static_cast<float>(value);
+            }
           }
         }
       }

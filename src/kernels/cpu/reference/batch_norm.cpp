@@ -62,9 +62,10 @@ void moments_of(const ChannelShape& s, const Channels& at, const T* x, contract:
     return;
   }
   std::vector<T> columns(static_cast<std::size_t>(at.count * s.n));
-  for (std::int64_t i = 0; i < s.n; ++i)
+  for (std::int64_t i = 0; i < s.n; ++i) {
     for (std::int64_t j = 0; j < at.count; ++j)
       columns[static_cast<std::size_t>(j * s.n + i)] = x[i * s.c + at.first + j];
+  }
   for (std::int64_t j = 0; j < at.count; ++j)
     moments[j] = contract::moments<T>(s.n, [p = columns.data() + j * s.n](std::int64_t i) { return p[i]; });
 }

@@ -33,20 +33,21 @@ struct KnownPower {
 };
 bool power(const double* x, double p, double* y, std::int64_t n) {
   using Map = LoopMap<1024>;
-  if (p == 2.0)
+  if (p == 2.0) {
     Map::run(KnownPower<2, false, false>{}, y, n, x);
-  else if (p == 3.0)
+  } else if (p == 3.0) {
     Map::run(KnownPower<3, false, false>{}, y, n, x);
-  else if (p == 4.0)
+  } else if (p == 4.0) {
     Map::run(KnownPower<4, false, false>{}, y, n, x);
-  else if (p == 0.5)
+  } else if (p == 0.5) {
     Map::run(KnownPower<0, true, false>{}, y, n, x);
-  else if (p == -1.0)
+  } else if (p == -1.0) {
     Map::run(KnownPower<1, false, true>{}, y, n, x);
-  else if (p == -0.5)
+  } else if (p == -0.5) {
     Map::run(KnownPower<0, true, true>{}, y, n, x);
-  else
+  } else {
     return PointwiseKernels<Map, double>::power(x, p, y, n);
+  }
   return true;
 }
 

@@ -127,10 +127,11 @@ void store(const WideMatmulProblem& p, const Piece& w, const double* product, st
     const double* const from = product + r * step;
     double* const to = p.c + w.batch * p.c_batch_stride + (w.row + r) * p.c_row_stride + w.column * p.c_column_stride;
     const auto put = [&](auto value) __attribute__((always_inline)) {
-      if (p.c_column_stride == 1)
+      if (p.c_column_stride == 1) {
         for (std::int64_t c = 0; c < w.columns; ++c) to[c] = value(c);
-      else
+      } else {
         for (std::int64_t c = 0; c < w.columns; ++c) to[c * p.c_column_stride] = value(c);
+      }
     };
     const auto scaled = [&](std::int64_t c) { return p.alpha * (from[c] + 0.0); };  // a factor of 1 changes nothing
     if (p.addend.data == nullptr) {
@@ -140,10 +141,11 @@ void store(const WideMatmulProblem& p, const Piece& w, const double* product, st
     const double* const d = p.addend.data + w.batch * p.addend.batch_stride + (w.row + r) * p.addend.row_stride +
                             w.column * p.addend.column_stride;
     const std::int64_t d_step = p.addend.column_stride;
-    if (d_step == 1)
+    if (d_step == 1) {
       put([&](std::int64_t c) { return p.beta * d[c] + scaled(c); });
-    else
+    } else {
       put([&](std::int64_t c) { return p.beta * d[c * d_step] + scaled(c); });
+    }
   }
 }
 
@@ -204,11 +206,12 @@ void multiply(const WideMatmulProblem& given) {
   const auto pieces = [&] { return p.batch * ((p.m + rows - 1) / rows) * ((p.n + columns - 1) / columns); };
   const std::int64_t wanted = thread_count() == 1 ? 1 : std::int64_t{3} * thread_count();
   const bool large = p.batch * p.m * p.n * p.k > 64 * 64 * 64;
-  while (large && pieces() < wanted && (rows > kTileRows * 2 || columns > kTileColumns * 2)) {
-    if (rows >= columns)
+  while (large && pieces() < wanted && (rows > std::int64_t{2} * kTileRows || columns > 2 * kTileColumns)) {
+    if (rows >= columns) {
       rows = rounded_up((rows + 1) / 2, kTileRows);
-    else
+    } else {
       columns = rounded_up((columns + 1) / 2, kTileColumns);
+    }
   }
   const std::int64_t across = (p.n + columns - 1) / columns, down = (p.m + rows - 1) / rows;
   const std::int64_t worth = 32'768 / (rows * columns * (p.k + 1)) + 1;

@@ -87,10 +87,11 @@ inline void one_row(const double* a, std::int64_t a_step, const double* b, std::
       WideDouble t[kV];
       for (WideDouble& sum : t) sum = wide_double(0.0);
       const double* const from = b + first * row + j * column;
-      if (column == 1)
+      if (column == 1) {
         add_neighbours<kV>(a + first * a_step, a_step, from, row, count, t);
-      else
+      } else {
         add_turned<kV>(a + first * a_step, a_step, from, column, count, t);
+      }
       double lane[kRowColumns];
       for (std::int64_t v = 0; v < kV; ++v) wide_write(lane + v * kWideLanes, t[v]);
       for (std::int64_t i = 0; i < kRowColumns; ++i) tree[i].add(lane[i]);

@@ -192,10 +192,11 @@ void minimum(const ReduceShape& s, const double* x, double* out) {
 std::int64_t argmax_of_row(const double* p, std::int64_t n) {
   const double largest = extremum_of_row<Largest>(p, n);
   std::int64_t i = 0;
-  if (largest != largest)
+  if (largest != largest) {
     while (p[i] == p[i]) ++i;
-  else
+  } else {
     while (i + 1 < n && p[i] != largest) ++i;
+  }
   return i;
 }
 void argmax(const ReduceShape& s, const double* x, std::int64_t* out) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -100,30 +101,82 @@ bool is_key_line(std::string_view line) {
          any([](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The end of a line: a newline, or \n as a text within quotes has it.
-std::size_t line_end(std::string_view text, std::size_t at) {
-  while (at < text.size() && text[at] != '\n' && !(text[at] == '\\' && text.substr(at + 1, 1) == "n")) ++at;
-  return at;
-}
-
-// Where the key ends whose first line ends at `begin`, before `next`, where another begins (0 where no key follows).
-std::size_t end_of_key(std::string_view text, std::size_t begin, std::size_t next) {
-  static const RE2 end_mark("-{4,5} ?END [A-Za-z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{0,5}|Private-MAC: *[0-9a-f]+");
-  const std::string_view window = text.substr(begin, std::min(next - begin, kLongestKey));
-  const StringPiece piece(window.data(), window.size());
-  StringPiece mark;
-  const bool ended = end_mark.Match(piece, 0, window.size(), RE2::UNANCHORED, &mark, 1);
-  const std::size_t limit = ended ? static_cast<std::size_t>(mark.data() - window.data()) : window.size();
-  std::size_t last = 0;
-  int others = 0;  // headers, blank lines and prose since the last line of the body
-  for (std::size_t at = 0; at < limit && (ended || others < 10);) {
-    const std::size_t newline = line_end(window.substr(0, limit), at);
-    others = is_key_line(bare(window.substr(at, newline - at))) ? 0 : others + 1;
-    if (others == 0) last = newline;
-    at = newline + (newline < limit && window[newline] == '\\' ? 2 : 1);
+// Where the private keys of a text end and where its lines do: looked for once, however many keys begin.
+class KeyEnds {
+ public:
+  explicit KeyEnds(std::string_view text) : text_(text) {
+    static const RE2 pattern("-{4,5} ?END [A-Za-z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{0,5}|Private-MAC: *[0-9a-f]+");
+    const StringPiece whole(text.data(), text.size());
+    StringPiece mark;
+    for (std::size_t at = 0; pattern.Match(whole, at, text.size(), RE2::UNANCHORED, &mark, 1);) {
+      const auto begin = static_cast<std::size_t>(mark.data() - text.data());
+      at = begin + mark.size();
+      marks_.push_back({begin, at});
+    }
   }
-  if (last == 0) return 0;
-  return begin + (ended ? limit + mark.size() : last);
+  // What ends a key whose first line ends at `begin`; null where nothing does that is near enough.
+  [[nodiscard]] const Block* mark_after(std::size_t begin) const {
+    const auto found = std::lower_bound(marks_.begin(), marks_.end(), begin,
+                                        [](const Block& mark, std::size_t at) { return mark.begin < at; });
+    return found != marks_.end() && found->begin - begin <= kLongestKey ? &*found : nullptr;
+  }
+  // The end of the first key line (the last, if there is no mark to look as far as: a key that is cut off has no more
+  // than ten other lines after one another) from `begin` to `limit`, of the first `most` lines; 0 where there is none.
+  // Calls come in the order of `begin`.
+  [[nodiscard]] std::size_t key_lines(std::size_t begin, std::size_t limit, bool marked,
+                                      std::size_t most = std::string_view::npos) {
+    std::erase_if(line_ends_, [=](std::size_t end) { return end < begin; });
+    scanned_ = std::max(scanned_, begin);
+    std::size_t last = 0;
+    int others = 0;  // headers, blank lines and prose since the last line of the body
+    for (std::size_t at = begin, line = 0; at < limit && line < most && (marked || others < 10); ++line) {
+      const std::size_t end = std::min(end_of_line(line), limit);
+      others = is_key_line(bare(text_.substr(at, end - at))) ? 0 : others + 1;
+      if (others == 0) last = end;
+      if (last > 0 && marked) return last;
+      at = end + (end < limit && text_[end] == '\\' ? 2 : 1);
+    }
+    return last;
+  }
+
+ private:
+  // Of line number `line` from the one that key_lines began in: a newline, or \n as a text within quotes has it.
+  std::size_t end_of_line(std::size_t line) {
+    for (; line_ends_.size() <= line && scanned_ < text_.size(); ++scanned_)
+      if (text_[scanned_] == '\n' || text_.substr(scanned_, 2) == "\\n") line_ends_.push_back(scanned_);
+    return line < line_ends_.size() ? line_ends_[line] : text_.size();
+  }
+
+  std::string_view text_;
+  std::vector<Block> marks_;
+  std::deque<std::size_t> line_ends_;  // of what has been scanned, from where key_lines began last
+  std::size_t scanned_ = 0;
+};
+
+// The keys that begin with these lines. Each line of the text is looked at for one key, and a few times more for first
+// lines that no key follows, so that a text of nothing but first lines takes no longer than another.
+std::vector<Block> keys_of(std::string_view text, const std::vector<Block>& first_lines) {
+  std::vector<Block> found;
+  if (first_lines.empty()) return found;
+  KeyEnds ends(text);
+  const Block* empty = nullptr;  // a mark before which no key line stands
+  for (const Block& first : first_lines) {
+    if (const Block* const mark = ends.mark_after(first.end)) {
+      if (!found.empty() && found.back().end >= mark->end) continue;
+      // The lines behind this one have been looked at, but not what stands behind the first line in it.
+      const std::size_t most = mark == empty ? 1 : std::string_view::npos;
+      if (ends.key_lines(first.end, mark->begin, true, most) > 0) {
+        found.push_back({first.begin, mark->end});
+      } else {
+        empty = mark;
+      }
+      continue;
+    }
+    if (!found.empty() && found.back().end > first.end) continue;  // in a key that is cut off
+    const std::size_t limit = std::min(first.end + kLongestKey, text.size());
+    if (const std::size_t end = ends.key_lines(first.end, limit, false); end > 0) found.push_back({first.begin, end});
+  }
+  return found;
 }
 
 }  // namespace
@@ -188,26 +241,21 @@ std::vector<Block> joined(std::vector<Block> blocks) {
   return result;
 }
 
-// A key's first line, with what follows it; a first line alone is no key (programs that read keys hold it). Each byte
-// is looked at for one key of a pattern only, so that a text of nothing but first lines takes no longer than another.
+// A key's first line, with what follows it; a first line alone is no key (programs that read keys hold it).
 std::vector<Block> SecretScan::Impl::blocks(std::string_view text) const {
-  std::vector<Block> found;
+  std::vector<Block> found, first_lines;
   const StringPiece whole(text.data(), text.size());
   for (const auto& pattern : private_keys) {
     StringPiece groups[2];
     const int count = pattern->NumberOfCapturingGroups() + 1;
-    std::vector<Block> marks;  // first lines, or keys of one line
     for (std::size_t at = 0; pattern->Match(whole, at, text.size(), RE2::UNANCHORED, groups, count);) {
-      const std::size_t begin = static_cast<std::size_t>(groups[0].data() - text.data());
+      const auto begin = static_cast<std::size_t>(groups[0].data() - text.data());
       at = begin + groups[0].size();
-      marks.push_back({begin, at});
-    }
-    for (std::size_t i = 0; i < marks.size(); ++i) {
-      const std::size_t next = i + 1 < marks.size() ? marks[i + 1].begin : text.size();
-      const std::size_t end = count > 1 ? marks[i].end : end_of_key(text, marks[i].end, next);
-      if (end > 0) found.push_back({marks[i].begin, end});
+      (count > 1 ? found : first_lines).push_back({begin, at});
     }
   }
+  std::sort(first_lines.begin(), first_lines.end(), [](const Block& a, const Block& b) { return a.begin < b.begin; });
+  for (const Block& key : keys_of(text, first_lines)) found.push_back(key);
   return joined(std::move(found));
 }
 

@@ -6,6 +6,7 @@
 
 #include "archive/files.h"
 #include "archive/toml.h"
+#include "archive/toml_names.h"
 #include "archive/user_error.h"
 #include "cli/child_process.h"
 
@@ -19,6 +20,9 @@ constexpr std::uint64_t kLargest = 1 << 20;
 constexpr const char* kNoTorch = "isobit: 'run' needs PyTorch";
 
 void check_toml(const std::string& text, const std::string& file) {
+  if (const std::int64_t line = archive::line_of_long_name(text); line > 0)
+    throw UserError(fmt::format("{}:{}", file, line),
+                    fmt::format("has a name of more than {} parts", archive::kMostNameParts), "correct the line");
   try {
     static_cast<void>(toml::parse(text, file));
   } catch (const toml::parse_error& error) {

@@ -1,9 +1,9 @@
 // The QR factorisation by Householder's reflections, as LAPACK's geqrf and orgqr define it, in a fixed order (contract,
 // section 13).
 //
-// Computed in binary64; results of binary32 rounded once, of binary64 as they are, a zero of r +0. Squares are not
-// scaled: entries of binary64 beyond 2^511 overflow. a [m, n]; k = min(m, n). On the host only: throws DeviceError
-// within a DeviceScope; std::bad_alloc. Thread-safe; uses the pool, bits do not depend on its size.
+// Computed in binary64; results of binary32 rounded once, of binary64 as they are. Columns whose squares would leave
+// binary64's range are scaled. a [m, n]; k = min(m, n). On the host only: throws DeviceError within a DeviceScope;
+// std::bad_alloc. Thread-safe; uses the pool, bits do not depend on its size.
 #pragma once
 
 #include <cstdint>

@@ -99,6 +99,32 @@ TEST(Qr, BitsAreThoseOfThePlainOrder) {
   }
 }
 
+// Squares that leave binary64's range: columns of other sizes side by side. The factors are those of the columns
+// near 1.
+TEST(Qr, HugeAndTinyColumnsKeepTheirDigits) {
+  at::manual_seed(304);
+  const Tensor a = at::randn({9, 6}, at::kDouble), q = qr_of(a).q;
+  for (const double size : {0x1p-1000, 0x1p-560, 0x1p-511, 0x1p-401, 0x1p-399, 0x1p399, 0x1p401, 0x1p511, 0x1p1000}) {
+    for (const bool one : {false, true}) {
+      Tensor scales = at::ones({6}, at::kDouble);
+      one ? scales.narrow(0, 2, 1).fill_(size) : scales.fill_(size);
+      const Tensor x = a.mul(scales);
+      const aten::OperatorSwitch on;
+      for (const int threads : {1, 3}) {
+        const kernels::ThreadCountScope scope(threads);
+        const Factors f = qr_of(x);
+        EXPECT_LT(at::matmul(f.q, f.r.div(scales)).sub(a).abs().max().item<double>(), 1e-13) << size << one;
+        EXPECT_LT(f.q.abs().sub(q.abs()).abs().max().item<double>(), 1e-13) << size << one;
+      }
+    }
+  }
+  const aten::OperatorSwitch on;
+  const Tensor tiny = at::full({3, 2}, 0x1p-1074, at::kDouble);
+  EXPECT_TRUE(qr_of(tiny).q.isfinite().all().item<bool>());
+  const Tensor infinite = at::full({3, 2}, std::numeric_limits<double>::infinity(), at::kDouble);
+  EXPECT_TRUE(qr_of(infinite).r.isnan().any().item<bool>());
+}
+
 // Binary64 hides most of an order's rounding; columns that nearly depend on each other bring it to light.
 TEST(Qr, AnotherOrderIsNoticed) {
   at::manual_seed(303);

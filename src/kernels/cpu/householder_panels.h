@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/householder.h"
@@ -45,20 +46,31 @@ class HouseholderPanels {
   static std::int64_t panels_of(std::int64_t columns) { return (columns + kPanel - 1) / kPanel; }
   [[nodiscard]] std::int64_t smallest_share() const { return 1 + 256 / (p_.m + 1); }
 
+  // A power of two that brings the largest entry of a column near 1 where squares would leave binary64's range; else 1.
+  // It changes no bit of what does not leave it.
+  static double scale_of(const double* panel, std::int64_t j, std::int64_t m, std::int64_t c) {
+    double largest = 0.0;
+    for (std::int64_t i = j; i < m; ++i) largest = std::max(largest, std::fabs(panel[i * kPanel + c]));
+    if (!(largest > 0.0 && largest < std::numeric_limits<double>::infinity())) return 1.0;
+    if (largest >= 0x1p-400 && largest <= 0x1p400) return 1.0;
+    return std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
+  }
+
   // H_j from column c of the panel, which keeps R's entry and what lies above it.
   void make_reflection(std::int64_t j, double* panel, std::int64_t c) {
+    const double scale = scale_of(panel, j, h_.m, c);
     double squares = 0.0;
     for (std::int64_t i = j + 1; i < h_.m; ++i) {
-      const double x = panel[i * kPanel + c];
+      const double x = panel[i * kPanel + c] * scale;
       squares = squares + x * x;
     }
     if (squares == 0.0) return;  // tau stays 0
-    double& alpha = panel[j * kPanel + c];
+    const double alpha = panel[j * kPanel + c] * scale;
     const double beta = -std::copysign(std::sqrt(alpha * alpha + squares), alpha), below = alpha - beta;
     h_.tau[static_cast<std::size_t>(j)] = (beta - alpha) / beta;
     double* const v = h_.vector(j);
-    for (std::int64_t i = j + 1; i < h_.m; ++i) v[i] = panel[i * kPanel + c] / below;
-    alpha = beta;
+    for (std::int64_t i = j + 1; i < h_.m; ++i) v[i] = panel[i * kPanel + c] * scale / below;
+    panel[j * kPanel + c] = beta / scale;
   }
 
   void factor() {

@@ -47,7 +47,10 @@ at::Tensor new_tensor(at::IntArrayRef sizes, at::ScalarType type) {
 
 bool prepare_out(std::string_view op, const at::Tensor& out, at::IntArrayRef sizes, at::ScalarType type,
                  std::initializer_list<const at::Tensor*> inputs, bool same_allowed) {
-  if (out.scalar_type() != type) refuse_type(op, out.scalar_type());
+  if (out.scalar_type() != type) {
+    refuse(op, std::string("gives ") + at::toString(type) + ", got an out of type " + at::toString(out.scalar_type()),
+           "give an out of the result's type, or convert the inputs first");
+  }
   at::assert_no_internal_overlap(out);
   for (const at::Tensor* input : inputs) {
     if (!input->defined() || !may_meet(out, *input)) continue;

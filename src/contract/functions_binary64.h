@@ -147,7 +147,7 @@ struct Quarter {
   const double u = 1.0 + x, back = u - 1.0, c = (1.0 - (u - back)) + (x - back);
   const binary64::Binade b = binary64::binade_of(u);
   const double y = binary64::logarithm(b.m, c / u, b.e);
-  const double itself = (x == binary64::kInfinity) | (magnitude(x) < 0x1p-54) ? x : y;
+  const double itself = ((x == binary64::kInfinity) | (magnitude(x) < 0x1p-54)) ? x : y;
   return x > -1.0 ? itself : x == -1.0 ? -binary64::kInfinity : binary64::kNan;
 }
 

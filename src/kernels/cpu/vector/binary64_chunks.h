@@ -131,7 +131,7 @@ Chunk erf(const Chunk& x) {
   for (std::int64_t i = 0; i < Chunk::kSize; ++i) {
     const double a = contract::magnitude(x.of[i]);
     far[count] = a, place[count] = i;
-    count += (a >= rules::kErfFar) & (a < rules::kErfOne) ? 1 : 0;
+    count += ((a >= rules::kErfFar) & (a < rules::kErfOne)) ? 1 : 0;
   }
   std::fill_n(far + count, kTogether, 2.0);
   for (std::int64_t first = 0; first < count; first += kTogether) {

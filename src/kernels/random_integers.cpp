@@ -72,22 +72,22 @@ bool may_be_fast() {
   static const bool fast = __builtin_cpu_supports("avx2") != 0;
   return fast;
 }
+__attribute__((target("avx2"), always_inline)) inline __m256i everywhere(std::uint64_t x) {
+  return _mm256_set1_epi64x(static_cast<long long>(x));
+}
 // Philox4x32-10 of four blocks: 32-bit words in the low halves of 64-bit lanes; what the high ones hold is never read.
 __attribute__((target("avx2"))) void fast_integers(std::uint64_t key, std::uint64_t block, std::int64_t low,
                                                    std::uint32_t range, std::int64_t* out, std::int64_t n) {
-  const auto all = [](std::uint64_t x) __attribute__((target("avx2"), always_inline)) {
-    return _mm256_set1_epi64x(static_cast<long long>(x));
-  };
-  const __m256i times0 = all(0xD2511F53), times1 = all(0xCD9E8D57), of_range = all(range),
-                from = all(static_cast<std::uint64_t>(low));
+  const __m256i times0 = everywhere(0xD2511F53), times1 = everywhere(0xCD9E8D57), of_range = everywhere(range),
+                from = everywhere(static_cast<std::uint64_t>(low));
   for (std::int64_t i = 0; i < n; i += kFastNumbers, block += kFastNumbers / 2) {
-    __m256i c0 = _mm256_add_epi64(all(block), _mm256_setr_epi64x(0, 1, 2, 3)), c1 = _mm256_srli_epi64(c0, 32),
+    __m256i c0 = _mm256_add_epi64(everywhere(block), _mm256_setr_epi64x(0, 1, 2, 3)), c1 = _mm256_srli_epi64(c0, 32),
             c2 = _mm256_setzero_si256(), c3 = c2;
     auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
       const __m256i p0 = _mm256_mul_epu32(c0, times0), p1 = _mm256_mul_epu32(c2, times1);
-      c0 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1), all(k0));
-      c2 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), c3), all(k1));
+      c0 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1), everywhere(k0));
+      c2 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), c3), everywhere(k1));
       c1 = p1, c3 = p0;
     }
     // (w0 + 2^32 w1) range / 2^64, of words (c0, c1) and (c2, c3)

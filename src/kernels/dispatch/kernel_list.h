@@ -4,8 +4,8 @@
 //   everywhere(f)      cpu/reference, cpu/vector (once per instruction set), cuda
 //   unvectorized(f)    cpu/reference, which every instruction set uses, and cuda
 //   host_only(f)       cpu/reference and cpu/vector; devices compose its results from other kernels (src/aten)
-//   binary64(f)        cpu/reference, some replaced by cpu/vector/binary64.cpp: the family's kernels on double, in the
-//   HostTable;
+//   binary64(f)        cpu/reference and, but for sort, cpu/vector/binary64*.cpp: the family's kernels on double, in
+//                      the HostTable;
 //                      a device's float64 tensors are computed on the host (src/aten)
 //
 // A slot is a member of KernelTable (HostTable for families of hosts only):

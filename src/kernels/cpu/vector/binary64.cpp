@@ -4,7 +4,8 @@
 #include "contract/functions_binary64.h"
 #include "kernels/cpu/vector/binary64_chunks.h"
 #include "kernels/cpu/vector/binary64_kernels.h"
-#include "kernels/cpu/vector/binary64_sums.h"
+#include "kernels/cpu/vector/binary64_loop.h"
+#include "kernels/cpu/vector/binary64_rows.h"
 #include "kernels/cpu/vector/lanes.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/formulas/activation_kernels.h"
@@ -13,16 +14,6 @@
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
-
-template <std::int64_t smallest>  // elements worth a thread
-struct LoopMap {
-  template <class Formula, class... Input>
-  static void run(Formula formula, double* y, std::int64_t n, const Input*... inputs) {
-    parallel_for(0, n, smallest, [=](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) y[i] = formula(inputs[i]...);
-    });
-  }
-};
 
 constexpr std::int64_t kWorthAThread = 4096;  // elements
 
@@ -87,18 +78,13 @@ void for_rows(const SoftmaxShape& s, const double* x, double* y, Each each) {
     for (std::int64_t row = begin; row < end; ++row) each(x + row * s.size, y + row * s.size);
   });
 }
-double largest_of_row(const double* x, std::int64_t n) {
-  double m = -contract::binary64::kInfinity;
-  for (std::int64_t i = 0; i < n; ++i) m = contract::maximum(m, x[i]);
-  return m;
-}
 void exponentials(const double* x, double m, std::int64_t n, double* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = contract::exp(x[i] - m);
 }
 void softmax(const SoftmaxShape& s, const double* x, double* y) {
   if (s.inner != 1) return plain_binary64().softmax(s, x, y);
   for_rows(s, x, y, [n = s.size](const double* from, double* to) {
-    exponentials(from, largest_of_row(from, n), n, to);
+    exponentials(from, extremum_of_row<Largest>(from, n), n, to);
     const double sum = sum_of_row<AddElement>(to, n);
     for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] / sum;
   });
@@ -106,16 +92,13 @@ void softmax(const SoftmaxShape& s, const double* x, double* y) {
 void log_softmax(const SoftmaxShape& s, const double* x, double* y) {
   if (s.inner != 1 || x == y) return plain_binary64().log_softmax(s, x, y);
   for_rows(s, x, y, [n = s.size](const double* from, double* to) {
-    const double m = largest_of_row(from, n);
+    const double m = extremum_of_row<Largest>(from, n);
     exponentials(from, m, n, to);
     const double log_sum = contract::log(sum_of_row<AddElement>(to, n));
     for (std::int64_t i = 0; i < n; ++i) to[i] = (from[i] - m) - log_sum;
   });
 }
 
-}  // namespace
-
-namespace {
 void fill_plain(HostTable& t) {
   fill_batch_norm(t);
   fill_group_norm(t);
@@ -126,6 +109,7 @@ void fill_plain(HostTable& t) {
   fill_scan(t);
   fill_softmax(t);
 }
+
 }  // namespace
 
 const HostTable& plain_binary64() {

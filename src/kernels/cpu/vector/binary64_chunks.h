@@ -52,25 +52,27 @@ Chosen operator>(const Chunk& a, const Chunk& b) {
 Chunk select(const Chosen& m, const Chunk& a, const Chunk& b) {
   return each([&](std::int64_t i) { return m.of[i] ? a.of[i] : b.of[i]; });
 }
+// Whole formulas inlined: a call in the loop would leave it scalar.
+#define ISOBIT_CHUNK __attribute__((flatten)) Chunk
 Chunk magnitude(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::magnitude(x.of[i]); });
 }
-Chunk exp(const Chunk& x) {
+ISOBIT_CHUNK exp(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::exp(x.of[i]); });
 }
-Chunk log1p(const Chunk& x) {
+ISOBIT_CHUNK log1p(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::log1p(x.of[i]); });
 }
-Chunk tanh(const Chunk& x) {
+ISOBIT_CHUNK tanh(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::tanh(x.of[i]); });
 }
-Chunk sigmoid(const Chunk& x) {
+ISOBIT_CHUNK sigmoid(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::sigmoid(x.of[i]); });
 }
 Chunk fma(const Chunk& a, const Chunk& b, const Chunk& c) {
   return each([&](std::int64_t i) { return contract::fma(a.of[i], b.of[i], c.of[i]); });
 }
-Chunk exp_below(const Chunk& x) {
+ISOBIT_CHUNK exp_below(const Chunk& x) {
   return each([&](std::int64_t i) { return contract::exp_below(x.of[i]); });
 }
 
@@ -182,6 +184,8 @@ struct ChunkMap {
     });
   }
 };
+
+#undef ISOBIT_CHUNK
 
 }  // namespace
 }  // namespace isobit::kernels::ISOBIT_ISA

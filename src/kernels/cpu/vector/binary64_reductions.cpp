@@ -1,11 +1,9 @@
 // Sums, means, norms and extrema on binary64 where the compiler can make vectors of them: of rows that lie in order,
 // along the row; of other dimensions, over neighbours that are kept. All else is the reference's.
 #include <algorithm>
-#include <limits>
 
-#include "contract/extrema.h"
 #include "kernels/cpu/vector/binary64_kernels.h"
-#include "kernels/cpu/vector/binary64_sums.h"
+#include "kernels/cpu/vector/binary64_rows.h"
 #include "kernels/threads.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
@@ -144,27 +142,6 @@ void norm2(const ReduceShape& s, const double* x, double* out) {
 
 // ---- Extrema: of any order the same (contract/extrema.h)
 
-struct Largest {
-  static constexpr double kFirst = -std::numeric_limits<double>::infinity();
-  static double of(double a, double b) { return contract::maximum(a, b); }
-};
-struct Smallest {
-  static constexpr double kFirst = std::numeric_limits<double>::infinity();
-  static double of(double a, double b) { return contract::minimum(a, b); }
-};
-
-template <class Better>
-double extremum_of_row(const double* p, std::int64_t n) {
-  double lane[kSumLanes];
-  for (double& best : lane) best = Better::kFirst;
-  std::int64_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes)
-    for (std::int64_t l = 0; l < kSumLanes; ++l) lane[l] = Better::of(lane[l], p[i + l]);
-  for (std::int64_t l = 0; i + l < n; ++l) lane[l] = Better::of(lane[l], p[i + l]);
-  for (std::int64_t w = kSumLanes / 2; w >= 1; w /= 2)
-    for (std::int64_t l = 0; l < w; ++l) lane[l] = Better::of(lane[l], lane[l + w]);
-  return lane[0];
-}
 template <class Better>
 void reduce_extrema(const ReduceShape& s, const double* x, double* out,
                     void (*plain)(const ReduceShape&, const double*, double*)) {

@@ -79,10 +79,15 @@ def _adam(sequence: _Step, together: bool) -> _Step:
     return step
 
 
+_FEW = 6  # parameters for which an addition each is called sooner than one pass is prepared
+
+
 def _sgd(sequence: _Step, together: bool) -> _Step:
     numbers_of, without = ("lr", "momentum", "dampening", "weight_decay"), ("maximize", "has_sparse_grad")
 
     def step(params: Any, grads: Any, momentum_buffer_list: Any, *more: Any, **options: Any) -> None:
+        if len(params) <= _FEW and not options.get("momentum") and not options.get("weight_decay"):
+            return sequence(params, grads, momentum_buffer_list, *more, **options)
         numbers = _numbers(options, numbers_of)
         lists = (params, grads, momentum_buffer_list) if options.get("momentum") else (params, grads)
         # Before a first step buffers are None, which is no tensor.
@@ -90,6 +95,7 @@ def _sgd(sequence: _Step, together: bool) -> _Step:
                 and _are_plain(*lists)
                 and _library.sgd_in_one_pass(lists, numbers, bool(options.get("nesterov")), together)):
             sequence(params, grads, momentum_buffer_list, *more, **options)
+        return None
 
     return step
 

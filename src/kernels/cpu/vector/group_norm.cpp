@@ -89,7 +89,7 @@ void input_gradients(const GroupNormBackward& p, std::int64_t first, std::int64_
   const auto gradient = [=](std::int64_t r) {
     return [row = g + r * count](std::int64_t i, auto part) { return fetch(row + i, part); };
   };
-  norm_input_gradients(p, first, rows, gradient, SeenByNobody{});
+  norm_input_gradients(p, first, rows, rows, gradient, SeenByNobody{});
 }
 
 // ---- gradients of weight and bias
@@ -121,8 +121,8 @@ void column_gradients(const GroupNormBackward& p, std::int64_t c, Extent part) {
     if (p.dweight) put(p.dweight + at, (p.shape.n > 0 ? dots[w].result() : zero) + zero, part);
   }
 }
-constexpr std::int64_t kLine = 16;  // channels at a time: what one line of the cache holds
 
+// kLine channels at a time: what one line of the cache holds.
 void column_gradients(const GroupNormBackward& p, std::int64_t begin, std::int64_t end) {
   std::int64_t c = begin;
   for (; c + kLine <= end; c += kLine) column_gradients<kLine / kLanes>(p, c, Whole{});

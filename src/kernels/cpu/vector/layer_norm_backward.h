@@ -64,7 +64,7 @@ class LayerNormBackward {
     if (!p_.dx) return;
     parallel_for(0, n_, rows_worth_a_thread(c_), [&](std::int64_t begin, std::int64_t end) {
       rows_in_turn(c_, begin, end,
-                   [&](std::int64_t r, std::int64_t rows) { input_gradients(r, rows, SeenByNobody{}); });
+                   [&](std::int64_t r, std::int64_t rows) { input_gradients(r, rows, rows, SeenByNobody{}); });
     });
   }
 
@@ -82,7 +82,7 @@ class LayerNormBackward {
             add_to_channels(fetch(dy + at, part), centered * inverse, sums + at, c, part);
           };
         };
-        input_gradients(row, count, also);
+        input_gradients(row, count, kLast, also);
       } else {
         for (std::int64_t i = 0; i < count; ++i) add_row(row + i, turn + i * 2 * c_);
       }
@@ -116,7 +116,7 @@ class LayerNormBackward {
   }
 
   template <class Also>
-  ISOBIT_INLINE void input_gradients(std::int64_t first, std::int64_t rows, Also also) const {
+  ISOBIT_INLINE void input_gradients(std::int64_t first, std::int64_t rows, std::int64_t ahead, Also also) const {
     const std::int64_t c = c_;
     const float *const dy = p_.dy + first * c, *const w = p_.weight;
     if (w) {
@@ -125,14 +125,14 @@ class LayerNormBackward {
           return fetch(row + i, part) * fetch(w + i, part);
         };
       };
-      norm_input_gradients(p_, first, rows, weighted, also);
+      norm_input_gradients(p_, first, rows, ahead, weighted, also);
     } else {
       const auto plain = [=](std::int64_t r) {
         return [row = dy + r * c](std::int64_t i, auto part) __attribute__((always_inline)) {
           return fetch(row + i, part);
         };
       };
-      norm_input_gradients(p_, first, rows, plain, also);
+      norm_input_gradients(p_, first, rows, ahead, plain, also);
     }
   }
 

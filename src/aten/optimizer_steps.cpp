@@ -1,7 +1,6 @@
 #include "aten/optimizer_steps.h"
 
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -10,25 +9,15 @@
 #include <initializer_list>
 
 #include "aten/adam_batch.h"
-#include "aten/check_mode.h"
 #include "aten/device_work.h"
-#include "aten/graph_check.h"
 #include "aten/memory_overlap.h"
-#include "aten/operator_switch.h"
+#include "aten/observed_calls.h"
 #include "aten/plain_memory.h"
 
 namespace isobit::aten {
 namespace {
 
 using at::Tensor;
-using c10::DispatchKey;
-
-// No mode stands before the calling thread's operators, and nobody observes them.
-bool unobserved() {
-  const c10::DispatchKeySet called = c10::impl::tls_local_dispatch_key_set().included_;
-  constexpr c10::DispatchKeySet usual({DispatchKey::BackendSelect, DispatchKey::ADInplaceOrView});
-  return OperatorSwitch::on() && !check_mode::on() && usual.has_all(called) && !graph_check::others_watch();
-}
 
 // Plain, of binary32, no inference tensor; no graph is recorded of what is written to it.
 bool is_plain_float(const Tensor& t) {
@@ -95,7 +84,7 @@ float* written(const Tensor& t) {
 }  // namespace
 
 bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptions& o, Order order) {
-  if (!unobserved() || !are_moderate({o.lr, o.eps, o.weight_decay}) || !is_rate_of_decay(o.beta1) ||
+  if (!calls_are_unobserved() || !are_moderate({o.lr, o.eps, o.weight_decay}) || !is_rate_of_decay(o.beta1) ||
       !is_rate_of_decay(o.beta2))
     return false;
   if (all.empty()) return true;
@@ -116,7 +105,7 @@ bool adam_in_one_pass(std::span<const AdamTensors> all, const kernels::AdamOptio
 }
 
 bool sgd_in_one_pass(std::span<const SgdTensors> all, const kernels::SgdOptions& o, Order order) {
-  if (!unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
+  if (!calls_are_unobserved() || !are_moderate({o.lr, o.momentum, o.dampening, o.weight_decay})) return false;
   if (all.empty()) return true;
   const c10::Device device = device_of(all);
   for (const SgdTensors& t : all)

@@ -85,7 +85,7 @@ class OnePass(Case):
         self.assertEqual(found, expected)
 
     def test_the_bits_of_the_sequence(self):
-        shapes = [(3, 5), (17,), (), (0, 4), (33, 1021)]
+        shapes = [(3, 5), (17,), (), (0, 4), (33, 1021), (8,)]
         parameters = [values(*shape) for shape in shapes] + [dense(values(9, 30))]
         gradients = [values(*shape) for shape in shapes] + [dense(values(9, 30))]
         for kind, settings in (ADAM, ADAMW, SGD, ("sgd", {"lr": 0.1}), ("sgd", {"lr": 1.0, "momentum": 0.5, "dampening": 0.3}),
@@ -97,8 +97,12 @@ class OnePass(Case):
 
     def test_with_parameters_that_have_no_gradient(self):
         parameters = [values(3, 5), values(17), values(8)]
-        for kind, settings in (ADAM, ADAMW, ("sgd", {"lr": 0.1})):
+        for kind, settings in (ADAM, ADAMW, ("sgd", {"lr": 0.1, "weight_decay": 0.1})):
             self.assert_same_as_the_sequence(kind, settings, parameters, [values(3, 5), None, values(8)], 4)
+
+    def test_a_few_parameters_of_plain_sgd_are_not_prepared_for_one_pass(self):
+        parameters = [values(3, 5), values(17), values(8)]
+        self.assert_same_as_the_sequence("sgd", {"lr": 0.1}, parameters, [values(3, 5), None, values(8)], 0)
 
     def test_learning_rates_and_steps_that_change(self):
         def before(optimizer, parameters, step):

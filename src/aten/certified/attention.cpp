@@ -3,21 +3,21 @@
 // is a chain over the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are
 // computed together.
 //
-// With gradients the composition runs, though one node of the graph would take less time (2026-11-27: a third of it for
-// small heads): its eight nodes are where second derivatives are added, in an order that a single node cannot have, and
-// what hooks, modes and transforms of the backward pass see.
+// With gradients: attention_graph.h.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "aten/certified/support/attention_graph.h"
+#include "aten/certified/support/attention_mask.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/masked_rows.h"
 #include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
+#include "aten/observed_calls.h"
 #include "aten/plain_memory.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/float_environment.h"
@@ -33,59 +33,15 @@ constexpr std::int64_t kScores = std::int64_t{64} * 1024;  // at a time: what st
 
 std::int64_t rows_together(std::int64_t keys) { return std::max<std::int64_t>(16, kScores / keys); }
 
-// Memory alone, on the CPU, and no gradient.
-bool is_values(const Tensor& x) {
-  return x.is_cpu() && is_plain_memory(x) && !(at::GradMode::is_enabled() && x.requires_grad());
-}
-
-// What the blocked form takes: three float tensors [n, heads, rows, width] that agree.
+// What is taken here: three float tensors [n, heads, rows, width] that agree, memory alone.
 bool fits(const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor* x : {&q, &k, &v}) {
-    if (x->dim() != 4 || !is_values(*x) || x->scalar_type() != at::kFloat || x->numel() == 0) return false;
+    if (x->dim() != 4 || !x->is_cpu() || !is_plain_memory(*x) || x->scalar_type() != at::kFloat || x->numel() == 0)
+      return false;
     if (x->size(0) != q.size(0) || x->size(1) != q.size(1)) return false;
   }
   return q.size(3) == k.size(3) && k.size(2) == v.size(2);
 }
-
-// What is added to the scores: [n, heads, queries, keys] by strides, 0 where a dimension is broadcast. Of booleans 0
-// where one is set and -inf elsewhere.
-struct Mask {
-  Tensor values;  // undefined: none
-
-  // Whether the blocked form takes it.
-  static bool fits(const std::optional<Tensor>& mask, const Tensor& q, const Tensor& k) {
-    if (!mask || !mask->defined()) return true;
-    const std::int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)}, dims = mask->dim();
-    if (dims > 4 || !is_values(*mask)) return false;
-    if (mask->scalar_type() != at::kFloat && mask->scalar_type() != at::kBool) return false;
-    for (std::int64_t d = 0; d < dims; ++d) {
-      if (mask->size(d) != 1 && mask->size(d) != wanted[4 - dims + d]) return false;
-    }
-    return true;
-  }
-
-  // Row `query` of one head to a row of scores.
-  void add(std::int64_t n, std::int64_t head, std::int64_t query, std::int64_t keys, float* scores) const {
-    if (!values.defined()) return;
-    const std::int64_t at = n * values.stride(0) + head * values.stride(1) + query * values.stride(2);
-    const std::int64_t step = values.stride(3);
-    if (values.scalar_type() == at::kFloat) {
-      const float* const row = values.const_data_ptr<float>() + at;
-      if (step == 1) {
-        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j];
-      } else {
-        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step];
-      }
-    } else {
-      const bool* const row = values.const_data_ptr<bool>() + at;
-      constexpr float kOut = -std::numeric_limits<float>::infinity();
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const float added = row[j * step] ? 0.0f : kOut;
-        scores[j] = scores[j] + added;
-      }
-    }
-  }
-};
 
 // One head's rows of a tensor.
 struct Rows {
@@ -111,8 +67,7 @@ void scale(const Rows& x, std::int64_t first, std::int64_t rows, std::int64_t wi
 struct Attention {
   std::int64_t queries, keys, width, value_width;
   float factor;
-  bool causal;
-  Mask mask;
+  AttentionMask mask;
 
   // Rows [first, first + rows) of one head; y: [queries, value_width].
   void block(const Rows& q, const Rows& k, const Rows& v, std::int64_t n, std::int64_t head, std::int64_t first,
@@ -130,12 +85,6 @@ struct Attention {
     product.b.data = scaled_k, product.b.row_stride = 1, product.b.column_stride = width;
     product.c = scores, product.c_row_stride = keys;
     multiply(product);
-    for (std::int64_t r = 0; causal && r < rows; ++r) {
-      for (std::int64_t j = first + r + 1; j < keys; ++j) {
-        float& score = scores[r * keys + j];
-        score = score - std::numeric_limits<float>::infinity();
-      }
-    }
     for (std::int64_t r = 0; r < rows; ++r) mask.add(n, head, first + r, keys, scores + r * keys);
     kernels::SoftmaxShape shape;
     shape.outer = rows, shape.size = keys, shape.inner = 1;
@@ -149,11 +98,8 @@ struct Attention {
   }
 };
 
-Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask, bool causal,
-               std::optional<double> scale_given) {
-  const double scale = scale_given.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3))));
-  const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(std::sqrt(scale)),
-                            causal,    mask};
+Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask, double factor) {
+  const Attention attention{q.size(2), k.size(2), q.size(3), v.size(3), static_cast<float>(factor), mask};
   const std::int64_t heads = q.size(1), together = rows_together(k.size(2)),
                      blocks = (q.size(2) + together - 1) / together;
   const std::int64_t head_size = q.size(2) * v.size(3);
@@ -172,10 +118,13 @@ Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& ma
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
                  bool causal, std::optional<double> scale, bool grouped) {
   const bool masked = mask && mask->defined();
-  const bool plain = dropout == 0 && !grouped && scale.value_or(1) >= 0 && !(masked && causal);
-  if (plain && fits(q, k, v) && Mask::fits(mask, q, k)) {
-    const Mask added{masked ? mask->expand({q.size(0), q.size(1), q.size(2), k.size(2)}) : Tensor()};
-    return blocked(q, k, v, added, causal, scale);
+  const bool plain = !grouped && scale.value_or(1) >= 0 && !(masked && causal);
+  if (plain && fits(q, k, v) && AttentionMask::fits(mask, q, k)) {
+    const AttentionMask added{masked ? mask->expand({q.size(0), q.size(1), q.size(2), k.size(2)}) : Tensor(), causal};
+    const double factor = std::sqrt(scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3)))));
+    const bool graph = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+    if (!graph && dropout == 0) return blocked(q, k, v, added, factor);
+    if (graph && calls_are_unobserved()) return attention_in_few_nodes(q, k, v, added, factor, dropout);
   }
   return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, grouped);
 }
@@ -183,8 +132,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
 }  // namespace
 
 std::vector<Entry> attention_operators() {
-  return {certify_layer<attention>("aten::scaled_dot_product_attention", "",
-                                   "4: torch's composition; without gradients in blocks of rows")};
+  return {
+      certify_layer<attention>("aten::scaled_dot_product_attention", "",
+                               "4: torch's composition; without gradients in blocks of rows, with them in few nodes")};
 }
 
 }  // namespace isobit::aten

@@ -1,5 +1,6 @@
 """Attention with gradients has few nodes in its graph, and all that the composition's graph gives (attention_graph.h)."""
 
+import ctypes
 import math
 import unittest
 
@@ -169,6 +170,36 @@ class Attention(Case):
         y = attention(q, k, v).sum()
         with isobit.disabled(), self.assertRaises(isobit.RefusedError):
             y.backward()
+        for other in (lambda x: x[..., :3], lambda x: x[:1], lambda x: x[0], lambda x: x.double()):
+            with torch.autograd.graph.saved_tensors_hooks(lambda x: x, other):
+                y = attention(q, k, v).sum()
+            with self.subTest(other), self.assertRaises(RuntimeError):
+                y.backward()
+
+    def test_a_rounding_mode_set_between_forward_and_backward(self):
+        q, k, v = (tensor.detach().mul(1e-20).requires_grad_() for tensor in self.leaves())
+        expected = grad(attention(q, k, v).sum(), (q, k, v), retain_graph=True)
+        y = attention(q, k, v).sum()
+        library, up = ctypes.CDLL("libm.so.6"), 0x800  # FE_UPWARD on x86
+        if library.fesetround(up):
+            self.skipTest("no upward rounding here")
+        try:
+            found = grad(y, (q, k, v))
+        finally:
+            library.fesetround(0)
+        self.assert_all_same(found, expected)
+
+    def test_exact_products(self):
+        isobit.disable()
+        reference = None
+        for function, threads, isa in ((composed, 1, "reference"), (attention, 1, "auto"), (attention, 3, "avx2")):
+            with isobit.enabled(isa=isa, products="exact3"):
+                torch.set_num_threads(threads)
+                q, k, v = self.leaves(heads=3, queries=70, keys=90, width=32)
+                y = function(q, k, v, causal=True)
+                result = [y, *grad(y.square().sum(), (q, k, v))]
+                reference = reference or result
+                self.assert_all_same(result, reference)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/observed_calls.h"
+#include "aten/subnormals.h"
 #include "kernels/float_environment.h"
 #include "kernels/threads.h"
 
@@ -34,6 +35,11 @@ struct Turned {
 };
 
 Tensor turned_if(bool turned, const Tensor& x) { return turned ? x.transpose(2, 3) : x; }
+
+bool agree(const Tensor& a, const Tensor& b, Turned turned) {
+  return a.dim() == 4 && b.dim() == 4 && a.size(0) == b.size(0) && a.size(1) == b.size(1) &&
+         a.size(turned.a ? 2 : 3) == b.size(turned.b ? 3 : 2);
+}
 
 // One head's matrix.
 kernels::MatmulOperand operand(const Tensor& x, bool turned, std::int64_t n, std::int64_t head) {
@@ -126,6 +132,10 @@ Tensor product(const Tensor& a, const Tensor& b, Turned turned) {
   if (!takes(a) || !takes(b) || !calls_are_unobserved()) {
     return turned_if(turned.product, at::matmul(turned_if(turned.a, a), turned_if(turned.b, b)));
   }
+  // A backward stands in no operator's environment, and hooks of saved tensors may have given others.
+  if (!kernels::float_environment_is_ieee()) keep_subnormals();
+  TORCH_CHECK(agree(a, b, turned), "backward of aten::scaled_dot_product_attention: a tensor of ", a.sizes(),
+              " does not fit one of ", b.sizes(), "; a saved one has other sizes than in the forward pass");
   const auto nothing = [](std::int64_t, std::int64_t, std::int64_t, const float*) {};
   // A product turned is the turned factors' in the other order: its elements are the same chains.
   const Tensor result =

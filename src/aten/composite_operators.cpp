@@ -100,7 +100,7 @@ aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 
 // Neural networks: products, losses, pooling, normalisation, as far as their parts are certified.
 constexpr std::string_view kNetworks = R"(
-aten::matmul aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot aten::linear aten::conv1d aten::conv2d
+aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot aten::linear aten::conv1d aten::conv2d
 aten::conv3d aten::conv_transpose1d aten::conv_transpose2d.input aten::conv_transpose3d.input
 aten::conv1d.padding aten::conv2d.padding aten::conv3d.padding aten::_convolution_mode aten::batch_norm aten::_batch_norm_impl_index
 aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::rand aten::rand.generator

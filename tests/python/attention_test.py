@@ -1,4 +1,4 @@
-"""Attention with gradients has few nodes in its graph, and all that the composition's graph gives (attention_graph.h)."""
+"""Attention with gradients has few nodes in its graph, and all that the composition's graph gives (heads_product.h)."""
 
 import ctypes
 import math
@@ -13,10 +13,16 @@ from torch.utils.checkpoint import checkpoint
 import isobit
 
 
+def product(a, b):
+    """What torch.matmul is of four dimensions, or three, written out."""
+    matrices = [x.expand(x.shape).reshape(-1, *x.shape[-2:]) for x in (a, b)]
+    return torch.ops.aten._unsafe_view(torch.bmm(*matrices), (*a.shape[:-1], b.shape[-1]))
+
+
 def composed(q, k, v, mask=None, dropout=0.0, causal=False):
     """PyTorch's composition, written out."""
     factor = math.sqrt(1 / math.sqrt(q.shape[-1]))
-    scores = torch.matmul(q * factor, k.transpose(-2, -1) * factor)
+    scores = product(q * factor, k.transpose(-2, -1) * factor)
     if causal:
         mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
     if mask is not None and mask.dtype == torch.bool:
@@ -24,7 +30,7 @@ def composed(q, k, v, mask=None, dropout=0.0, causal=False):
     if mask is not None:
         scores = scores + mask
     weights = torch._safe_softmax(scores, -1)
-    return torch.matmul(torch.dropout(weights, dropout, True) if dropout else weights, v)
+    return product(torch.dropout(weights, dropout, True) if dropout else weights, v)
 
 
 def attention(q, k, v, mask=None, dropout=0.0, causal=False):
@@ -86,6 +92,39 @@ class Attention(Case):
                 second, = grad(first.square().sum() + loss, x, create_graph=True)
                 found.append([y, first, second, *grad(second.sin().sum(), x)])
             self.assert_all_same(*found)
+
+    def test_three_derivatives_of_matmul(self):
+        """A product of what is used elsewhere, too, and of a tensor with itself."""
+        for seed in range(40):
+            found = []
+            for function in (torch.matmul, product):
+                torch.manual_seed(seed)
+                numbers = torch.Generator().manual_seed(seed)
+                n, heads, rows, terms, columns = (int(torch.randint(1, 20, (1,), generator=numbers)) for _ in range(5))
+                a, b = (torch.randn(n, heads, *shape)[:, : None if seed % 2 else 1] for shape in ((terms, rows), (terms, columns)))
+                a, b = (x.squeeze(1) if seed % 4 == 0 else x for x in (a, b))
+                a, b = a.transpose(-1, -2).requires_grad_(seed % 3 != 0), b.requires_grad_(seed % 3 != 1)
+                leaves = [x for x in (a, b) if x.requires_grad]
+                y = function(a, b)
+                again = function(y, y.transpose(-1, -2))
+                loss = (y * y).sum() + again.sin().sum() + a.square().sum() * b.cos().sum()
+                first = grad(loss, leaves, create_graph=True)
+                second = grad(sum(x.square().sum() for x in first) + loss, leaves, create_graph=True)
+                third = grad(sum(x.sin().sum() for x in second), leaves)
+                found.append([y, again, *first, *second, *third])
+            self.assert_all_same(*found)
+
+    def test_matmul_of_other_shapes(self):
+        """Is the composition's, with its errors."""
+        for one, other in (((2, 1, 3, 4), (1, 5, 4, 2)), ((3, 4), (2, 5, 4, 2)), ((2, 3, 0), (2, 0, 4)), ((2, 5, 3, 0), (2, 5, 0, 1)),
+                           ((2, 0, 3, 4), (2, 0, 4, 1)), ((1, 3, 4), (5, 4, 2)), ((2, 3, 2, 3, 4), (2, 3, 2, 4, 5))):
+            a, b = torch.randn(one), torch.randn(other)
+            batch = torch.broadcast_shapes(one[:-2], other[:-2])
+            expected = torch.bmm(*(x.expand(*batch, *x.shape[-2:]).reshape(math.prod(batch), *x.shape[-2:]) for x in (a, b)))
+            self.assert_all_same([torch.matmul(a, b)], [expected.view(*batch, *expected.shape[-2:])])
+        for shapes in (((2, 3, 4), (2, 5, 6)), ((2, 3, 4, 5), (2, 3, 4, 5)), ((2, 3, 4, 5), (3, 3, 5, 4))):
+            with self.assertRaises(RuntimeError):
+                torch.matmul(*(torch.randn(shape) for shape in shapes))
 
     def test_kernels_and_layouts(self):
         """Many threads' pieces, large products, turned and expanded memory, numbers that are none."""
@@ -173,7 +212,7 @@ class Attention(Case):
         for other in (lambda x: x[..., :3], lambda x: x[:1], lambda x: x[0], lambda x: x.double()):
             with torch.autograd.graph.saved_tensors_hooks(lambda x: x, other):
                 y = attention(q, k, v).sum()
-            with self.subTest(other), self.assertRaises(RuntimeError):
+            with self.subTest(other), self.assertRaises((RuntimeError, IndexError)):
                 y.backward()
 
     def test_a_rounding_mode_set_between_forward_and_backward(self):

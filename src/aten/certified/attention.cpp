@@ -3,17 +3,20 @@
 // is a chain over the width, each weight a softmax over a row, each output a chain over the keys, whichever rows are
 // computed together.
 //
-// With gradients: attention_graph.h.
+// With gradients seven nodes of the graph, a place for each sum of derivatives (heads_product.h), where the composition
+// has seventeen. A single node could not give second derivatives in their order.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 
 #include <cmath>
 #include <optional>
 
-#include "aten/certified/support/attention_graph.h"
 #include "aten/certified/support/attention_mask.h"
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/heads_product.h"
 #include "aten/certified/support/masked_rows.h"
 #include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
@@ -115,6 +118,19 @@ Tensor blocked(const Tensor& q, const Tensor& k, const Tensor& v, const Attentio
   });
 }
 
+Tensor in_few_nodes(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask, double factor,
+                    double dropout) {
+  const std::int64_t keys = k.size(2);
+  const auto add_mask = [&](std::int64_t n, std::int64_t head, std::int64_t row, float* scores) {
+    mask.add(n, head, row, keys, scores);
+  };
+  const Tensor scaled_q = at::mul(q, factor), scaled_k = at::mul(k, factor);
+  // A mask takes no gradient, and hands the scores' through.
+  const Tensor scores = heads_product(scaled_q, scaled_k, {.b = true}, mask.is_none() ? AfterRow() : add_mask);
+  const Tensor weights = at::_safe_softmax(scores, -1);
+  return heads_product(dropout > 0 ? at::dropout(weights, dropout, true) : seen_here(weights), seen_here(v), {});
+}
+
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout,
                  bool causal, std::optional<double> scale, bool grouped) {
   const bool masked = mask && mask->defined();
@@ -124,7 +140,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
     const double factor = std::sqrt(scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(3)))));
     const bool graph = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
     if (!graph && dropout == 0) return blocked(q, k, v, added, factor);
-    if (graph && calls_are_unobserved()) return attention_in_few_nodes(q, k, v, added, factor, dropout);
+    if (graph && calls_are_unobserved()) return in_few_nodes(q, k, v, added, factor, dropout);
   }
   return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, grouped);
 }

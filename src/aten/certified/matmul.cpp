@@ -10,9 +10,11 @@
 #include <ATen/ops/baddbmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/dot_native.h>
+#include <ATen/ops/matmul_native.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
 #include "aten/certified/support/entry.h"
+#include "aten/certified/support/heads_product.h"
 #include "aten/certified/support/products.h"
 #include "aten/certified/support/tensors.h"
 #include "aten/device_work.h"
@@ -162,6 +164,16 @@ Tensor& bmm_out(const Tensor& a, const Tensor& b, Tensor& out) {
                    [&](auto* c) { multiply(problem, c); });
 }
 
+// ---- matmul
+
+// Of batches that agree, without the composition's nodes and copies (heads_product.h).
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (takes_heads(a, b)) return heads_product(seen_here(a), seen_here(b), {});
+  return at::native::matmul(a, b);
+}
+
+// ---- baddbmm
+
 MatmulProblem baddbmm_problem(const char* op, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                               const Scalar& alpha) {
   MatmulProblem problem = bmm_problem(op, a, b);
@@ -308,6 +320,7 @@ std::vector<Entry> matmul_operators() {
       certify<addmm_out>("aten::addmm", "out", with_addend),
       certify<addmm_>("aten::addmm_", "", with_addend),
       certify<bmm>("aten::bmm", "", product),
+      certify_layer<matmul>("aten::matmul", "", "3: torch's composition; of batches in few nodes"),
       certify<bmm_out>("aten::bmm", "out", product),
       certify<baddbmm>("aten::baddbmm", "", with_addend),
       certify<baddbmm_out>("aten::baddbmm", "out", with_addend),

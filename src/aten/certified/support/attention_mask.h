@@ -35,6 +35,8 @@ struct AttentionMask {
     return true;
   }
 
+  [[nodiscard]] bool is_none() const { return !values.defined() && !causal; }
+
   // Row `query` of one head to a row of scores.
   void add(std::int64_t n, std::int64_t head, std::int64_t query, std::int64_t keys, float* scores) const {
     constexpr float kOut = -std::numeric_limits<float>::infinity();

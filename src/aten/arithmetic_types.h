@@ -18,7 +18,8 @@ inline bool has_arithmetic(c10::ScalarType type) {
 }
 
 [[noreturn]] inline void refuse_arithmetic(std::string_view op) {
-  refuse(op, "takes only float32, float64, integers and bool", "convert the tensors first");
+  refuse(op, "takes only float32, float64, integers and bool",
+         "convert the tensors first; keep real and imaginary parts of complex numbers in two tensors");
 }
 
 inline void require_arithmetic(std::string_view op, std::initializer_list<const at::Tensor*> tensors) {

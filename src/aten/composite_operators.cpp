@@ -102,7 +102,8 @@ aten::sum_to_size aten::outer aten::outer.out aten::ger aten::ger.out aten::diff
 constexpr std::string_view kNetworks = R"(
 aten::matmul.out aten::linalg_matmul aten::inner aten::tensordot aten::linear aten::conv1d aten::conv2d
 aten::conv3d aten::conv_transpose1d aten::conv_transpose2d.input aten::conv_transpose3d.input
-aten::conv1d.padding aten::conv2d.padding aten::conv3d.padding aten::_convolution_mode aten::batch_norm aten::_batch_norm_impl_index
+aten::conv1d.padding aten::conv2d.padding aten::conv3d.padding aten::_convolution_mode aten::_convolution_double_backward
+aten::batch_norm aten::_batch_norm_impl_index
 aten::max_pool2d aten::adaptive_avg_pool2d aten::dropout aten::dropout_ aten::rand aten::rand.generator
 aten::rand_like aten::randn aten::randn.generator aten::randn_like aten::normal.float_float aten::bernoulli.p
 aten::randint aten::randint.generator aten::randint.low aten::randint.low_generator aten::randint.out

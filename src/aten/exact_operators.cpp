@@ -60,6 +60,9 @@ aten::reflection_pad1d.out aten::reflection_pad2d aten::reflection_pad2d.out ate
 aten::reflection_pad3d.out aten::pin_memory aten::_pin_memory aten::replication_pad1d aten::replication_pad1d.out aten::replication_pad2d
 aten::replication_pad2d.out aten::replication_pad3d aten::replication_pad3d.out aten::im2col aten::im2col.out
 )"},
+    {ExactRule::moves, "Sobol's integers, divided by a power of two as they are drawn: one rounding", R"(
+aten::_sobol_engine_draw aten::_sobol_engine_ff_ aten::_sobol_engine_initialize_state_ aten::_sobol_engine_scramble_
+)"},
     {ExactRule::moves, "sends bits between processes unchanged", R"(
 c10d::broadcast_ c10d::allgather_ c10d::_allgather_base_ c10d::allgather_coalesced_
 c10d::allgather_into_tensor_coalesced_ c10d::alltoall_ c10d::alltoall_base_ c10d::barrier c10d::monitored_barrier_

@@ -44,18 +44,20 @@ constexpr Family kFamilies[] = {
      "cholesky linalg_cholesky triangular_solve linalg_tensor linalg_lstsq linalg_ldl geqrf orgqr ormqr "
      "linalg_householder",
      "systems of equations and factorisations of matrices",
-     "write it on torch.linalg.qr, the factorisation that is certified, or run this part outside isobit "
-     "(with isobit.disabled():)",
-     "linalg_qr"},
-    {"linalg_eig linalg_svd svd nuclear_norm linalg_cond linalg_matrix_rank", "eigenvalues and singular values",
-     "iterate torch.linalg.qr, the factorisation that is certified, or run this part outside isobit "
+     "write it on torch.linalg.qr, cholesky, lu_factor, solve or inv, which are certified, or run this part outside "
+     "isobit (with isobit.disabled():)",
+     "linalg_qr linalg_cholesky linalg_lu_factor linalg_solve linalg_inv"},
+    {"linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals svd lobpcg pca_lowrank "
+     "svd_lowrank "
+     "nuclear_norm linalg_cond linalg_matrix_rank",
+     "eigenvalues and singular values",
+     "iterate torch.linalg.qr, which is certified, or run this part outside isobit "
      "(with isobit.disabled():)",
      "linalg_qr"},
     {"matrix_exp linalg_matrix_exp", "exponentials of matrices", "add up the series with torch.matmul", "matmul"},
     {"complex polar angle imag conj_physical conj view_as_real_copy view_as_complex_copy", "complex numbers",
      "keep real and imaginary parts in two tensors: the contract has no complex arithmetic", ""},
-    {"poisson binomial standard_gamma sample_dirichlet dirichlet philox_ sobol_engine",
-     "random numbers of a distribution",
+    {"poisson binomial standard_gamma sample_dirichlet dirichlet philox_", "random numbers of a distribution",
      "draw with torch.randn, torch.rand, torch.bernoulli, torch.multinomial or Tensor.exponential_",
      "randn rand bernoulli multinomial exponential_"},
     {"nested_ jagged padded_dense_to_jagged to_padded_tensor nested_to_padded_tensor",
@@ -66,8 +68,13 @@ constexpr Family kFamilies[] = {
      "is_coalesced",
      "sparse tensors", "use dense tensors (an index list with torch.index_select and Tensor.index_add_)",
      "index_select index_add_"},
-    {"quantize quantized:: quantized_ quantization:: dequantize fake_quantize choose_qparams q_ qscheme int_repr "
-     "make_per fbgemm weight_int convert_weight dyn_quant empty_affine empty_per_channel fused_moving_avg onednn::",
+    {"fake_quantize fused_moving_avg", "quantization that a training sees",
+     "divide by the scale, torch.round, torch.clamp and multiply, in a torch.autograd.Function whose backward hands "
+     "the "
+     "gradient on",
+     "div round clamp mul"},
+    {"quantize quantized:: quantized_ quantization:: dequantize choose_qparams q_ qscheme int_repr "
+     "make_per fbgemm weight_int convert_weight dyn_quant empty_affine empty_per_channel onednn::",
      "quantization", "compute in float32: nothing is certified for quantized numbers", ""},
     {"scaled_dot_product efficient_attention flash_attention cudnn_attention native_multi_head transformer_encoder "
      "triton_ fill_mem_eff",

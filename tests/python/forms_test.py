@@ -79,6 +79,32 @@ class Forms(Case):
                 self.assert_same(found[0], expected)
                 self.assert_same(loss[0], -end)
 
+    def test_images_of_bytes(self):
+        """Interpolated as float32, rounded and clamped (contract, section 12); nearest copies."""
+        x = torch.randint(0, 256, (2, 3, 31, 29), dtype=torch.uint8)
+        for size in ((17, 40), (62, 58), (1, 1)):
+            for options in ({"mode": "nearest"}, {"mode": "nearest-exact"}, {"mode": "bilinear"}, {"mode": "bicubic"},
+                            {"mode": "bilinear", "antialias": True}, {"mode": "bicubic", "antialias": True}):
+                with self.subTest(size=size, **options):
+                    found = F.interpolate(x, size=size, **options)
+                    self.assertIs(found.dtype, torch.uint8)
+                    expected = F.interpolate(x.float(), size=size, **options).round().clamp(0, 255).to(torch.uint8)
+                    self.assertTrue(torch.equal(found, expected))
+
+    def test_sobol_draws_are_stocks(self):
+        """Integers, divided by a power of two."""
+        for scramble in (False, True):
+            engine = torch.quasirandom.SobolEngine(5, scramble=scramble, seed=3)
+            engine.draw(3)
+            engine.fast_forward(10)
+            found = engine.draw(100)
+            if not scramble:  # what scrambles is drawn from the contract's generator
+                with isobit.disabled():
+                    stock = torch.quasirandom.SobolEngine(5).fast_forward(13).draw(100)
+                self.assertTrue(torch.equal(found, stock))
+            self.assertLess((found.mean(0) - 0.5).abs().max().item(), 0.05)
+            self.assertEqual(found.unique(dim=0).shape, found.shape)
+
     def test_attention(self):
         q, k, v = (torch.randn(2, 3, 17, 8) for _ in range(3))
         factor = torch.tensor(8.0).pow(-0.5).sqrt()

@@ -144,7 +144,7 @@ class Scripts(unittest.TestCase):
             f"isobit.RefusedError: isobit: aten::linalg_svd is not certified under {isobit.contract_version}\n"
             "  at     train.py:4, torch.linalg.svd\n"
             "  for    eigenvalues and singular values\n"
-            "  do     iterate torch.linalg.qr, the factorisation that is certified, or run this part outside isobit "
+            "  do     iterate torch.linalg.qr, which is certified, or run this part outside isobit "
             "(with isobit.disabled():)\n"), done.stderr)
 
     def test_an_all_reduce_names_distributed_training(self):

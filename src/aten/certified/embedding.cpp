@@ -25,6 +25,10 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, std:
 // ---- bags of embeddings
 
 enum class Mode { sum = 0, mean = 1, maximum = 2 };
+constexpr const char* kOfMaxima =
+    "take the rows with torch.nn.functional.embedding and their maxima with Tensor.scatter_reduce(..., \"amax\"), or "
+    "use "
+    "mode sum or mean";
 constexpr const char* kBag = "aten::_embedding_bag";
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
@@ -34,7 +38,7 @@ Four embedding_bag(const Tensor& weight, const Tensor& given_indices, const Tens
                    bool includes_last, std::int64_t padding) {
   const at::ScalarType type = require_computed(kBag, weight.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
-  if (mode == Mode::maximum) refuse(kBag, "is certified for sums and means only", "use mode sum or mean");
+  if (mode == Mode::maximum) refuse(kBag, "is certified for sums and means only", kOfMaxima);
   const bool weighted = factors && factors->defined();
   TORCH_CHECK(!weighted || mode == Mode::sum, kBag, ": per_sample_weights need mode sum");
   const Tensor indices = on_host(given_indices), offsets = on_host(given_offsets);
@@ -82,7 +86,7 @@ Tensor gradient_of_each(const char* op, const Tensor& grad_output, const Tensor&
                         std::int64_t given_mode, const Optional& factors) {
   require_computed(op, grad_output.scalar_type());
   const auto mode = static_cast<Mode>(given_mode);
-  if (mode == Mode::maximum) refuse(op, "is certified for sums and means only", "use mode sum or mean");
+  if (mode == Mode::maximum) refuse(op, "is certified for sums and means only", kOfMaxima);
   Tensor dy = grad_output;
   if (mode == Mode::mean) dy = dy.div(sizes.clamp_min(1).to(dy.scalar_type()).unsqueeze(1));
   dy = dy.index_select(0, bag);

@@ -40,7 +40,12 @@ void check_sizes(const std::string& op, const Tensor& x, IntArrayRef in, IntArra
   }
 }
 
-Tensor interpolate(Kind kind, const Tensor& x, IntArrayRef out, bool align, const Scales& scales) {
+Tensor interpolate(Kind kind, const Tensor& given, IntArrayRef out, bool align, const Scales& scales) {
+  if (given.scalar_type() == at::kByte && given.is_cpu() && working_device() == nullptr) {  // images of bytes
+    const Tensor values = interpolate(kind, given.to(at::kFloat), out, align, scales);
+    return values.round().clamp(0, 255).to(at::kByte);
+  }
+  const Tensor& x = given;
   check_sizes(name_of(kind, out.size()), x, x.sizes(), out, out.size());
   Tensor y = contiguous(x);
   std::size_t left = out.size();  // dimensions to do, the last first

@@ -57,8 +57,8 @@ Tensor multiplied(const Tensor& a, const Tensor& b, Turned turned, const AfterRo
                      k = a.size(turned.a ? -2 : -1), columns = b.size(turned.b ? -2 : -1);
   constexpr std::int64_t kWorthAThread = std::int64_t{1} << 17, kWorthAll = std::int64_t{1} << 22;
   const std::int64_t terms = m * k * columns;
-  const at::DimVector sizes =
-      a.dim() == 4 ? at::DimVector{samples_of(a), heads, m, columns} : at::DimVector{heads, m, columns};
+  at::DimVector sizes(a.sizes());
+  sizes[sizes.size() - 2] = m, sizes.back() = columns;
   return write_new(sizes, [&](float* c) {
     const auto product = [&](std::int64_t pair, std::int64_t batch) {
       kernels::MatmulProblem p;
@@ -147,8 +147,7 @@ Tensor heads_product(const Tensor& a, const Tensor& b, Turned turned, const Afte
   TORCH_CHECK(agree(a, b, turned), "a product of heads: a tensor of ", a.sizes(), " does not fit one of ", b.sizes(),
               "; in backward, a saved one has other sizes than in the forward pass");
   // A product turned is the turned factors' in the other order: its elements are the same chains.
-  const Tensor result =
-      turned.product ? multiplied(b, a, {!turned.b, !turned.a}, after) : multiplied(a, b, turned, after);
+  Tensor result = turned.product ? multiplied(b, a, {!turned.b, !turned.a}, after) : multiplied(a, b, turned, after);
   if (needs_graph(a, b)) record_product(result, a, b, turned);
   return result;
 }

@@ -5,6 +5,7 @@ Each turn is a process of its own, which ends after so many steps. Nothing is re
 
 import argparse
 import json
+import operator
 import os
 import pathlib
 import statistics
@@ -104,6 +105,8 @@ def figures(options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]])
     """Medians over the rounds; a round's time is the median of its steps."""
     steps = {side: [statistics.median(turn["times"]) for turn in turns[side]] for side in SIDES}
     ratios = [isobit / stock for stock, isobit in zip(steps["stock"], steps["isobit"], strict=True)]
+    ran = {side: [turn["ran_ms"] for turn in turns[side]] for side in SIDES}
+    counted = all(value > 0 for side in SIDES for value in ran[side])
     names = {name for side in SIDES for turn in turns[side] for name in turn["operators"]}
 
     def of(side: str, name: str, what: str) -> float:
@@ -116,6 +119,8 @@ def figures(options: argparse.Namespace, turns: dict[str, list[dict[str, Any]]])
             "threads": turns["isobit"][0]["threads"], "steps": options.steps, "rounds": options.rounds,
             "stock_ms": statistics.median(steps["stock"]), "isobit_ms": statistics.median(steps["isobit"]),
             "ratio": statistics.median(ratios), "spread": _spread(ratios),
+            **({f"{side}_ran_ms": statistics.median(ran[side]) for side in SIDES}
+               | {"ran_ratio": statistics.median(map(operator.truediv, ran["isobit"], ran["stock"]))} if counted else {}),
             **{f"{side}_peak_mib": max(turn["peak_mib"] for turn in turns[side]) for side in SIDES},
             "waited": statistics.median([turn["waited"] for side in SIDES for turn in turns[side]]),
             "refused": sorted({name for turn in turns["isobit"] for name in turn["refused"]}), "operators": operators}
@@ -126,7 +131,11 @@ def as_text(found: dict[str, Any], most: int) -> str:
              f"{found['threads']} threads")
     step = (f"{'a step, ms':<44} {found['stock_ms']:>10.2f} {found['isobit_ms']:>10.2f} {found['ratio']:>7.3f}   "
             f"(spread {found['spread']:.3f})")
-    lines = [title, "", f"{'':<44} {'stock':>10} {'isobit':>10} {'ratio':>7}", step,
+    lines = [title, "", f"{'':<44} {'stock':>10} {'isobit':>10} {'ratio':>7}", step]
+    if "ran_ratio" in found:
+        lines.append(f"{'of it on a core (the calling thread), ms':<44} {found['stock_ran_ms']:>10.2f} "
+                     f"{found['isobit_ran_ms']:>10.2f} {found['ran_ratio']:>7.3f}")
+    lines += [
              f"{'peak memory, MiB':<44} {found['stock_peak_mib']:>10.0f} {found['isobit_peak_mib']:>10.0f}"]
     if most > 0:
         lines += ["", f"{'ms a step under the profiler (calls)':<44} {'stock':>10} {'isobit':>10} {'ratio':>7}"]
@@ -139,7 +148,7 @@ def as_text(found: dict[str, Any], most: int) -> str:
         lines += ["", f"isobit refuses {refused}: stock PyTorch computed that on both sides (isobit check {found['script']})"]
     if found["waited"] >= QUIET:
         lines += ["", (f"note: others use the cores: {100 * found['waited']:.0f} % of the time the script waited for one; "
-                       "measure again where nothing else runs")]
+                       "measure again where nothing else runs, or go by the time on a core")]
     return "\n".join(lines)
 
 

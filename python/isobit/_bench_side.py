@@ -41,7 +41,9 @@ class Steps:
         self._optimizer: object | None = None
         self._began = 0.0
         self._cores = (0, 0)
+        self._ran = 0.0
         self.waited = 0.0  # share of the timed steps
+        self.ran_ms = 0.0  # a timed step's, of the calling thread on a core
         self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True)
 
     def after_step(self, optimizer: object, _arguments: object, _keywords: object) -> None:
@@ -56,10 +58,12 @@ class Steps:
         if self.warm_up < self.done <= self.warm_up + self.timed:
             self.times.append((now - self._began) * 1e3)
         if self.done == self.warm_up:
-            self._cores = core_time()
+            self._cores, self._ran = core_time(), time.thread_time()
         if self.done == self.warm_up + self.timed:
             ran, waited = (now - before for now, before in zip(core_time(), self._cores, strict=True))
             self.waited = waited / max(ran + waited, 1)
+            # The system counts the other two by its ticks.
+            self.ran_ms = (time.thread_time() - self._ran) * 1e3 / max(self.timed, 1)
             self.profiler.start()
             now = time.perf_counter()
         elif self.done == self.warm_up + self.timed + self.profiled:
@@ -113,7 +117,7 @@ def main() -> None:
                              "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
                              "refused": sorted({one.operator for one in _check_mode.collect()})}
     if enough:
-        found |= {"times": steps.times, "operators": steps.operators(), "waited": steps.waited}
+        found |= {"times": steps.times, "operators": steps.operators(), "waited": steps.waited, "ran_ms": steps.ran_ms}
     result.write_text(json.dumps(found))
     sys.stdout.flush()
     os._exit(0)  # loaders' workers and threads of the script end with it

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from isobit import _check_mode, _library
+from isobit import _library
 
 NAMES = ("adafactor", "adagrad", "asgd", "nadam", "radam")
 IF_CAPTURABLE = ("adam",)
@@ -41,7 +41,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 def _are_plain(*lists: Sequence[torch.Tensor]) -> bool:
     """No classes of tensors that see what is called on them, nor modes that do."""
-    return (_PLAIN.issuperset(map(type, itertools.chain.from_iterable(lists))) and not _check_mode.on
+    return (_PLAIN.issuperset(map(type, itertools.chain.from_iterable(lists)))
             and not torch._C._len_torch_function_stack() and not torch._C._len_torch_dispatch_stack())
 
 

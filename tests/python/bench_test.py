@@ -62,6 +62,7 @@ class Script(unittest.TestCase):
         self.assertEqual((found["format"], found["contract"], found["rounds"], found["steps"], found["threads"]),
                          ("isobit-bench-1", "isobit-0.1-exact3", 1, 2, 1))
         self.assertGreater(found["stock_ms"], 0)
+        self.assertTrue("ran_ratio" not in found or 0 < found["stock_ran_ms"] <= found["stock_ms"] * 1.5)
         self.assertTrue(0 <= found["waited"] < 1, found["waited"])
         self.assertAlmostEqual(found["ratio"], found["isobit_ms"] / found["stock_ms"])
         self.assertEqual(found["refused"], ["aten::special_bessel_j0"])
@@ -71,6 +72,27 @@ class Script(unittest.TestCase):
         self.assertEqual(operators["aten::linear"]["calls"], 1)
         self.assertEqual((self.folder / "notes").read_text(), "False 1\nTrue 1\n")  # stock's side first, with the switch off
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["notes", "train.py"])
+
+    def test_timed_steps_are_those_of_a_training(self) -> None:
+        """Whole steps of the optimizer in one pass, as outside of the benchmark; one by one for the table of operators only."""
+        done = self.bench("""
+            import torch
+            from isobit import _library
+            whole = _library.adam_in_one_pass
+            def spy(*arguments):
+                taken = whole(*arguments)
+                print(taken, file=open("taken", "a"))
+                return taken
+            _library.adam_in_one_pass = spy
+            layer = torch.nn.Linear(3, 3)
+            optimizer = torch.optim.Adam(layer.parameters())
+            while True:
+                optimizer.zero_grad()
+                layer(torch.ones(2, 3)).sum().backward()
+                optimizer.step()
+            """, "--rounds", "1", "--steps", "4", "--warm-up", "2", "--threads", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((self.folder / "taken").read_text().split(), ["True"] * 6 + ["False"] * 3)
 
     def test_a_script_that_fails_is_quoted(self) -> None:
         done = self.bench("import torch\nraise ValueError('no data here')", "--rounds", "1")
@@ -108,8 +130,8 @@ class Words(unittest.TestCase):
         options = _bench._options(["--rounds", "3", __file__])
 
         def turn(ms: float, tanh: float) -> "dict[str, object]":
-            return {"waited": 0.06, "times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms, "refused": [], "contract": "isobit-0.1",
-                    "operators": {"aten::tanh": {"calls": 2.0, "ms": tanh}, _bench.BETWEEN: {"calls": 0.0, "ms": 0.5}}}
+            return {"waited": 0.06, "ran_ms": ms / 2 + tanh, "times": [ms - 1, ms, ms + 100], "threads": 2, "peak_mib": ms,
+                    "refused": [], "contract": "isobit-0.1", "operators": {"aten::tanh": {"calls": 2.0, "ms": tanh}, _bench.BETWEEN: {"calls": 0.0, "ms": 0.5}}}
 
         found = _bench.figures(options, {"stock": [turn(10, 4), turn(20, 5), turn(40, 6)],
                                          "isobit": [turn(5, 1), turn(20, 2), turn(10, 3)]})
@@ -121,6 +143,9 @@ class Words(unittest.TestCase):
         self.assertNotIn(_bench.BETWEEN, text)
         self.assertIn("0.500   (spread 0.375)", text)
         self.assertIn("note: others use the cores: 6 % of the time the script waited for one; measure again", text)
+        self.assertEqual((found["stock_ran_ms"], found["isobit_ran_ms"]), (15, 8))  # of 9, 15, 26 and 3.5, 12, 8
+        self.assertEqual(found["ran_ratio"], 3.5 / 9)  # beside 0.8 and 8 / 26
+        self.assertIn("of it on a core (the calling thread), ms          15.00       8.00   0.389", text)
         self.assertNotIn("note:", _bench.as_text({**found, "waited": 0.04}, 1))
 
 

@@ -40,8 +40,12 @@ constexpr Family kFamilies[] = {
     {"special_chebyshev special_hermite special_laguerre special_legendre special_shifted", "orthogonal polynomials",
      "write the recurrence with * and -", "mul sub"},
     {"frobenius_norm native_norm linalg__powsum", "norms", "use torch.linalg.vector_norm", "linalg_vector_norm"},
+    {"geqrf", "factorisations of matrices, and torch.nn.utils.parametrizations.orthogonal",
+     "write it on torch.linalg.qr; of a square weight call torch.nn.init.orthogonal_ first, and give orthogonal() "
+     "orthogonal_map=\"cayley\"",
+     "linalg_qr"},
     {"det linalg_det slogdet linalg_slogdet logdet linalg_lu lu_ linalg_solve linalg_inv inverse pinverse linalg_pinv "
-     "cholesky linalg_cholesky triangular_solve linalg_tensor linalg_lstsq linalg_ldl geqrf orgqr ormqr "
+     "cholesky linalg_cholesky triangular_solve linalg_tensor linalg_lstsq linalg_ldl orgqr ormqr "
      "linalg_householder",
      "systems of equations and factorisations of matrices",
      "write it on torch.linalg.qr, cholesky, lu_factor, solve or inv, which are certified, or run this part outside "

@@ -171,20 +171,59 @@ Tensor& cholesky_out(const Tensor& a, bool upper, Tensor& out) {
   return float_out("aten::cholesky", factor_of(a, upper), out);
 }
 
-// L L^T y = x, or U^T U y = x; the factor row after row, that is its transpose.
-void solve_with_factor(const double* factor, std::int64_t n, bool upper, double* x, std::int64_t columns) {
-  kernels::solve_triangle({.a = factor, .n = n, .upper = !upper, .transposed = !upper}, x, columns);
-  kernels::solve_triangle({.a = factor, .n = n, .upper = !upper, .transposed = upper}, x, columns);
+// Triangles of a batch of square matrices, read where they lie if that is row after row or column after column; the
+// other triangle's elements are not read.
+struct Triangles {
+  Tensor rows_first;  // the matrices, or their transposes
+  at::ScalarType type;
+  bool transposes, upper;
+  std::int64_t n, count;
+  Triangles(const char* op, const Tensor& given, bool upper_given)
+      : type(require_computed(op, given.scalar_type())),
+        transposes(!given.is_contiguous() && given.mT().is_contiguous()),
+        upper(upper_given),
+        n(given.size(-1)) {
+    rows_first = transposes ? given.mT() : contiguous(given);
+    count = c10::multiply_integers(given.sizes().slice(0, static_cast<std::size_t>(given.dim() - 2)));
+  }
+  // Number b in binary64; `turned`: its transpose is meant.
+  [[nodiscard]] kernels::Triangle wide(Scratch& scratch, std::int64_t b, bool turned, bool unit = false) const {
+    // What lies row after row is to a kernel the transpose.
+    kernels::Triangle t{
+        .n = n, .upper = transposes ? upper : !upper, .transposed = transposes ? turned : !turned, .unit = unit};
+    if (type == at::kDouble) {
+      t.a = rows_first.const_data_ptr<double>() + b * n * n;
+      return t;
+    }
+    const float* const from = rows_first.const_data_ptr<float>() + b * n * n;
+    double* const to = scratch.doubles(n * n);
+    for (std::int64_t r = 0; r < n; ++r) {
+      const std::int64_t first = t.upper ? 0 : r, end = t.upper ? r + 1 : n;
+      for (std::int64_t i = r * n + first; i < r * n + end; ++i) to[i] = static_cast<double>(from[i]);
+    }
+    t.a = to;
+    return t;
+  }
+};
+
+// L L^T y = x, or U^T U y = x.
+void solve_with_factor(const Triangles& factors, std::int64_t b, double* x, std::int64_t columns) {
+  Scratch scratch;
+  kernels::Triangle t = factors.wide(scratch, b, /*turned=*/factors.upper);
+  kernels::solve_triangle(t, x, columns);
+  t.transposed = !t.transposed;
+  kernels::solve_triangle(t, x, columns);
 }
 Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) {
   const Tensor y = new_tensor(b.sizes(), require_computed("aten::cholesky_solve", {&b, &factor}));
-  const Matrices right("aten::cholesky_solve", b), a("aten::cholesky_solve", factor);
+  const Matrices right("aten::cholesky_solve", b);
+  const Triangles factors("aten::cholesky_solve", factor, upper);
   const Results out(y);
-  kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+  kernels::parallel_for(0, factors.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = right.wide(scratch, k, /*by_rows=*/true);
-      solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), a.rows, upper, x, right.columns);
+      solve_with_factor(factors, k, x, right.columns);
       out.write(k, x, right.rows * right.columns);
     }
   });
@@ -192,15 +231,15 @@ Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) 
 }
 Tensor inverse_by_factor(const Tensor& factor, bool upper) {
   require_square("cholesky_inverse", factor);
-  const Matrices a("aten::cholesky_inverse", factor);
-  const std::int64_t n = a.rows;
-  const Tensor y = new_tensor(factor.sizes(), a.type);
+  const Triangles factors("aten::cholesky_inverse", factor, upper);
+  const std::int64_t n = factors.n;
+  const Tensor y = new_tensor(factor.sizes(), factors.type);
   const Results out(y);
-  kernels::parallel_for(0, a.count, 1, [&](std::int64_t begin, std::int64_t end) {
+  kernels::parallel_for(0, factors.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
       double* const x = identity(scratch, n);
-      solve_with_factor(a.wide(scratch, k, /*by_rows=*/true), n, upper, x, n);
+      solve_with_factor(factors, k, x, n);
       out.write(k, x, n * n);
     }
   });
@@ -219,13 +258,12 @@ Tensor places_in_batch(const Tensor& t, at::IntArrayRef batch) {
 }
 struct Broadcast {
   at::DimVector batch;
-  Tensor of_a, of_b;
+  Tensor of_a, of_b;  // undefined: the batches are the same
   std::int64_t count;
-  Broadcast(const Tensor& a, const Tensor& b)
-      : batch(at::infer_size_dimvector(batch_of(a), batch_of(b))),
-        of_a(places_in_batch(a, batch)),
-        of_b(places_in_batch(b, batch)),
-        count(of_a.numel()) {}
+  Broadcast(const Tensor& a, const Tensor& b) : batch(at::infer_size_dimvector(batch_of(a), batch_of(b))) {
+    count = c10::multiply_integers(batch);
+    if (batch_of(a) != batch_of(b)) of_a = places_in_batch(a, batch), of_b = places_in_batch(b, batch);
+  }
 };
 // solve(place in a, x [n, columns]) for every right-hand side; `left` is false where the unknown stands before a.
 template <class Solve>
@@ -233,12 +271,14 @@ Tensor solved(const Broadcast& at, const Matrices& b, bool left, Solve&& solve) 
   const std::int64_t n = left ? b.rows : b.columns, columns = left ? b.columns : b.rows;
   const Tensor y = new_tensor(with(at.batch, {n, columns}), b.type);
   const Results out(y);
-  const std::int64_t *of_a = at.of_a.const_data_ptr<std::int64_t>(), *of_b = at.of_b.const_data_ptr<std::int64_t>();
+  const bool alike = !at.of_a.defined();
+  const std::int64_t* const of_a = alike ? nullptr : at.of_a.const_data_ptr<std::int64_t>();
+  const std::int64_t* const of_b = alike ? nullptr : at.of_b.const_data_ptr<std::int64_t>();
   kernels::parallel_for(0, at.count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Scratch scratch;
-      double* const x = b.wide(scratch, of_b[k], /*by_rows=*/left);
-      solve(of_a[k], x, columns);
+      double* const x = b.wide(scratch, alike ? k : of_b[k], /*by_rows=*/left);
+      solve(alike ? k : of_a[k], x, columns);
       out.write(k, x, n * columns);
     }
   });
@@ -248,13 +288,13 @@ Tensor solve_triangular(const Tensor& given, const Tensor& right, bool upper, bo
   constexpr const char* op = "linalg.solve_triangular";
   require_square(op, given);
   require_computed("aten::linalg_solve_triangular", {&given, &right});
-  const Matrices a("aten::linalg_solve_triangular", given), b("aten::linalg_solve_triangular", right);
-  TORCH_CHECK((left ? b.rows : b.columns) == a.rows, op, ": Incompatible shapes of A and B for the equation ",
-              left ? "AX = B" : "XA = B", " (", a.rows, "x", a.columns, " and ", b.rows, "x", b.columns, ")");
+  const Matrices b("aten::linalg_solve_triangular", right);
+  const Triangles a("aten::linalg_solve_triangular", given, upper);
+  TORCH_CHECK((left ? b.rows : b.columns) == a.n, op, ": Incompatible shapes of A and B for the equation ",
+              left ? "AX = B" : "XA = B", " (", a.n, "x", a.n, " and ", b.rows, "x", b.columns, ")");
   return solved(Broadcast(given, right), b, left, [&](std::int64_t place, double* x, std::int64_t columns) {
-    Scratch scratch;  // row after row: the transposed matrix
-    const double* const wide = a.wide(scratch, place, /*by_rows=*/true);
-    kernels::solve_triangle({.a = wide, .n = a.rows, .upper = !upper, .transposed = left, .unit = unit}, x, columns);
+    Scratch scratch;
+    kernels::solve_triangle(a.wide(scratch, place, /*turned=*/!left, unit), x, columns);
   });
 }
 Tensor& solve_triangular_out(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit, Tensor& out) {

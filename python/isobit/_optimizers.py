@@ -86,16 +86,14 @@ def _sgd(sequence: _Step, together: bool) -> _Step:
     numbers_of, without = ("lr", "momentum", "dampening", "weight_decay"), ("maximize", "has_sparse_grad")
 
     def step(params: Any, grads: Any, momentum_buffer_list: Any, *more: Any, **options: Any) -> None:
-        if len(params) <= _FEW and not options.get("momentum") and not options.get("weight_decay"):
-            return sequence(params, grads, momentum_buffer_list, *more, **options)
-        numbers = _numbers(options, numbers_of)
+        few = len(params) <= _FEW and not options.get("momentum") and not options.get("weight_decay")
+        numbers = None if few else _numbers(options, numbers_of)
         lists = (params, grads, momentum_buffer_list) if options.get("momentum") else (params, grads)
         # Before a first step buffers are None, which is no tensor.
         if not (numbers and _of_one_length(lists) and _none_of(options, without, more)
                 and _are_plain(*lists)
                 and _library.sgd_in_one_pass(lists, numbers, bool(options.get("nesterov")), together)):
             sequence(params, grads, momentum_buffer_list, *more, **options)
-        return None
 
     return step
 

@@ -222,6 +222,10 @@ TEST(LinearAlgebra, OutputsAndRefusals) {
   expect_throws([&] { at::linalg_solve(a, b.to(at::kDouble)); }, "");
   Tensor wide = at::empty({0}, at::kDouble);
   expect_throws([&] { at::linalg_inv_out(wide, a); }, "");
+  // What cholesky_solve calls, called by itself: a factor that does not fit is not read.
+  expect_throws([&] { at::_cholesky_solve_helper(at::ones({5, 2}), at::ones({3, 3}), false); }, "do not fit");
+  expect_throws([&] { at::_cholesky_solve_helper(at::ones({2, 3, 2}), at::ones({1, 3, 3}), false); }, "do not fit");
+  expect_throws([&] { at::_cholesky_solve_helper(at::ones({3, 2}), at::ones({3, 5}), false); }, "square");
   expect_throws([&] { at::linalg_cholesky(at::ones({2, 3})); }, "square");
   expect_throws([&] { at::linalg_solve(a, at::ones({4, 2})); }, "Incompatible shapes");
   expect_throws([&] { at::linalg_lu_factor_ex(a, false); }, "without pivoting");

@@ -215,6 +215,9 @@ void solve_with_factor(const Triangles& factors, std::int64_t b, double* x, std:
   kernels::solve_triangle(t, x, columns);
 }
 Tensor cholesky_solve_helper(const Tensor& b, const Tensor& factor, bool upper) {
+  require_square("cholesky_solve", factor);
+  TORCH_CHECK(b.dim() == factor.dim() && batch_of(b) == batch_of(factor) && b.size(-2) == factor.size(-1),
+              "cholesky_solve: right-hand sides of ", b.sizes(), " do not fit a factor of ", factor.sizes());
   const Tensor y = new_tensor(b.sizes(), require_computed("aten::cholesky_solve", {&b, &factor}));
   const Matrices right("aten::cholesky_solve", b);
   const Triangles factors("aten::cholesky_solve", factor, upper);

@@ -28,7 +28,6 @@ def install() -> None:
     _refuse_several_devices()
     _refuse_sharding()
     _refuse_backends()
-    _refuse_muon()
     _registrations.install()
 
 
@@ -180,21 +179,21 @@ def _refuse_tensor_expressions() -> None:
                         "call the graph that it was made of: its kernels compute past PyTorch's dispatcher")
 
 
-# ---- autocast: what it makes of float32 has no formulas in the contract
+# ---- autocast: 16-bit floats have no formulas on a GPU
 
 
 def _refuse_autocast() -> None:
     _refuse_methods(
-        torch.autocast, ("__enter__",), "torch.autocast",
-        "train in float32 (torch.autocast(..., enabled=False) passes): the contract has no 16-bit arithmetic yet",
-        lambda context: context._enabled, instead=_in_float32(torch.autocast.__enter__))
+        torch.autocast, ("__enter__",), "torch.autocast on a GPU",
+        "train in float32 (torch.autocast(..., enabled=False) passes): 16-bit floats are computed with on the CPU alone",
+        lambda context: context._enabled and context.device != "cpu", instead=_in_float32(torch.autocast.__enter__))
 
 
 def _in_float32(enter: Callable[..., Any]) -> Callable[..., Any]:
-    """Autocast within isobit check: as it is without 16-bit arithmetic, so that nothing is listed only because of it."""
+    """Autocast on a GPU within isobit check: as it is in float32, so that nothing is listed only because of it."""
 
     def within_check(context: Any) -> Any:
-        context._enabled = False
+        context._enabled = context._enabled and context.device == "cpu"
         return enter(context)
 
     return within_check
@@ -285,13 +284,3 @@ def _has_floats(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.is_floating_point() or value.is_complex()
     return isinstance(value, (list, tuple)) and any(map(_has_floats, value))
-
-
-# ---- Muon: what it makes of a gradient it makes in bfloat16
-
-
-def _refuse_muon() -> None:
-    _refuse_methods(
-        getattr(torch.optim, "Muon", None), ("step",), "torch.optim.Muon",  # not in every PyTorch
-        "use another optimizer (torch.optim.AdamW, SGD): it computes in bfloat16, for which there are no formulas; or take its "
-        "steps outside isobit (with isobit.disabled():), which a record says")

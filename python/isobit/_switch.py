@@ -97,9 +97,10 @@ def _change_products(products: Products) -> None:
 
 
 def _refuse_within_autocast() -> None:
-    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
-        raise RefusedError(f"isobit: enable() within torch.autocast is not certified under {_library.contract_in_force()}\n"
-                           "  do     leave autocast first: the contract has no 16-bit arithmetic yet")
+    if torch.is_autocast_enabled("cuda"):
+        raise RefusedError(f"isobit: enable() within torch.autocast(\"cuda\") is not certified under "
+                           f"{_library.contract_in_force()}\n"
+                           "  do     leave autocast first: 16-bit floats are computed with on the CPU alone")
 
 
 def disable() -> None:

@@ -32,8 +32,8 @@ def parse(arguments):
                         help=f"with a device, samples of at most N elements ({EMULATED_ELEMENTS} if emulated)")
     parser.add_argument("--training", action="store_true",
                         help="with a device: every module of torch.nn and optimizer of torch.optim, instead of samples")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32",
-                        help="the samples' type: float64 is compared with stock's float64 (scripts/op_samples/comparison.py)")
+    parser.add_argument("--dtype", choices=("float32", "float64", "bfloat16", "float16"), default="float32",
+                        help="the samples' type; what is compared with what: scripts/op_samples/comparison.py")
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no operator later than this")
     options = parser.parse_args(arguments)
     if options.emulate:
@@ -41,12 +41,13 @@ def parse(arguments):
         options.elements = EMULATED_ELEMENTS if options.elements is None else options.elements
     if options.training and not options.device:
         parser.error("--training is for a device: --device or --emulate (on the CPU: scripts/coverage)")
-    if options.dtype == "float64" and options.device:
-        parser.error("--dtype float64 is for the CPU: a device computes float32")
+    if options.dtype != "float32" and options.device:
+        parser.error(f"--dtype {options.dtype} is for the CPU: a device computes float32")
     part = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", options.shard)
     if part is None or int(part[1]) > int(part[2]):
         parser.error(f"--shard {options.shard}: expected the I-th of N parts, I from 1 to N, as 2/5")
     comparison.wide = options.dtype == "float64"
+    comparison.unit = {"bfloat16": 2**-8, "float16": 2**-11}.get(options.dtype)
     return options
 
 

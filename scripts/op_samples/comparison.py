@@ -13,6 +13,9 @@ Integers and truth values must be as stock's, in float32 or in float64.
 Of float64 samples (`wide`) v is stock's result, itself rounded:
 
     |y - v| <= 2^-40 |v| + 2^-46 max(1, S), S as above for every operator
+
+Of 16-bit samples (`unit` is half of 1's distance to the next number, 2^-8 for bfloat16, 2^-11 for float16) stock's error is that
+of its 16-bit result, and 4 units stand for 2^-18, 2 units for 2^-19.
 """
 
 import math
@@ -21,6 +24,7 @@ import numpy
 import torch
 
 wide = False  # whether the samples are float64
+unit = None  # of 16-bit samples
 
 
 def plain(value):
@@ -83,7 +87,8 @@ def _real(array):
 def beyond_bound(ours, stock, exact, elementwise=False):
     """A text that says where `ours` is further from `exact` than the bound, or ""."""
     if not isinstance(ours, torch.Tensor) or not isinstance(stock, torch.Tensor):
-        nearness = {"rel_tol": 2**-40, "abs_tol": 2**-46} if wide else {"rel_tol": 2**-18, "abs_tol": 2**-22}
+        narrow = {"rel_tol": 4 * unit if unit else 2**-18, "abs_tol": 2**-22}
+        nearness = {"rel_tol": 2**-40, "abs_tol": 2**-46} if wide else narrow
         close = isinstance(ours, float) and isinstance(exact, float) and (
             math.isclose(ours, exact, **nearness) or (math.isnan(ours) and math.isnan(exact)))
         return "" if close or ours in (stock, exact) else f"{ours!r}, stock {stock!r}, float64 {exact!r}"
@@ -113,7 +118,8 @@ def _bound(s, v, finite, elementwise):
     order = numpy.argsort(size, kind="stable")
     largest = numpy.maximum.accumulate(error[order])
     last = numpy.searchsorted(size[order], 2 * size, side="right") - 1
-    return 2.0**-18 * size + 8 * largest[last] + (0 if elementwise else 2.0**-19 * float(size.max()))
+    relative = 4 * unit if unit else 2.0**-18
+    return relative * size + 8 * largest[last] + (0 if elementwise else relative / 2 * float(size.max()))
 
 
 def _first(wrong, y, s, v):

@@ -1,4 +1,4 @@
-"""The samples of PyTorch's operator database, float32 (or float64) on the CPU, and what is done to them.
+"""The samples of PyTorch's operator database, float32 (or another float) on the CPU, and what is done to them.
 
 A sample is copied before each call: an operator may write to its arguments. Nothing here computes under the switch.
 """
@@ -9,7 +9,8 @@ import warnings
 import torch
 from torch.utils import _pytree as pytree
 
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+WIDER = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64,
+         torch.complex64: torch.complex128}
 
 
 @dataclasses.dataclass

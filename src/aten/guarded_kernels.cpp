@@ -21,6 +21,7 @@
 #include "aten/stock_threads.h"
 #include "aten/uninitialised.h"
 #include "aten/memory_overlap.h"
+#include "aten/reduced_floats.h"
 
 namespace isobit::aten {
 namespace {
@@ -207,6 +208,11 @@ void keep_apart(const OperatorHandle& op, const Arguments& arguments) {
   }
 }
 
+// 16-bit floats are computed with on the CPU alone.
+bool on_host(const Arguments& arguments) {
+  return arguments.every_tensor([](const at::Tensor& tensor) { return tensor.is_cpu(); });
+}
+
 // A copy from a device to the host: its values are there when the call returns. Else what reads them would depend on
 // who is first; PyTorch's own x.to("cpu", non_blocking=True) comes back with memory that is not written yet.
 void wait_for_values(Arguments& arguments) {
@@ -219,6 +225,14 @@ template <ExactRule rule>
 void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   Arguments arguments(op, *stack);
   keep_subnormals();
+  if constexpr (rule == ExactRule::rounds) {
+    if (any_reduced(op, *stack) && on_host(arguments)) {
+      const BoxedCall again = [](const void*, const OperatorHandle& called, DispatchKeySet set, Stack* values) {
+        check_and_call<rule>(called, set, values);
+      };
+      return call_widened(again, nullptr, op, keys, stack);
+    }
+  }
   if constexpr (rule == ExactRule::converts) {
     check_conversion(op, arguments);
     wait_for_values(arguments);

@@ -14,6 +14,7 @@
 #include "aten/certified.h"
 #include "aten/device_composites.h"
 #include "aten/guard.h"
+#include "aten/reduced_floats.h"
 #include "aten/sparse_operators.h"
 #include "aten/subnormals.h"
 #include "aten/tensor_memory.h"
@@ -78,6 +79,7 @@ struct Installed {
     }
     register_cudnn_answers(composites);
     register_instance_norm(composites);
+    register_reduced_composites(composites);
     guard = std::make_unique<Guard>();
   }
 

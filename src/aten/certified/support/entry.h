@@ -10,6 +10,7 @@
 #include "aten/certified.h"
 #include "aten/certified/support/by_host.h"
 #include "aten/certified/support/device_call.h"
+#include "aten/reduced_floats.h"
 #include "aten/stock_threads.h"
 #include "aten/subnormals.h"
 #include "kernels/float_environment.h"
@@ -37,15 +38,32 @@ std::int64_t integers_of(const First& first, const Arguments&... arguments) {
   }
 }
 
+// A call with 16-bit floats among its arguments: through the boxed kernel that widens them. By signature, not by
+// function.
+template <class Signature>
+struct WithReduced;
+template <class Result, class... Arguments>
+struct WithReduced<Result(Arguments...)> {
+  [[gnu::noinline]] static Result call(const StockKernel& stock, Result (*function)(Arguments...),
+                                       Arguments... arguments) {
+    const c10::KernelFunction kernel = widening_kernel(c10::KernelFunction::makeFromUnboxedRuntimeFunction(function));
+    return kernel.call<Result, Arguments...>(*stock.handle, c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                             std::forward<Arguments>(arguments)...);
+  }
+};
+
 // The function, after what another library left of rounding modes is undone, for good as for exact operators
 // (aten/subnormals.h): parameters are rounded before any kernel opens its own environment. What stock computes of
-// integers stays on the calling thread (aten/stock_threads.h).
-template <auto& function, bool integers_by_stock, class Signature = std::remove_reference_t<decltype(function)>>
+// integers stays on the calling thread (aten/stock_threads.h). 16-bit floats are widened before and rounded after.
+template <auto& function, bool integers_by_stock, StockKernel& stock,
+          class Signature = std::remove_reference_t<decltype(function)>>
 struct InEnvironment;
-template <auto& function, bool integers_by_stock, class Result, class... Arguments>
-struct InEnvironment<function, integers_by_stock, Result(Arguments...)> {
+template <auto& function, bool integers_by_stock, StockKernel& stock, class Result, class... Arguments>
+struct InEnvironment<function, integers_by_stock, stock, Result(Arguments...)> {
   static Result call(Arguments... arguments) {
     if (!kernels::float_environment_is_ieee()) keep_subnormals();
+    if (any_reduced(arguments...)) [[unlikely]]
+      return WithReduced<Result(Arguments...)>::call(stock, &call, std::forward<Arguments>(arguments)...);
     if constexpr (integers_by_stock) {
       const StockOnCaller on_caller(integers_of(arguments...));
       return function(std::forward<Arguments>(arguments)...);
@@ -55,7 +73,8 @@ struct InEnvironment<function, integers_by_stock, Result(Arguments...)> {
   }
 };
 template <auto& function, DeviceRules rules>
-inline constexpr auto kHostKernel = &InEnvironment<function, rules.integers == DeviceIntegers::stock>::call;
+inline constexpr auto kHostKernel =
+    &InEnvironment<function, rules.integers == DeviceIntegers::stock, stock_kernel<function, rules>>::call;
 
 // certify<mm>("aten::mm", "", "section 3"): the unboxed function becomes the operator's kernel, on the CPU and, through
 // a DeviceKernel, on a device. Given to torch as a pointer: its wrappers are then compiled once per signature. `rules`:
@@ -90,7 +109,10 @@ Entry certify_on_device(std::string_view name, std::string_view overload, std::s
 template <auto& function>
 Entry certify_by_host(std::string_view name, std::string_view overload, std::string_view section) {
   Entry entry = certify<ByHost<function>::call>(name, overload, section);
-  entry.cpu_kernel = [] { return torch::CppFunction(&InEnvironment<function, true>::call); };
+  entry.cpu_kernel = [] {
+    return torch::CppFunction(
+        &InEnvironment<function, true, stock_kernel<ByHost<function>::call, DeviceRules{}>>::call);
+  };
   entry.op.by_host = true;
   return entry;
 }

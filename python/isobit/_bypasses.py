@@ -207,7 +207,7 @@ def _unscaled(scaler: Any, outputs: Any) -> Any:
 def _refuse_scaling() -> None:
     _refuse_methods(
         torch.amp.GradScaler, ("scale",), "torch.amp.GradScaler",
-        "leave it out (GradScaler(enabled=False) passes): it serves 16-bit gradients, and training is in float32 here",
+        "leave it out (GradScaler(enabled=False) passes): float32 and bfloat16 need no scaling",
         lambda scaler, _outputs: scaler.is_enabled(), instead=_unscaled)
 
 

@@ -16,9 +16,9 @@ def fingerprint(value: torch.Tensor | Mapping[str, torch.Tensor | torch.nn.Modul
     named tensors, whatever their order, a module as its state dict: `isobit run` prints the same for the same
     weights, and a record has it. Of several modules by name ({"generator": g, "critic": c}), each tensor's name begins with
     its module's ("generator.0.weight"), as in a record under run.track(generator=g, critic=c). The tensors of a list are
-    named "0", "1", ... Within enable(products="exact3") the name is "isobit-0.1-exact3". Tensors of float32, int64, uint8 and
-    bool; TypeError for anything else. Works with the switch on or off, in any thread; nothing may write to the tensors
-    meanwhile.
+    named "0", "1", ... Within enable(products="exact3") the name is "isobit-0.1-exact3". Tensors of float32, float64,
+    float16, bfloat16, int64, uint8 and bool; TypeError for anything else. Works with the switch on or off, in any thread; nothing
+    may write to the tensors meanwhile.
     """
     if isinstance(value, torch.Tensor):
         digits = _library.fingerprint(_plain(value))

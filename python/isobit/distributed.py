@@ -72,7 +72,7 @@ def _require_supported(ddp: Any) -> None:
     if ddp._comm_hooks:
         raise ValueError("isobit.distributed.exact: this DistributedDataParallel has a communication hook already")
     if ddp.mixed_precision is not None:
-        _refuse("DistributedDataParallel(mixed_precision=...)", "train in float32: the contract has no 16-bit arithmetic yet")
+        _refuse("DistributedDataParallel(mixed_precision=...)", "train in float32: sums over workers are of float32")
     if ddp._delay_all_reduce_params:
         _refuse("DistributedDataParallel(delay_all_reduce_named_params=...)", "leave it out")
     for name, parameter in _parameters(ddp):

@@ -31,6 +31,11 @@ def numbers(*shape: int) -> torch.Tensor:
     return torch.linspace(-2, 2, math.prod(shape)).reshape(shape)
 
 
+def in_16_bits(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return functional.linear(x, x, x[0]).exp()
+
+
 class Cube(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
@@ -164,7 +169,7 @@ WAYS = [
     Way("an operator that a library replaced before the switch went on", "refused", "before autograd and behind it",
         replaced_before),
     Way("an operator that Python replaces under the switch", "refused", "`torch.library`, at once", replaced_under_the_switch),
-    Way("16-bit floats", "refused", "[types](#types)", lambda: numbers(5).half() + 1),
+    Way("16-bit floats on the CPU", "covered", "[types](#types)", lambda: numbers(5).half() + 1),
     Way("complex numbers", "refused", "copied only", lambda: torch.complex(numbers(5), numbers(5)) * 2),
     Way("`torch.fft`", "refused", "", lambda: torch.fft.fft(numbers(8))),
     Way("`torch.linalg`: eigenvalues, singular values", "refused", "systems, Cholesky, LU and QR are certified",
@@ -173,7 +178,7 @@ WAYS = [
     Way("quantized tensors", "refused", "", lambda: torch.quantize_per_tensor(numbers(5), 0.1, 0, torch.qint8)),
     Way("nested tensors", "refused", "", lambda: torch.nested.nested_tensor([numbers(2), numbers(3)]) * 2),
     Way("mkldnn tensors", "refused", "", lambda: numbers(3, 3).to_mkldnn() + numbers(3, 3).to_mkldnn()),
-    Way("`torch.autocast`", "refused", "", lambda: torch.autocast("cpu").__enter__()),
+    Way("`torch.autocast` on the CPU", "covered", "[types](#types)", lambda: in_16_bits(numbers(3, 3))),
     Way("TorchScript", "covered", "operators", lambda: torch.jit.trace(torch.exp, numbers(5))(numbers(33))),
     Way("TorchScript's own arithmetic", "refused", "`aten::exp.float` and its like",
         lambda: torch.ops.aten.exp.float(0.3)),

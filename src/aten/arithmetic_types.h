@@ -1,6 +1,6 @@
-// What may be computed with at all: the contract defines arithmetic on binary32 and binary64, and integers are exact.
-// 16-bit and smaller floats and complex numbers are moved, converted and compared, never computed with: how stock
-// rounds a sum of 16-bit floats is its kernels' choice (docs/guard.md, "Types"). Thread-safe; no state.
+// What kernels may compute with: the contract defines arithmetic on binary32 and binary64, and integers are exact.
+// 16-bit floats are widened before (aten/reduced_floats.h); complex numbers and smaller floats are moved, converted and
+// compared, never computed with (docs/guard.md, "Types"). Thread-safe; no state.
 #pragma once
 
 #include <initializer_list>

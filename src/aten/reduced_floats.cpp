@@ -35,9 +35,15 @@ constexpr std::string_view kFirstResultOnly[] = {
     "aten::native_batch_norm",        "aten::native_batch_norm_backward",
     "aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_no_training",
     "aten::_batch_norm_with_update",  "aten::_batch_norm_no_update",
-    "aten::batch_norm_backward",      "aten::_fused_rms_norm",
-    "aten::_fused_rms_norm_backward", "aten::nll_loss_forward",
+    "aten::batch_norm_backward",      "aten::nll_loss_forward",
     "aten::nll_loss2d_forward"};
+
+// Stock's products do not promote: a type that differs is a mistake.
+constexpr std::string_view kOneType[] = {"aten::mm",          "aten::addmm",        "aten::addmm_", "aten::bmm",
+                                         "aten::baddbmm",     "aten::baddbmm_",     "aten::mv",     "aten::addmv",
+                                         "aten::addmv_",      "aten::dot",          "aten::vdot",   "aten::addbmm",
+                                         "aten::addbmm_",     "aten::addr",         "aten::addr_",  "aten::_grouped_mm",
+                                         "aten::convolution", "aten::_convolution", "aten::matmul"};
 
 template <std::size_t n>
 bool names(const std::string_view (&list)[n], std::string_view name) {
@@ -102,11 +108,14 @@ void Call::each_tensor(Visit&& visit) const {
 
 // The type of results, as PyTorch promotes; and where the program asks for one, float32 in its place.
 void Call::find_types() {
+  const bool one_type = names(kOneType, name_);
   at::native::ResultTypeState state;
   std::optional<ScalarType> first;
   each_tensor([&](std::size_t i, const Tensor& tensor) {
     if (!tensor.defined() || is_out(i)) return;
     if (!first && is_float_tensor(tensor)) first = tensor.scalar_type();
+    TORCH_CHECK(!one_type || !first || tensor.scalar_type() == *first, name_, ": tensors of one type expected, got ",
+                *first, " and ", tensor.scalar_type(), ": convert one of them (.to(dtype))");
     state = at::native::update_result_type_state(tensor, state);
   });
   result_ = at::native::result_type(state);
@@ -227,7 +236,7 @@ Tensor linear_one_way(const Tensor& x, const Tensor& weight, const std::optional
   const Tensor matrix = x.dim() == 2 ? x : x.reshape({rows, x.size(-1)});
   const Tensor y = bias && bias->defined() ? at::addmm(*bias, matrix, weight.t()) : at::mm(matrix, weight.t());
   if (x.dim() == 2) return y;
-  at::DimVector sizes(x.sizes().begin(), x.sizes().end());
+  std::vector<std::int64_t> sizes(x.sizes().begin(), x.sizes().end());
   sizes.back() = weight.size(0);
   return y.view(sizes);
 }

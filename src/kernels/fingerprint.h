@@ -26,7 +26,7 @@ struct Fingerprint {
 
 [[nodiscard]] inline Fingerprint merge(Fingerprint a, Fingerprint b) { return {a.high + b.high, a.low + b.low}; }
 
-// The sums closed with dtype name ("float32", "int64", "uint8", "bool") and shape.
+// The sums closed with dtype name ("float32", "bfloat16", "int64" and so on) and shape.
 [[nodiscard]] Fingerprint close_tensor(Fingerprint sums, const char* dtype, const std::int64_t* shape, int rank);
 
 // Fingerprint of a list of named tensors; add in ascending order of the names' UTF-8 bytes (each name once):

@@ -296,20 +296,6 @@ class Others(unittest.TestCase):
                 with self.assertRaisesRegex(isobit.RefusedError, "DataParallel on several devices is not certified"):
                     function(model, [0, 1])
 
-
-    @unittest.skipUnless(hasattr(torch.optim, "Muon"), "this PyTorch has no Muon")
-    def test_muon_names_the_way_out(self):
-        weight = torch.nn.Parameter(torch.ones(3, 3))
-        weight.grad = torch.ones(3, 3)
-        with isobit.enabled():
-            optimizer = torch.optim.Muon([weight])
-            with self.assertRaisesRegex(isobit.RefusedError, r"(?s)torch.optim.Muon is not certified.*AdamW.*isobit.disabled"):
-                optimizer.step()
-            self.assertTrue(torch.equal(weight, torch.ones(3, 3)))
-            with isobit.disabled():
-                optimizer.step()
-        self.assertFalse(torch.equal(weight, torch.ones(3, 3)))
-
     def test_a_library_that_replaced_an_operator_before(self):
         """In front of autograd its kernel is met before any of isobit's; behind it, in an exact operator's place."""
         x = torch.ones(3, 3, requires_grad=True)
@@ -521,7 +507,7 @@ class Backends(unittest.TestCase):
 
 
 class Types(unittest.TestCase):
-    def test_small_floats_and_complex_numbers_are_not_computed_with(self):
+    def test_complex_numbers_and_floats_of_8_bits_are_not_computed_with(self):
         computes = {
             "add": lambda x: x + x, "number": lambda x: x + 1.5, "sub": lambda x: x - x, "mul": lambda x: x * x, "frac": torch.frac,
             "in place": lambda x: x.clone().add_(x), "mixed": lambda x: x + torch.ones(4),
@@ -530,7 +516,7 @@ class Types(unittest.TestCase):
         keeps = {"copy": torch.clone, "cat": lambda x: torch.cat([x, x]), "equal": lambda x: x == x, "to float32":
                  lambda x: x.to(torch.complex64 if x.is_complex() else torch.float32), "where": lambda x: torch.where(x == x, x, x)}
         drops = {"neg": lambda x: -x, "abs": torch.abs, "sign": torch.sgn}  # exact on real numbers
-        for dtype in (torch.float16, torch.bfloat16, torch.complex64, torch.complex128):
+        for dtype in (torch.complex64, torch.complex128):
             x = torch.ones(4).to(dtype)
             with isobit.enabled():
                 for name, call in {**computes, **(drops if dtype.is_complex else {})}.items():

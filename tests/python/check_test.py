@@ -27,8 +27,7 @@ scaler = torch.amp.GradScaler("cpu")
 model = torch.compile(model)
 print("begins", sys.argv[1:])
 for step in range(100):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = model(torch.randn(4, 8) * window).square().mean()
+    loss = model(torch.randn(4, 8) * window).square().mean()
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
@@ -98,7 +97,7 @@ class Check(unittest.TestCase):
     def test_everything_at_once(self):
         (self.folder / "parts.py").write_text(PARTS)
         found, result = self.refused(TRAIN, options=("--steps", "3"))
-        self.assertEqual(set(found), {"aten::linalg_svd", "torch.compile", "torch.autocast", "torch.amp.GradScaler", "aten::round.decimals",
+        self.assertEqual(set(found), {"aten::linalg_svd", "torch.compile", "torch.amp.GradScaler", "aten::round.decimals",
                                       "aten::special_bessel_j0"})
         self.assertEqual((result["steps"], result["ended"]), (3, "ended after 3 steps"))
         rounded = found["aten::round.decimals"]

@@ -59,9 +59,9 @@ class LinearCrossEntropy(Case):
         with isobit.enabled():
             self.assertNotEqual(self.fingerprints("sum", batch_chunk_size=5), self.fingerprints("sum", batch_chunk_size=37))
 
-    def test_other_types_are_refused_by_the_operators_within(self):
+    def test_other_types_are_the_operators_business(self):
         with isobit.enabled():
-            self.assert_refuses("float32", lambda: self.results("mean", dtype=torch.bfloat16))
+            self.assertEqual({result.dtype for result in self.results("mean", dtype=torch.bfloat16)}, {torch.bfloat16})
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class Operators(unittest.TestCase):
         found = {line.split("\t")[1] for line in lines.value.decode().splitlines()
                  if line.startswith("certified\t") and line.split("\t")[3].startswith(("3:", "11:"))}
         exact = {"mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addbmm", "addbmm_", "mv", "addmv", "addmv_", "dot", "vdot", "addr",
-                 "addr_", "_grouped_mm", "convolution", "_convolution", "convolution_backward", "lstm_cell", "gru_cell", "rnn_tanh_cell",
+                 "addr_", "_grouped_mm", "convolution", "_convolution", "convolution_backward", "matmul", "lstm_cell", "gru_cell", "rnn_tanh_cell",
                  "rnn_relu_cell"}
         refused = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
         self.assertEqual(found, {f"aten::{name}" for name in exact | refused})

@@ -155,7 +155,7 @@ class Refusal(Case):
         self.assert_refused("aten::special_bessel_j0.out", lambda: torch.ops.aten.special_bessel_j0.out(x, out=torch.empty(4)))
 
     def test_a_certified_operator_with_other_types(self):
-        self.assert_refused("aten::mm", lambda: torch.ones(2, 2, dtype=torch.half) @ torch.ones(2, 2, dtype=torch.half))
+        self.assert_refused("aten::mm", lambda: torch.ones(2, 2, dtype=torch.cfloat) @ torch.ones(2, 2, dtype=torch.cfloat))
 
     def test_wrong_arguments_are_no_refusals(self):
         with self.assertRaises(IndexError):
@@ -249,20 +249,15 @@ class Refusal(Case):
     def test_what_python_code_refuses(self):
         x = torch.ones(1, requires_grad=True)
         edge = torch.autograd.graph.get_gradient_edge(x * 2)
-        autocast = torch.autocast("cpu", dtype=torch.bfloat16)
         self.assert_refused("torch.compile", lambda: torch.compile(small_model()))
-        self.assert_refused("torch.autocast", autocast.__enter__)
         self.assert_refused("torch.amp.GradScaler", lambda: torch.amp.GradScaler("cpu").scale(x))
         self.assert_refused("", lambda: torch.autograd.backward(edge, torch.ones(1)))
-        isobit.disable()
-        with autocast:
-            self.assert_refused("", isobit.enable)
 
     def test_what_is_not_refused(self):
         """A wrong use is an error of its own kind."""
         isobit.disable()
         for kind, function in ((RuntimeError, isobit.disable), (ValueError, lambda: isobit.enable("sse")),
-                               (TypeError, lambda: isobit.fingerprint(torch.ones(2, dtype=torch.double)))):
+                               (TypeError, lambda: isobit.fingerprint(torch.ones(2, dtype=torch.complex64)))):
             with self.assertRaises(kind) as caught:
                 function()
             self.assertNotIsInstance(caught.exception, isobit.RefusedError)

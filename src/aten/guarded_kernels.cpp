@@ -208,9 +208,9 @@ void keep_apart(const OperatorHandle& op, const Arguments& arguments) {
   }
 }
 
-// 16-bit floats are computed with on the CPU alone.
+// 16-bit floats are computed with on the CPU alone; a tensor without values has shape and type.
 bool on_host(const Arguments& arguments) {
-  return arguments.every_tensor([](const at::Tensor& tensor) { return tensor.is_cpu(); });
+  return arguments.every_tensor([](const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_meta(); });
 }
 
 // A copy from a device to the host: its values are there when the call returns. Else what reads them would depend on

@@ -114,8 +114,9 @@ void Call::find_types() {
   each_tensor([&](std::size_t i, const Tensor& tensor) {
     if (!tensor.defined() || is_out(i)) return;
     if (!first && is_float_tensor(tensor)) first = tensor.scalar_type();
-    TORCH_CHECK(!one_type || !first || tensor.scalar_type() == *first, name_, ": tensors of one type expected, got ",
-                *first, " and ", tensor.scalar_type(), ": convert one of them (.to(dtype))");
+    TORCH_CHECK(!one_type || !is_float_tensor(tensor) || tensor.scalar_type() == *first, name_,
+                ": tensors of one type expected, got ", *first, " and ", tensor.scalar_type(),
+                ": convert one of them (.to(dtype))");
     state = at::native::update_result_type_state(tensor, state);
   });
   result_ = at::native::result_type(state);
@@ -140,7 +141,10 @@ Tensor Call::widened(std::size_t i, const Tensor& tensor) {
     written_.push_back({i, tensor, stand_in});
     return stand_in;
   }
-  if (asked_ && is_reduced(*asked_) && tensor.scalar_type() != *asked_) return tensor.to(*asked_).to(at::kFloat);
+  if (asked_ && is_reduced(*asked_) && tensor.scalar_type() != *asked_) {
+    TORCH_CHECK(!is_written(i), name_, ": in place a tensor of ", tensor.scalar_type(), " cannot become ", *asked_);
+    return tensor.to(*asked_).to(at::kFloat);
+  }
   if (!is_reduced_tensor(tensor)) return tensor;
   if (is_written(i) && schema_.arguments()[i].name() == "running_mean" && BatchStatisticsScope::active()) {
     refuse(name_, "updates running statistics of 16 bits, which a step of several grains cannot apply",

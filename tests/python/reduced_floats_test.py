@@ -102,6 +102,27 @@ class Formula(Case):
                 torch.max(a, 1, out=(values, places))
                 self.assertTrue(torch.equal(values, a.max(1).values) and torch.equal(places, a.max(1).indices))
 
+    def test_types_that_do_not_fit(self):
+        b, f = torch.ones(3, 3, dtype=torch.bfloat16), torch.ones(3, 3)
+        with isobit.enabled():
+            for call in (lambda: b @ f, lambda: F.linear(b, f), lambda: torch.addmm(f, b, b), lambda: b @ torch.arange(9).view(3, 3),
+                         lambda: F.conv1d(b, f.unsqueeze(2)), lambda: f.cumsum_(0, dtype=torch.bfloat16),
+                         lambda: torch.arange(3).add_(b[0])):
+                with self.assertRaises(RuntimeError):
+                    call()
+            self.assertTrue(torch.equal(f, torch.ones(3, 3)))
+            for call in (lambda: b.to(torch.float8_e4m3fn) * 2, lambda: b * torch.ones(3, 3, dtype=torch.complex64)):
+                with self.assertRaises(isobit.RefusedError):
+                    call()
+            ends = torch.tensor([1, 3], dtype=torch.int32)
+            experts = torch.ones(2, 8, 8, dtype=torch.bfloat16)
+            self.assertEqual(torch._grouped_mm(torch.ones(3, 8).bfloat16(), experts, offs=ends).dtype, torch.bfloat16)
+
+    def test_tensors_without_values(self):
+        x = torch.ones(4, 4, dtype=torch.bfloat16, device="meta")
+        with isobit.enabled():
+            self.assertEqual({(x * 2).dtype, (x @ x).dtype, F.linear(x, x, x[0]).dtype}, {torch.bfloat16})
+
     def test_rounded_beyond_the_range(self):
         with isobit.enabled():
             big = torch.full((2,), 60000.0, dtype=torch.float16)

@@ -166,7 +166,7 @@ void Call::widen() {
       const auto list = values_[i].toList();
       std::optional<c10::List<IValue>> copied;
       for (std::size_t j = 0; j < list.size(); ++j) {
-        const IValue element = list.get(j);
+        const IValue& element = list.get(j);
         if (!element.isTensor()) continue;
         const Tensor wide = widened(i, element.toTensor());
         if (wide.is_same(element.toTensor())) continue;
@@ -185,7 +185,7 @@ Tensor Call::narrowed(const Tensor& result) const {
 
 // Drawn from [from, to): what is rounded up to `to` would be outside.
 Tensor rounded_toward_zero(const Tensor& values, ScalarType type) {
-  const Tensor nearest = values.to(type);
+  Tensor nearest = values.to(type);
   nearest.view(at::kShort).sub_(nearest.to(at::kFloat).abs().gt(values.abs()).to(at::kShort));
   return nearest;
 }
@@ -238,7 +238,7 @@ Tensor linear_one_way(const Tensor& x, const Tensor& weight, const std::optional
   std::int64_t rows = 1;
   for (std::int64_t d = 0; d + 1 < x.dim(); ++d) rows *= x.size(d);
   const Tensor matrix = x.dim() == 2 ? x : x.reshape({rows, x.size(-1)});
-  const Tensor y = bias && bias->defined() ? at::addmm(*bias, matrix, weight.t()) : at::mm(matrix, weight.t());
+  Tensor y = bias && bias->defined() ? at::addmm(*bias, matrix, weight.t()) : at::mm(matrix, weight.t());
   if (x.dim() == 2) return y;
   std::vector<std::int64_t> sizes(x.sizes().begin(), x.sizes().end());
   sizes.back() = weight.size(0);

@@ -227,10 +227,7 @@ void check_and_call(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   keep_subnormals();
   if constexpr (rule == ExactRule::rounds) {
     if (any_reduced(op, *stack) && on_host(arguments)) {
-      const BoxedCall again = [](const void*, const OperatorHandle& called, DispatchKeySet set, Stack* values) {
-        check_and_call<rule>(called, set, values);
-      };
-      return call_widened(again, nullptr, op, keys, stack);
+      return call_widened(op, stack, [&](Stack* widened) { check_and_call<rule>(op, keys, widened); });
     }
   }
   if constexpr (rule == ExactRule::converts) {

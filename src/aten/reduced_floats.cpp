@@ -249,11 +249,7 @@ class WideningKernel final : public c10::OperatorKernel {
  public:
   explicit WideningKernel(c10::KernelFunction inner) : inner_(std::move(inner)) {}
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-    const BoxedCall call = [](const void* inner, const c10::OperatorHandle& called, c10::DispatchKeySet set,
-                              torch::jit::Stack* values) {
-      static_cast<const c10::KernelFunction*>(inner)->callBoxed(called, set, values);
-    };
-    call_widened(call, &inner_, op, keys, stack);
+    call_widened(op, stack, [&](torch::jit::Stack* widened) { inner_.callBoxed(op, keys, widened); });
   }
 
  private:
@@ -274,12 +270,12 @@ bool any_reduced(const c10::OperatorHandle& op, const torch::jit::Stack& stack) 
   return false;
 }
 
-void call_widened(BoxedCall call, const void* inner, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                  torch::jit::Stack* stack) {
-  Call widened(op, *stack);
-  widened.widen();
-  call(inner, op, keys, stack);
-  widened.narrow(*stack);
+void call_widened(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                  c10::function_ref<void(torch::jit::Stack*)> compute) {
+  Call call(op, *stack);
+  call.widen();
+  compute(stack);
+  call.narrow(*stack);
 }
 
 void register_reduced_composites(torch::Library& composites) { composites.impl("linear", TORCH_FN(linear_one_way)); }

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/boxing/KernelFunction.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/FunctionRef.h>
 
 #include <optional>
 #include <type_traits>
@@ -56,12 +57,10 @@ bool any_reduced(const Arguments&... arguments) {
 // The same of a boxed call.
 [[nodiscard]] bool any_reduced(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-// Calls `inner`, which takes float32, with an operator's arguments widened; in the stack are its results then, rounded.
-// Written arguments are written to where they are.
-using BoxedCall = void (*)(const void* inner, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                           torch::jit::Stack* stack);
-void call_widened(BoxedCall call, const void* inner, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                  torch::jit::Stack* stack);
+// Widens the arguments in the stack, lets `compute` put the operator's float32 results in their place, and rounds
+// these. Written arguments are written to where they are.
+void call_widened(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                  c10::function_ref<void(torch::jit::Stack*)> compute);
 
 // A kernel that does so with `inner`.
 [[nodiscard]] c10::KernelFunction widening_kernel(c10::KernelFunction inner);

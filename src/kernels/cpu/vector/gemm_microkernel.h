@@ -10,6 +10,7 @@
 //   RowsAlongK     a[r * step + k]             PackingColumns   b[k * step + c], copied to a panel on the way
 //   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
 //   SkippingRows   a[offsets[k] + r]           PackingPixels    rows of an image, copied likewise (pixel_columns.h)
+//                                              PanelColumns     packed; the sums of leaves to the left are added
 //
 // "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
 // is finite; who builds the offsets has made sure.
@@ -68,6 +69,15 @@ struct DistantRows : GatheredRows {};
 struct PackedColumns {
   const float* b;
 };
+// Packed, of a product of several leaves: the tile becomes left + tile for each set bit of `levels`, the lowest first,
+// where left is [kTileRows][kTileColumns] at partial + bit * level_stride (contract, section 3). Meanwhile half a line
+// a term of the panel after this one, from `next` on, is fetched into the second level of the cache.
+struct PanelColumns {
+  const float *b, *next, *partial;
+  std::int64_t level_stride;
+  std::uint64_t levels;
+};
+constexpr std::int64_t kNextFloats = 8;
 struct StridedColumns {  // of what the first level of the cache holds
   const float* b;
   std::int64_t stride;
@@ -170,6 +180,13 @@ struct ColumnsWalk<PackedColumns> : PackedColumns {
   ISOBIT_INLINE void step() { b += kTileColumns; }
 };
 template <>
+struct ColumnsWalk<PanelColumns> : PanelColumns {
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
+  ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(next, 0, 2); }
+  ISOBIT_INLINE void step() { b += kTileColumns, next += kNextFloats; }
+};
+template <>
 struct ColumnsWalk<PackingColumns> : PackingColumns {
   ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
   [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
@@ -269,10 +286,35 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
     ISOBIT_UNROLL(GCC unroll 2)
     for (std::int64_t k = 0; k < terms; ++k) term(k);
   }
-  ISOBIT_UNROLL(GCC unroll 16)
-  for (int r = 0; r < kRows; ++r) {
-    ISOBIT_UNROLL(GCC unroll 2)
-    for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + Lanes(0.0f));
+  if constexpr (requires { b.levels; }) {
+    ISOBIT_UNROLL(GCC unroll 16)
+    for (int r = 0; r < kRows; ++r) {
+      ISOBIT_UNROLL(GCC unroll 2)
+      for (int v = 0; v < kVectors; ++v) t[r][v] = t[r][v] + Lanes(0.0f);
+    }
+    for (std::uint64_t levels = b.levels; levels != 0; levels &= levels - 1) {
+      const float* left = b.partial + __builtin_ctzll(levels) * b.level_stride;
+      ISOBIT_UNROLL(GCC unroll 16)
+      for (int r = 0; r < kRows; ++r) {
+        ISOBIT_UNROLL(GCC unroll 2)
+        for (int v = 0; v < kVectors; ++v) {
+          Lanes sum;
+          read(left + r * kTileColumns + v * kLanes, sum);
+          t[r][v] = sum + t[r][v];
+        }
+      }
+    }
+    ISOBIT_UNROLL(GCC unroll 16)
+    for (int r = 0; r < kRows; ++r) {
+      ISOBIT_UNROLL(GCC unroll 2)
+      for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v]);
+    }
+  } else {
+    ISOBIT_UNROLL(GCC unroll 16)
+    for (int r = 0; r < kRows; ++r) {
+      ISOBIT_UNROLL(GCC unroll 2)
+      for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + Lanes(0.0f));
+    }
   }
 }
 

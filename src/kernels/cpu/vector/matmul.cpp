@@ -3,7 +3,7 @@
 #include "contract/platform.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/few_rows.h"
-#include "kernels/cpu/vector/packing.h"
+#include "kernels/cpu/vector/large_product.h"
 #include "kernels/cpu/vector/long_dot.h"
 #include "kernels/cpu/vector/tile_product.h"
 #include "kernels/dispatch/workspace.h"
@@ -14,57 +14,6 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 using contract::kLeaf;
-
-ISOBIT_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-
-// What is worked on together, in whole tiles.
-struct Blocks {
-  std::int64_t rows;     // packed rows of a leaf stay in the L2 cache
-  std::int64_t columns;  // bounds packed columns and, with the rows at a time of long sums, the tree's buffers
-
-  [[nodiscard]] std::int64_t tree_rows() const { return 24 * rows; }
-};
-
-Blocks blocks_of(const Tuning& sizes) {
-  const std::int64_t tiles = sizes.product_rows / kTileRows, panels = sizes.product_columns / kTileColumns;
-  return {(tiles > 1 ? tiles : 1) * kTileRows, (panels > 1 ? panels : 1) * kTileColumns};
-}
-
-// One product of a batch, seen so that columns are the side to put in lanes.
-struct Product {
-  std::int64_t m, n, k;
-  const float *a, *b, *d;  // d: addend or nullptr
-  float* c;
-  std::int64_t a_row, a_k, b_k, b_column, d_row, d_column, c_row, c_column;
-  float alpha, beta;
-};
-
-Product member(const MatmulProblem& p, std::int64_t batch) {
-  const float* d = p.addend.data == nullptr ? nullptr : p.addend.data + batch * p.addend.batch_stride;
-  return {p.m,
-          p.n,
-          p.k,
-          p.a.data + batch * p.a.batch_stride,
-          p.b.data + batch * p.b.batch_stride,
-          d,
-          p.c + batch * p.c_batch_stride,
-          p.a.row_stride,
-          p.a.column_stride,
-          p.b.row_stride,
-          p.b.column_stride,
-          p.addend.row_stride,
-          p.addend.column_stride,
-          p.c_row_stride,
-          p.c_column_stride,
-          p.alpha,
-          p.beta};
-}
-
-// C' = B' A': the same terms in the same order, factors exchanged.
-Product transposed(const Product& p) {
-  return {p.n,   p.m,     p.k,        p.b,     p.a,        p.d,     p.c,     p.b_column, p.b_k,
-          p.a_k, p.a_row, p.d_column, p.d_row, p.c_column, p.c_row, p.alpha, p.beta};
-}
 
 // So few columns reuse a packed row too little to pay for packing it.
 constexpr std::int64_t kFewPanels = 64 / kTileColumns;
@@ -107,64 +56,6 @@ double cost(const Product& p) {
   const double rows = reading.in_place ? 0 : m * k * (p.a_row == 1 ? 2 : 7);
   const double columns = reading.near ? 0 : n * k * (p.b_column == 1 ? 1 : 7);
   return m * k * tile_lanes(p.n) + stores + rows + columns;
-}
-
-// The addend of one row's outputs from j, as lanes: count of them.
-ISOBIT_INLINE FloatLanes addend_lanes(const Product& p, const float* d, std::int64_t count) {
-  if (p.d_column == 0) return FloatLanes(*d);
-  if (p.d_column == 1) return load_first(d, count);
-  alignas(64) float lanes[kLanes] = {};
-  for (std::int64_t l = 0; l < count; ++l) lanes[l] = d[l * p.d_column];
-  return load(lanes);
-}
-
-// store_tile without factors, of whole vectors that lie as the outputs do: most tiles of most products.
-ISOBIT_INLINE void store_whole(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j,
-                               std::int64_t columns, const float* tile) {
-  float* c = p.c + i * p.c_row + j;
-  if (p.d == nullptr) {
-    for (std::int64_t r = 0; r < rows; ++r, c += p.c_row, tile += kTileColumns)
-      for (std::int64_t l = 0; l < columns; l += kLanes) store(c + l, load(tile + l));
-    return;
-  }
-  const float* d = p.d + i * p.d_row + j;
-  for (std::int64_t r = 0; r < rows; ++r, c += p.c_row, d += p.d_row, tile += kTileColumns)
-    for (std::int64_t l = 0; l < columns; l += kLanes) store(c + l, load(d + l) + load(tile + l));
-}
-ISOBIT_INLINE bool stores_whole(const Product& p, std::int64_t columns) {
-  return columns % kLanes == 0 && p.c_column == 1 && p.alpha == 1.0f &&
-         (p.d == nullptr || (p.d_column == 1 && p.beta == 1.0f));
-}
-
-// A tile of sums (a chain's end, never -0) to outputs: factors and addends, then stores. The tile is used up.
-void store_tile(const Product& p, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
-                float* tile) {
-  if (stores_whole(p, columns)) return store_whole(p, i, rows, j, columns, tile);
-  const bool turned = p.c_row == 1 && p.c_column != 1;
-  for (std::int64_t r = 0; (!turned || p.d != nullptr || p.alpha != 1.0f) && r < rows; ++r) {
-    float* row = tile + r * kTileColumns;
-    float* c = p.c + (i + r) * p.c_row + j * p.c_column;
-    const float* d = p.d == nullptr ? nullptr : p.d + (i + r) * p.d_row + j * p.d_column;
-    for (std::int64_t l = 0; l < columns; l += kLanes) {
-      const std::int64_t count = smaller(kLanes, columns - l);
-      FloatLanes value = load(row + l);
-      if (p.alpha != 1.0f) value = FloatLanes(p.alpha) * value;
-      if (d != nullptr) {
-        FloatLanes addend = addend_lanes(p, d + l * p.d_column, count);
-        if (p.beta != 1.0f) addend = FloatLanes(p.beta) * addend;
-        value = addend + value;
-      }
-      if (p.c_column != 1) {
-        store(row + l, value);
-      } else if (count == kLanes) {
-        store(c + l, value);
-      } else {
-        store_first(c + l, value, count);
-      }
-    }
-    for (std::int64_t l = 0; !turned && p.c_column != 1 && l < columns; ++l) c[l * p.c_column] = row[l];
-  }
-  if (turned) store_transposed(tile, rows, columns, p.c_column, p.c + i + j * p.c_column);
 }
 
 // All rows x [j0, j1) of a product with few of them, b read in place.
@@ -262,6 +153,13 @@ Grid grid_for(std::int64_t m, std::int64_t n, std::int64_t pieces) {
   return g;
 }
 
+// Rows at a time, at most `most`, in whole tiles and about as many each time: a rest of few would have all columns
+// packed for it.
+std::int64_t even_step(std::int64_t rows, std::int64_t most) {
+  const std::int64_t times = (rows + most - 1) / most;
+  return row_tiles((rows + times - 1) / times) * kTileRows;
+}
+
 void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t piece) {
   const std::int64_t row = piece / grid.columns, column = piece % grid.columns;
   const std::int64_t tiles = row_tiles(p.m), panels = column_panels(p.n);
@@ -269,14 +167,20 @@ void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t pie
   const std::int64_t i1 = smaller(p.m, tiles * (row + 1) / grid.rows * kTileRows);
   const std::int64_t j0 = panels * column / grid.columns * kTileColumns;
   const std::int64_t j1 = smaller(p.n, panels * (column + 1) / grid.columns * kTileColumns);
-  const std::int64_t row_step = p.k > kLeaf ? blocks.tree_rows() : i1 - i0;
   for (std::int64_t j = j0; j < j1; j += blocks.columns) {
     const std::int64_t end = smaller(j1, j + blocks.columns);
     if (few_rows(p)) {
       multiply_few_rows(p, j, end);
       continue;
     }
-    for (std::int64_t i = i0; i < i1; i += row_step) multiply_block(p, blocks, i, smaller(i1, i + row_step), j, end);
+    const bool large = i1 - i0 > blocks.rows && (end - j) * p.k > kLargeFloats &&
+                       !reading_of(p, end - j, smaller(p.k, kLeaf)).in_place;
+    const bool parks = p.k > (large ? blocks.leaves : 1) * kLeaf;  // sums of some leaves while others are computed
+    const std::int64_t step = parks ? even_step(i1 - i0, blocks.tree_rows()) : i1 - i0;
+    for (std::int64_t i = i0; i < i1; i += step) {
+      const std::int64_t i_end = smaller(i1, i + step);
+      large ? multiply_large(p, blocks, i, i_end, j, end) : multiply_block(p, blocks, i, i_end, j, end);
+    }
   }
 }
 

@@ -92,6 +92,22 @@ ISOBIT_INLINE void pack_columns(const float* source, std::int64_t k_stride, std:
   pack_panel<kTileColumns>(source, k_stride, lane_stride, terms, columns, panel);
 }
 
+// Whole panels of columns that lie side by side, `stride` floats apart: a few panels' rows at a time, so that a row of
+// the source is read as it lies.
+ISOBIT_INLINE void pack_whole_panels(const float* source, std::int64_t k_stride, std::int64_t terms,
+                                     std::int64_t panels, float* to, std::int64_t stride) {
+  constexpr std::int64_t kTogether = 8;
+  for (std::int64_t first = 0; first < panels; first += kTogether) {
+    const std::int64_t together = panels - first < kTogether ? panels - first : kTogether;
+    const float* from = source + first * kTileColumns;
+    float* panel = to + first * stride;
+    for (std::int64_t k = 0; k < terms; ++k, from += k_stride, panel += kTileColumns) {
+      for (std::int64_t p = 0; p < together; ++p)
+        for (int l = 0; l < kTileColumns; l += kLanes) store(panel + p * stride + l, load(from + p * kTileColumns + l));
+    }
+  }
+}
+
 // to[c * stride + r] = tile[r][c] for r < rows, c < columns; rows of the tile lie kWidth floats apart, a multiple of 8.
 template <int kWidth = kTileColumns>
 ISOBIT_INLINE void store_transposed(const float* tile, std::int64_t rows, std::int64_t columns, std::int64_t stride,

@@ -4,6 +4,7 @@
 
 #include "contract/ordered_dot.h"
 #include "dense_values.h"
+#include "kernels/tuning.h"
 #ifdef ISOBIT_EMULATED_CUDA
 #include "kernels/cuda/emulation/emulation.h"
 #endif
@@ -256,6 +257,76 @@ TEST(Matmul, FewColumnsAgreeOnEveryInstructionSet) {
 }
 
 // More columns than are read in place: whole panels are packed with the first tile of the first rows, borders before.
+// More rows than are packed at a time and columns that the second cache would not hold: panels of several leaves, whose
+// sums are parked where not all leaves are packed together.
+TEST(Matmul, ManyRowsOfManyColumnsAgreeOnEveryInstructionSet) {
+  struct Leaves {
+    explicit Leaves(std::int64_t together) {
+      Tuning t;
+      t.product_leaves = together;
+      set_tuning(t);
+    }
+    ~Leaves() { set_tuning({}); }
+  };
+  for (const std::int64_t together : {1, 2, 4, 7}) {
+    const Leaves leaves(together);
+    for (auto [m, n, k] : {std::tuple{101, 530, 513}, {85, 105, 2561}, {197, 513, 1030}})
+      ASSERT_NO_FATAL_FAILURE(expect_same_everywhere({1, m, n, k})) << together;
+  }
+  Case c{1, 99, 269, 1100};
+  for (c.a = Layout::plain; c.a != Layout::broadcast; c.a = static_cast<Layout>(static_cast<int>(c.a) + 1)) {
+    for (c.b = Layout::plain; c.b != Layout::broadcast; c.b = static_cast<Layout>(static_cast<int>(c.b) + 1))
+      ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(c));
+  }
+  for (const bool transposed : {false, true}) {
+    for (const float beta : {1.0f, -0.5f}) {
+      Case more{1, 99, 288, 1100};
+      more.addend = more.special = true, more.transposed_output = transposed, more.alpha = 0.75f, more.beta = beta;
+      ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(more));
+      more.alpha = 1.0f, more.addend_layout = Layout::plain;
+      ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(more));
+    }
+  }
+}
+
+// 33 to 64 columns of 16 lanes: rows are read where they lie, columns too where they are 64 that lie near.
+TEST(Matmul, HeadsAgreeOnEveryInstructionSet) {
+  for (const Layout a : {Layout::plain, Layout::transposed, Layout::strided}) {
+    for (const std::int64_t n : {33, 48, 50, 63, 64, 65}) {
+      for (const auto& [m, k] : {std::pair{1, 64}, {5, 7}, {7, 512}, {50, 50}, {13, 1100}, {64, 0}})
+        ASSERT_NO_FATAL_FAILURE(expect_same_everywhere({2, m, n, k, a}));
+    }
+  }
+  for (const bool transposed : {false, true}) {
+    Case c{1, 29, 64, 600};
+    c.special = c.addend = true, c.transposed_output = transposed, c.alpha = 0.75f, c.beta = 2.0f;
+    ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(c));
+    c.a = Layout::transposed, c.addend_layout = Layout::plain, c.alpha = c.beta = 1.0f;
+    ASSERT_NO_FATAL_FAILURE(expect_same_everywhere(c));
+  }
+}
+
+// Columns of a wider matrix, the last of which ends where its memory does.
+TEST(Matmul, HeadsOfAWiderMatrixAgreeOnEveryInstructionSet) {
+  constexpr std::int64_t kRows = 40, kTerms = 70, kWidth = 192;
+  const Floats a = hostile(kRows * kTerms, 4, false), b = hostile(kTerms * kWidth, 5, false);
+  for (const std::int64_t columns : {40, 64}) {
+    std::vector<Floats> found;
+    for (const Isa isa : available_isas()) {
+      const IsaScope scope(isa);
+      MatmulProblem p;
+      p.m = kRows, p.n = columns, p.k = kTerms;
+      p.a.data = a.data(), p.a.row_stride = kTerms, p.a.column_stride = 1;
+      p.b.data = b.data() + kWidth - columns, p.b.row_stride = kWidth, p.b.column_stride = 1;
+      Floats c(kRows * columns);
+      p.c = c.data(), p.c_row_stride = columns, p.c_column_stride = 1;
+      matmul(p);
+      found.push_back(std::move(c));
+      EXPECT_EQ(first_difference(found.front(), found.back()), -1) << name(isa) << ", " << columns << " columns";
+    }
+  }
+}
+
 TEST(Matmul, ColumnsPackedOnTheWayAgreeOnEveryInstructionSet) {
   for (const std::int64_t m : {5, 6, 7, 14, 29, 96, 99, 200})
     for (const std::int64_t n : {65, 80, 96, 127})

@@ -29,7 +29,8 @@ Fingerprint of(const Floats& x) { return element_sums(x.data(), 0, static_cast<s
 
 std::vector<Fingerprint> products() {
   std::vector<Fingerprint> found;
-  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{3, 200, 700}, {61, 130, 1300}, {257, 33, 40}}) {
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{3, 200, 700}, {61, 130, 1300}, {257, 33, 40}, {200, 330, 2600}, {90, 64, 1100}}) {
     const Floats a = values(m * k, 1), b = values(k * n, 2);
     Floats c(static_cast<std::size_t>(m * n));
     MatmulProblem p;
@@ -72,7 +73,7 @@ TEST_F(TuningTest, NoTableChangesABit) {
       tables.push_back(table);
     }
   }
-  tables.push_back({1, 1, 1, 1, 1, 0});
+  tables.push_back({1, 1, 1, 1, 1, 1, 0});
   for (const Isa isa : available_isas()) {
     const IsaScope scope(isa);
     set_tuning({});

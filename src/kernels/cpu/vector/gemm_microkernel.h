@@ -250,14 +250,14 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
   ColumnsWalk<Columns> columns{b};
   ISOBIT_UNROLL(GCC unroll 16)
   for (int r = 0; r < kRows; ++r) {
-    ISOBIT_UNROLL(GCC unroll 2)
+    ISOBIT_UNROLL(GCC unroll 4)
     for (int v = 0; v < kVectors; ++v) t[r][v] = Lanes(0.0f);
   }
   const auto term = [&](std::int64_t k) __attribute__((always_inline)) {
     rows.begin(k);
     columns.begin(k);
     Lanes column[kVectors];
-    ISOBIT_UNROLL(GCC unroll 2)
+    ISOBIT_UNROLL(GCC unroll 4)
     for (int v = 0; v < kVectors; ++v) {
       if constexpr (requires { columns.vector(v); })
         column[v] = columns.vector(v);
@@ -265,14 +265,14 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
         read(columns.at() + v * kLanes, column[v]);
     }
     if constexpr (requires { columns.panel; }) {
-      ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 4)
       for (int v = 0; v < kVectors; ++v) store(columns.panel + v * kLanes, column[v]);
     }
     columns.fetch_ahead();
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
       const Lanes factor(rows.factor(r));
-      ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 4)
       for (int v = 0; v < kVectors; ++v) t[r][v] = fma(factor, column[v], t[r][v]);
     }
     rows.step();
@@ -289,14 +289,14 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
   if constexpr (requires { b.levels; }) {
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 4)
       for (int v = 0; v < kVectors; ++v) t[r][v] = t[r][v] + Lanes(0.0f);
     }
     for (std::uint64_t levels = b.levels; levels != 0; levels &= levels - 1) {
       const float* left = b.partial + __builtin_ctzll(levels) * b.level_stride;
       ISOBIT_UNROLL(GCC unroll 16)
       for (int r = 0; r < kRows; ++r) {
-        ISOBIT_UNROLL(GCC unroll 2)
+        ISOBIT_UNROLL(GCC unroll 4)
         for (int v = 0; v < kVectors; ++v) {
           Lanes sum;
           read(left + r * kTileColumns + v * kLanes, sum);
@@ -306,13 +306,13 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
     }
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 4)
       for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v]);
     }
   } else {
     ISOBIT_UNROLL(GCC unroll 16)
     for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 2)
+      ISOBIT_UNROLL(GCC unroll 4)
       for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + Lanes(0.0f));
     }
   }

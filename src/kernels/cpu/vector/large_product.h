@@ -48,9 +48,13 @@ void multiply_leaves(const LeafGroup& g, const float* a, const float* b, const f
   }
 }
 
+// Panels do not begin at the same place of a page: rows of many are written side by side.
+constexpr std::int64_t kPanelGap = 32;
+ISOBIT_INLINE std::int64_t panel_stride(const LeafGroup& g) { return g.terms * kTileColumns + kPanelGap; }
+
 void pack_group_columns(const Product& p, const LeafGroup& g, std::int64_t j0, std::int64_t j1, float* to) {
   const float* from = p.b + g.first * kLeaf * p.b_k + j0 * p.b_column;
-  const std::int64_t columns = j1 - j0, stride = g.terms * kTileColumns;
+  const std::int64_t columns = j1 - j0, stride = panel_stride(g);
   const std::int64_t whole = p.b_column == 1 ? columns / kTileColumns : 0;
   pack_whole_panels(from, p.b_k, g.terms, whole, to, stride);
   for (std::int64_t panel = whole; panel < column_panels(columns); ++panel) {
@@ -61,9 +65,7 @@ void pack_group_columns(const Product& p, const LeafGroup& g, std::int64_t j0, s
 }
 
 void pack_group_rows(const Product& p, const LeafGroup& g, std::int64_t i, std::int64_t rows, float* to) {
-  const float* from = p.a + g.first * kLeaf * p.a_k + i * p.a_row;
-  for (std::int64_t r = 0; r < rows; r += kTileRows, to += g.terms * kTileRows, from += kTileRows * p.a_row)
-    pack_panel<kTileRows>(from, p.a_k, p.a_row, g.terms, smaller(kTileRows, rows - r), to);
+  pack_row_tiles(p.a + g.first * kLeaf * p.a_k + i * p.a_row, p.a_k, p.a_row, g.terms, rows, to);
 }
 
 // The lines of outputs that the last leaf will write.
@@ -80,7 +82,7 @@ void multiply_large(const Product& p, Blocks blocks, std::int64_t i0, std::int64
   const std::int64_t together = smaller(blocks.leaves, leaves), depth = smaller(p.k, together * kLeaf);
   const std::int64_t panels = column_panels(j1 - j0), tiles = row_tiles(i1 - i0);
   float* a = workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
-  float* b = workspace.floats(panels * kTileColumns * depth);
+  float* b = workspace.floats(panels * (kTileColumns * depth + kPanelGap));
   // Sums of a tile are kept between groups, or used up at once.
   const bool parks = together < leaves;
   const std::int64_t level_stride = (parks ? tiles * panels : 1) * kTileSize;
@@ -96,9 +98,9 @@ void multiply_large(const Product& p, Blocks blocks, std::int64_t i0, std::int64
       pack_group_rows(p, group, i, block_rows, a);
       for (std::int64_t panel = 0; panel < panels; ++panel) {
         const std::int64_t j = j0 + panel * kTileColumns, columns = smaller(kTileColumns, j1 - j);
-        const float* own = b + panel * group.terms * kTileColumns;
+        const float* own = b + panel * panel_stride(group);
         // The first tiles' terms fetch it; the others, what they have.
-        const float* next = panel + 1 < panels ? own + group.terms * kTileColumns : b;
+        const float* next = panel + 1 < panels ? own + panel_stride(group) : b;
         for (std::int64_t r = 0, index = 0; r < block_rows; r += kTileRows, ++index) {
           const std::int64_t rows = smaller(kTileRows, block_rows - r);
           const bool whole = stores_whole(p, columns);

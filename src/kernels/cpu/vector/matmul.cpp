@@ -3,6 +3,7 @@
 #include "contract/platform.h"
 #include "kernels/dispatch/kernel_table.h"
 #include "kernels/cpu/vector/few_rows.h"
+#include "kernels/cpu/vector/head_product.h"
 #include "kernels/cpu/vector/large_product.h"
 #include "kernels/cpu/vector/long_dot.h"
 #include "kernels/cpu/vector/tile_product.h"
@@ -115,10 +116,7 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
     for (std::int64_t i = i0; i < i1; i += blocks.rows) {
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
       block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr;
-      for (std::int64_t r = 0; r < block.rows && !reading.in_place; r += kTileRows) {
-        pack_panel<kTileRows>(p.a + (i + r) * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms,
-                              smaller(kTileRows, block.rows - r), a + r * terms);
-      }
+      if (!reading.in_place) pack_row_tiles(p.a + i * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms, block.rows, a);
       block.to_pack = i == i0, block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
@@ -171,6 +169,10 @@ void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t pie
     const std::int64_t end = smaller(j1, j + blocks.columns);
     if (few_rows(p)) {
       multiply_few_rows(p, j, end);
+      continue;
+    }
+    if (is_head(p, end - j)) {
+      multiply_head(p, i0, i1, j, end);
       continue;
     }
     const bool large = i1 - i0 > blocks.rows && (end - j) * p.k > kLargeFloats &&

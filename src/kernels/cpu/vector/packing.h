@@ -92,6 +92,30 @@ ISOBIT_INLINE void pack_columns(const float* source, std::int64_t k_stride, std:
   pack_panel<kTileColumns>(source, k_stride, lane_stride, terms, columns, panel);
 }
 
+// Whole tiles of rows that lie side by side, `stride` floats apart: a source's line is read once. Stores are whole
+// vectors: what spills over a row's end is the next row's first lanes, and written later.
+ISOBIT_INLINE void pack_whole_tiles(const float* source, std::int64_t k_stride, std::int64_t terms, std::int64_t tiles,
+                                    float* to, std::int64_t stride) {
+  static_assert(kTileRows <= kLanes);
+  for (std::int64_t k = 0; k < terms; ++k, source += k_stride, to += kTileRows) {
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      const FloatLanes row = load_first(source + t * kTileRows, kTileRows);
+      k + 1 < terms ? store(to + t * stride, row) : store_first(to + t * stride, row, kTileRows);
+    }
+  }
+}
+
+// Rows as tiles, one after the other.
+ISOBIT_INLINE void pack_row_tiles(const float* source, std::int64_t k_stride, std::int64_t row_stride,
+                                  std::int64_t terms, std::int64_t rows, float* to) {
+  const std::int64_t whole = row_stride == 1 ? rows / kTileRows : 0;
+  pack_whole_tiles(source, k_stride, terms, whole, to, terms * kTileRows);
+  for (std::int64_t r = whole * kTileRows; r < rows; r += kTileRows) {
+    pack_panel<kTileRows>(source + r * row_stride, k_stride, row_stride, terms,
+                          rows - r < kTileRows ? rows - r : kTileRows, to + r * terms);
+  }
+}
+
 // Whole panels of columns that lie side by side, `stride` floats apart: a few panels' rows at a time, so that a row of
 // the source is read as it lies.
 ISOBIT_INLINE void pack_whole_panels(const float* source, std::int64_t k_stride, std::int64_t terms,

@@ -7,6 +7,8 @@
 //   Engine::kParts, kWeights    int32 sums per output, and what each counts in T
 //   Engine::kPacked             terms that are packed together, from integers that the first level of the cache holds;
 //                               kBlock where a panel's bytes do not follow term by term
+//   Engine::kResumes            whether multiply adds to parts that it is given, and calls back between steps: then all
+//                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied
 //   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
 //   (vector/exact_products.cpp)
@@ -30,10 +32,12 @@ struct Output {
   const float* bias = nullptr;
 };
 
-inline constexpr std::int64_t kChunkBytes = 4 << 20;  // of a packed side
-inline constexpr std::int64_t kChunkRows = 1024;      // of a side, so that T stays small
-inline constexpr std::int64_t kChunkTerms = 4096;     // of both
+// Of a packed side, and of its rows, so that T stays small; and where there is no T.
+inline constexpr std::int64_t kChunkBytes = 4 << 20, kStreamedBytes = 16 << 20;
+inline constexpr std::int64_t kChunkRows = 1024, kStreamedRows = 8192;
+inline constexpr std::int64_t kChunkTerms = 4096;  // of both
 inline constexpr std::int64_t kJobRows = 64, kJobColumns = 256;
+inline constexpr std::int64_t kNearBytes = 3 << 18;  // of left panels that the second level of the cache keeps
 
 inline std::int64_t up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -67,8 +71,14 @@ class Product {
     }
   };
 
-  static std::int64_t chunk_rows(std::int64_t bytes_of_row, std::int64_t panel) {
-    const std::int64_t rows = std::min(kChunkRows, kChunkBytes / std::max<std::int64_t>(bytes_of_row, 1));
+  // Whether no T is needed: a tile's parts take all terms.
+  [[nodiscard]] bool streams() const {
+    return Engine::kResumes && std::is_same_v<Sum, double> && terms_ > 0 && terms_ <= kChunkTerms;
+  }
+  [[nodiscard]] std::int64_t chunk_rows(std::int64_t bytes_of_row, std::int64_t panel) const {
+    const std::int64_t most = streams() ? kStreamedRows : kChunkRows;
+    const std::int64_t bytes = streams() ? kStreamedBytes : kChunkBytes;
+    const std::int64_t rows = std::min(most, bytes / std::max<std::int64_t>(bytes_of_row, 1));
     return std::max(panel, rows / panel * panel);
   }
   // Terms of a block as they are packed.
@@ -176,6 +186,9 @@ class Product {
   }
 
   void multiply(bool first, bool last, std::int64_t terms, std::int64_t blocks) {
+    if constexpr (Engine::kResumes && std::is_same_v<Sum, double>) {
+      if (streams()) return stream(terms, blocks);
+    }
     const std::int64_t high = std::max<std::int64_t>(1, kJobRows / Engine::kRows);
     const std::int64_t wide = std::max<std::int64_t>(1, kJobColumns / Engine::kColumns);
     const std::int64_t down = (left_panels_ + high - 1) / high, across = (right_panels_ + wide - 1) / wide;
@@ -187,13 +200,6 @@ class Product {
       for (std::int64_t job = begin; job < end; ++job) {
         const std::int64_t i = job / across * high, j = job % across * wide;
         const std::int64_t i_end = std::min(left_panels_, i + high), j_end = std::min(right_panels_, j + wide);
-        // Tiles of few rows are finished faster by long rows of T.
-        if constexpr (std::is_same_v<Sum, double> && Engine::kRows >= 16) {
-          if (first && last && blocks == 1 && terms > 0) {
-            finish_tiles(padded(terms), i, i_end, j, j_end, reinterpret_cast<float*>(own));
-            continue;
-          }
-        }
         const Sums sums = sums_ == nullptr ? Sums{own, kJobColumns}
                                            : Sums{sums_ + i * Engine::kRows * stride_ + j * Engine::kColumns, stride_};
         for (std::int64_t row = 0; first && row < (i_end - i) * Engine::kRows; ++row)
@@ -234,31 +240,101 @@ class Product {
     return contract::exact_rounded(sum, left.exponent + right.exponent - 32);
   }
 
-  // Tiles [i, i_end) x [j, j_end) of one block of terms: from int32 parts to rows of outputs, without T in memory.
-  // values: kJobColumns a row.
-  void finish_tiles(std::int64_t terms, std::int64_t i, std::int64_t i_end, std::int64_t j, std::int64_t j_end,
-                    float* values) const {
-    alignas(64) std::int32_t parts[Engine::kParts][Engine::kRows * Engine::kColumns];
-    for (std::int64_t q = j; q < j_end; ++q) {
-      double powers[Engine::kColumns] = {};
-      const std::int64_t column = q * Engine::kColumns;
-      for (std::int64_t c = 0; c < Engine::kColumns && column + c < columns_; ++c)
-        powers[c] = right_.scale(first_column_ + column + c).power;
-      for (std::int64_t p = i; p < i_end; ++p) {
-        Engine::multiply(terms, left_packed_ + p * left_slot_, right_packed_ + q * right_slot_, parts[0]);
-        const std::int64_t row = p * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
-        float* to = values + (row - i * Engine::kRows) * kJobColumns + (q - j) * Engine::kColumns;
-        for (std::int64_t r = 0; r < rows; ++r, to += kJobColumns)
-          round_row(parts[0] + r * Engine::kColumns, left_.scale(first_row_ + row + r).power, powers, to);
+  // A tile whose parts are complete and not yet rounded.
+  struct Pending {
+    const std::int32_t* parts = nullptr;
+    std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+    bool direct = false, adjacent = false;  // outputs: whole rows without addition; side by side
+    alignas(64) double powers[Engine::kColumns] = {};
+  };
+  void begin_columns(Pending& tile, std::int64_t panel) const {
+    tile.column = first_column_ + panel * Engine::kColumns;
+    tile.columns = std::min<std::int64_t>(Engine::kColumns, first_column_ + columns_ - tile.column);
+    std::fill(tile.powers, tile.powers + Engine::kColumns, 0.0);
+    for (std::int64_t c = 0; c < tile.columns; ++c) tile.powers[c] = right_.scale(tile.column + c).power;
+    tile.adjacent = run_length(out_.right_offset + tile.column, tile.columns) == tile.columns;
+    tile.direct = tile.adjacent && tile.columns == Engine::kColumns && out_.alpha == 1.0f && out_.bias == nullptr &&
+                  out_.addend == nullptr;
+  }
+  void round_rows(const Pending& tile, std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t r = begin; r < std::min(end, tile.rows); ++r) {
+      const std::int64_t l = tile.row + r;
+      const std::int32_t* parts = tile.parts + r * Engine::kColumns;
+      const std::int64_t* to = out_.right_offset + tile.column;
+      if (tile.direct) {
+        round_row(parts, left_.scale(l).power, tile.powers, out_.c + out_.left_offset[l] + to[0]);
+      } else {
+        alignas(64) float values[Engine::kColumns];
+        round_row(parts, left_.scale(l).power, tile.powers, values);
+        put(l, tile.column, tile.columns, values, to, tile.adjacent);
       }
     }
-    const std::int64_t column = j * Engine::kColumns, n = std::min(columns_, j_end * Engine::kColumns) - column;
-    const std::int64_t* to = out_.right_offset + first_column_ + column;
-    const bool adjacent = run_length(to, n) == n;
-    for (std::int64_t row = i * Engine::kRows; row < std::min(rows_, i_end * Engine::kRows);
-         ++row, values += kJobColumns)
-      put(first_row_ + row, first_column_ + column, n, values, to, adjacent);
   }
+
+  // The lines of outputs that these rows of a tile will be rounded to.
+  void fetch_outputs(const Pending& columns, std::int64_t panel, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t row = panel * Engine::kRows;
+    const float* c = out_.c + out_.right_offset[columns.column];
+    for (std::int64_t r = row + begin; columns.adjacent && r < std::min(row + end, rows_); ++r)
+      __builtin_prefetch(c + out_.left_offset[first_row_ + r], 1);
+  }
+
+  // All tiles of `blocks` blocks. A block of a right panel stays in the first level of the cache while a job's left
+  // panels pass, which the second level keeps; the next one is fetched meanwhile.
+  void stream(std::int64_t terms, std::int64_t blocks) const {
+    const std::int64_t most = kNearBytes / (left_slot_ * blocks);
+    const std::int64_t high = std::clamp<std::int64_t>(most, 2, 16), down = (left_panels_ + high - 1) / high;
+    const std::int64_t pieces = thread_count() > 1 ? 4 * thread_count() : 1;
+    const std::int64_t across = std::clamp<std::int64_t>((pieces + down - 1) / down, 1, right_panels_);
+    parallel_for(0, down * across, 1, [&](std::int64_t begin, std::int64_t end) {
+      const typename Engine::Session session;
+      Workspace workspace;
+      std::int32_t* parts =
+          workspace.ints((high + 1) * kTileParts);  // one more than are multiplied: the pending tile's
+      for (std::int64_t job = begin; job < end; ++job) {
+        const std::int64_t i = job / across * high, at = job % across;
+        stream_job(terms, blocks, i, std::min(left_panels_, i + high), right_panels_ * at / across,
+                   right_panels_ * (at + 1) / across, parts);
+      }
+    });
+  }
+  void stream_job(std::int64_t terms, std::int64_t blocks, std::int64_t i, std::int64_t i_end, std::int64_t j,
+                  std::int64_t j_end, std::int32_t* parts) const {
+    const std::int64_t tiles = i_end - i;
+    Pending pending;  // is rounded
+    bool any = false;
+    for (std::int64_t q = j; q < j_end; ++q) {
+      Pending current;
+      begin_columns(current, q);
+      for (std::int64_t block = 0; block < blocks; ++block) {
+        const std::int64_t n = padded(std::min<std::int64_t>(Engine::kBlock, terms - block * Engine::kBlock));
+        const std::uint8_t* right = right_packed_ + (block * right_panels_ + q) * right_slot_;
+        const std::uint8_t* next = block + 1 < blocks ? right + right_panels_ * right_slot_
+                                                      : right_packed_ + std::min(q + 1, j_end - 1) * right_slot_;
+        const std::int64_t share = up(right_slot_, 64 * tiles) / tiles;
+        for (std::int64_t p = 0; p < tiles; ++p) {
+          std::int32_t* own = parts + (q * tiles + p) % (tiles + 1) * kTileParts;
+          Engine::multiply(n, left_packed_ + (block * left_panels_ + i + p) * left_slot_, right, own, block > 0,
+                           [&](std::int64_t step, std::int64_t steps) {
+                             const std::int64_t fetched = share * (step + 1) / steps;
+                             for (std::int64_t byte = share * step / steps; byte < fetched; byte += 64)
+                               __builtin_prefetch(next + p * share + byte, 0, 2);
+                             fetch_outputs(current, i + p, Engine::kRows * step / steps,
+                                           Engine::kRows * (step + 1) / steps);
+                             if (any)
+                               round_rows(pending, Engine::kRows * step / steps, Engine::kRows * (step + 1) / steps);
+                           });
+          any = block + 1 == blocks;
+          if (!any) continue;
+          pending = current;
+          pending.parts = own, pending.row = first_row_ + (i + p) * Engine::kRows;
+          pending.rows = std::min<std::int64_t>(Engine::kRows, rows_ - (i + p) * Engine::kRows);
+        }
+      }
+    }
+    if (any) round_rows(pending, 0, Engine::kRows);
+  }
+  static constexpr std::int64_t kTileParts = std::int64_t{Engine::kParts} * Engine::kRows * Engine::kColumns;
 
   // A row of a tile, its parts a tile apart, each of which is exact in binary64, and so is their sum.
   static void round_row(const std::int32_t* parts, double power, const double* powers, float* to) {

@@ -40,6 +40,10 @@ struct Tiles {
     }
   }
   template <int kTile>
+  void load(const std::int32_t* p) {
+    std::memcpy(sum[kTile], p, sizeof sum[kTile]);
+  }
+  template <int kTile>
   void store(std::int32_t* p) const {
     std::memcpy(p, sum[kTile], sizeof sum[kTile]);
   }
@@ -66,6 +70,10 @@ struct Tiles {
   template <int kTile>
   void add_products() {
     ISOBIT_WITH_TILE(_tile_dpbssd, 6, 7)
+  }
+  template <int kTile>
+  void load(const std::int32_t* p) {
+    ISOBIT_WITH_TILE(_tile_loadd, p, 64)
   }
   template <int kTile>
   void store(std::int32_t* p) const {
@@ -112,8 +120,8 @@ inline void turn(const std::uint32_t (&words)[16][16], std::uint8_t* to) {
 
 struct AmxEngine {
   static constexpr int kRows = 32, kColumns = 16;
-  static constexpr std::int64_t kStep = 64, kBlock = 1024, kPacked = 128;
-  static constexpr bool kPacksAlong = true;
+  static constexpr std::int64_t kStep = 64, kBlock = 2048, kPacked = 128;
+  static constexpr bool kPacksAlong = true, kResumes = true;
   static constexpr int kParts = 3;
   static constexpr std::int32_t kWeights[kParts] = {65536, 256, 1};
   static constexpr std::int64_t kTileBytes = 1024;
@@ -158,30 +166,46 @@ struct AmxEngine {
     }
   }
 
-  static void multiply(std::int64_t terms, const std::uint8_t* left, const std::uint8_t* right, std::int32_t* parts) {
+  // parts[group][32][16], added to where `resumes`. meanwhile(step, steps) is called before each step of 64 terms: what
+  // it does takes other units of the processor.
+  //
+  // An accumulator is used again after four others: a product is ready 52 cycles after it began, and one begins every
+  // 16. That is why products of one group do not follow each other.
+  template <class Meanwhile>
+  static void multiply(std::int64_t terms, const std::uint8_t* left, const std::uint8_t* right, std::int32_t* parts,
+                       bool resumes, const Meanwhile& meanwhile) {
     Tiles t;
-    t.zero<0>(), t.zero<1>(), t.zero<2>(), t.zero<3>(), t.zero<4>(), t.zero<5>();
-    for (std::int64_t k = 0; k < terms; k += kStep, left += 6 * kTileBytes, right += 3 * kTileBytes) {
-      t.load_right(right);
-      t.load_left(left), t.add_products<0>();
-      t.load_left(left + kTileBytes), t.add_products<3>();
-      t.load_left(left + 2 * kTileBytes), t.add_products<1>();
-      t.load_left(left + 3 * kTileBytes), t.add_products<4>();
-      t.load_left(left + 4 * kTileBytes), t.add_products<2>();
-      t.load_left(left + 5 * kTileBytes), t.add_products<5>();
+    if (resumes) {
+      t.load<0>(parts), t.load<3>(parts + 256), t.load<1>(parts + 512), t.load<4>(parts + 768);
+      t.load<2>(parts + 1024), t.load<5>(parts + 1280);
+    } else {
+      t.zero<0>(), t.zero<1>(), t.zero<2>(), t.zero<3>(), t.zero<4>(), t.zero<5>();
+    }
+    const std::int64_t steps = terms / kStep;
+    for (std::int64_t step = 0; step < steps; ++step, left += 6 * kTileBytes, right += 3 * kTileBytes) {
+      meanwhile(step, steps);
+      t.load_right(right + 2 * kTileBytes);
+      t.load_left(left), t.add_products<2>();
+      t.load_left(left + kTileBytes), t.add_products<5>();
       t.load_right(right + kTileBytes);
       t.load_left(left), t.add_products<1>();
       t.load_left(left + kTileBytes), t.add_products<4>();
       t.load_left(left + 2 * kTileBytes), t.add_products<2>();
       t.load_left(left + 3 * kTileBytes), t.add_products<5>();
-      t.load_right(right + 2 * kTileBytes);
-      t.load_left(left), t.add_products<2>();
-      t.load_left(left + kTileBytes), t.add_products<5>();
+      t.load_right(right);
+      t.load_left(left + 2 * kTileBytes), t.add_products<1>();
+      t.load_left(left + 3 * kTileBytes), t.add_products<4>();
+      t.load_left(left + 4 * kTileBytes), t.add_products<2>();
+      t.load_left(left + 5 * kTileBytes), t.add_products<5>();
+      t.load_left(left), t.add_products<0>();
+      t.load_left(left + kTileBytes), t.add_products<3>();
     }
-    // parts[group][32][16]
     t.store<0>(parts), t.store<3>(parts + 256);
     t.store<1>(parts + 512), t.store<4>(parts + 768);
     t.store<2>(parts + 1024), t.store<5>(parts + 1280);
+  }
+  static void multiply(std::int64_t terms, const std::uint8_t* left, const std::uint8_t* right, std::int32_t* parts) {
+    multiply(terms, left, right, parts, false, [](std::int64_t, std::int64_t) {});
   }
 };
 

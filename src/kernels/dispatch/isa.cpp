@@ -84,7 +84,7 @@ bool amx_granted() {
 }
 
 bool has_amx() {
-  static const bool granted = cpu_has_avx512() && amx_granted();
+  static const bool granted = cpu_has_avx512() && __builtin_cpu_supports("avx512vbmi") && amx_granted();
   return granted;
 }
 #endif

@@ -9,6 +9,7 @@
 //                               kBlock where a panel's bytes do not follow term by term
 //   Engine::kResumes            whether multiply adds to parts that it is given, and calls back between steps: then all
 //                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied
+//   Engine::kPacksFloats        whether pack_*_floats take rows of floats as they lie, where their scales are plain
 //   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
 //   (vector/exact_products.cpp)
@@ -48,6 +49,11 @@ class Product {
       : left_(left), right_(right), terms_(terms), out_(out) {}
 
   void run() {
+    Workspace workspace;
+    if constexpr (Engine::kPacksFloats) {
+      left_first_ = plain_scales(workspace, left_);
+      right_first_ = plain_scales(workspace, right_);
+    }
     const std::int64_t chunk_terms = std::min(up(std::max<std::int64_t>(terms_, 1), Engine::kBlock), kChunkTerms);
     const std::int64_t blocks = chunk_terms / Engine::kBlock;
     const std::int64_t most_rows =
@@ -93,7 +99,8 @@ class Product {
     const std::int64_t blocks =
         up(std::min(chunk_terms, std::max<std::int64_t>(terms_, 1)), Engine::kBlock) / Engine::kBlock;
     left_slot_ = up(Engine::left_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
-    right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
+    // Not a multiple of a page: panels are packed side by side.
+    right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64) + 64;
     left_packed_ =
         static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(left_slot_ * left_panels_ * blocks)));
     right_packed_ =
@@ -112,9 +119,19 @@ class Product {
     } while (term < terms_);
   }
 
+  // The scales' first factors, where all rows of floats are finite and take no second; else nullptr.
+  static const float* plain_scales(Workspace& workspace, const Side& side) {
+    if (side.integers != nullptr || side.slab != nullptr) return nullptr;
+    for (std::int64_t r = 0; r < side.rows; ++r)
+      if (!side.scales[r].finite() || side.scales[r].second != 1.0f) return nullptr;
+    float* first = workspace.floats(side.rows);
+    for (std::int64_t r = 0; r < side.rows; ++r) first[r] = side.scales[r].first;
+    return first;
+  }
+
   // Right panels that one job packs, a few terms of each at a time: their rows lie side by side where terms lie far
   // apart.
-  static constexpr std::int64_t kTogether = 4;
+  static constexpr std::int64_t kTogether = Engine::kPacksFloats ? 16 : 4;
 
   void pack(std::int64_t term, std::int64_t terms, std::int64_t blocks) {
     const std::int64_t groups = (right_panels_ + kTogether - 1) / kTogether;
@@ -140,6 +157,16 @@ class Product {
 
   void pack_left(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
     const std::int64_t row = panel * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
+    if constexpr (Engine::kPacksFloats) {
+      if (left_first_ != nullptr) {
+        const std::int64_t at = first_row_ + row, step = row_step(left_, at, rows);
+        const float* x = left_.floats + left_.row_offset[at] + left_.term_offset[term];
+        if (step >= 0 && run_length(left_.term_offset + term, n) == n)
+          return Engine::pack_left_floats(x, step, left_first_ + at, rows, n, to);
+        if (step == 1)
+          return Engine::pack_left_floats_across(x, left_.term_offset + term, left_first_ + at, rows, n, to);
+      }
+    }
     for (std::int64_t t = 0; t < n; t += Engine::kPacked) {
       const std::int64_t terms = std::min<std::int64_t>(Engine::kPacked, n - t), stride = padded(terms);
       clear_rest<Engine::kRows>(values, rows, terms, stride);
@@ -152,9 +179,40 @@ class Product {
   // Panels [panel, panel_end) of a block of terms that begins at `to`.
   void pack_right(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n, std::int32_t* values,
                   std::uint8_t* to) const {
+    if constexpr (Engine::kPacksFloats) {
+      if (right_first_ != nullptr && pack_right_floats(panel, panel_end, term, n, to)) return;
+    }
     for (std::int64_t t = 0; t < n; t += Engine::kPacked, to += Engine::right_bytes(Engine::kPacked))
       for (std::int64_t p = panel; p < panel_end; ++p)
         pack_right_terms(p, term + t, std::min<std::int64_t>(Engine::kPacked, n - t), values, to + p * right_slot_);
+  }
+
+  // Whether it could.
+  bool pack_right_floats(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n,
+                         std::uint8_t* to) const {
+    const std::int64_t begin = panel * Engine::kColumns, at = first_column_ + begin;
+    const std::int64_t columns = std::min(panel_end * Engine::kColumns, columns_) - begin;
+    const float *x = right_.floats + right_.row_offset[at] + right_.term_offset[term], *first = right_first_ + at;
+    const std::int64_t step = row_step(right_, at, columns);
+    if (step < 0) return false;
+    if (run_length(right_.term_offset + term, n) == n && (n > 1 || step != 1)) {
+      for (std::int64_t c = 0, p = panel; p < panel_end; ++p, c += Engine::kColumns)
+        Engine::pack_right_floats_along(x + c * step, step, first + c,
+                                        std::min<std::int64_t>(Engine::kColumns, columns - c), n, to + p * right_slot_);
+      return true;
+    }
+    if (step != 1) return false;
+    Engine::pack_right_floats_across(x, right_.term_offset + term, first, columns, n, right_slot_,
+                                     to + panel * right_slot_);
+    return true;
+  }
+  // How far rows [row, row + rows) lie from each other; -1 where not all as far.
+  static std::int64_t row_step(const Side& side, std::int64_t row, std::int64_t rows) {
+    const std::int64_t* at = side.row_offset + row;
+    const std::int64_t step = rows > 1 ? at[1] - at[0] : 1;
+    for (std::int64_t r = 2; r < rows; ++r)
+      if (at[r] - at[r - 1] != step) return -1;
+    return step;
   }
 
   void pack_right_terms(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values,
@@ -402,7 +460,8 @@ class Product {
   std::int64_t first_row_ = 0, rows_ = 0, first_column_ = 0, columns_ = 0;  // of the chunk
   std::int64_t left_panels_ = 0, right_panels_ = 0, left_slot_ = 0, right_slot_ = 0, stride_ = 0;
   std::uint8_t *left_packed_ = nullptr, *right_packed_ = nullptr;
-  Sum* sums_ = nullptr;  // [left panels * kRows][stride]
+  const float *left_first_ = nullptr, *right_first_ = nullptr;  // plain_scales
+  Sum* sums_ = nullptr;                                         // [left panels * kRows][stride]
 };
 
 template <class Engine>

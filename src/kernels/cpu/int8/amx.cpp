@@ -8,6 +8,7 @@
 // are tested on any machine.
 #include "kernels/cpu/exact/digits.h"
 #include "kernels/cpu/exact/problems.h"
+#include "kernels/cpu/int8/digit_tiles.h"
 
 #if !defined(ISOBIT_EMULATED)
 #include <immintrin.h>
@@ -98,30 +99,10 @@ struct TileSession {
 };
 #endif
 
-using Words = std::uint32_t __attribute__((vector_size(16)));
-
-// 16 x 16 words transposed, 4 x 4 at a time.
-inline void turn(const std::uint32_t (&words)[16][16], std::uint8_t* to) {
-  for (std::int64_t r = 0; r < 16; r += 4) {
-    for (std::int64_t c = 0; c < 16; c += 4) {
-      Words row[4];
-      for (int i = 0; i < 4; ++i) std::memcpy(&row[i], &words[r + i][c], sizeof row[i]);
-      const Words low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
-      const Words high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
-      const Words low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
-      const Words high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
-      const Words column[4] = {
-          __builtin_shufflevector(low, low2, 0, 1, 4, 5), __builtin_shufflevector(low, low2, 2, 3, 6, 7),
-          __builtin_shufflevector(high, high2, 0, 1, 4, 5), __builtin_shufflevector(high, high2, 2, 3, 6, 7)};
-      for (int i = 0; i < 4; ++i) std::memcpy(to + (c + i) * 64 + r * 4, &column[i], sizeof column[i]);
-    }
-  }
-}
-
 struct AmxEngine {
   static constexpr int kRows = 32, kColumns = 16;
   static constexpr std::int64_t kStep = 64, kBlock = 2048, kPacked = 128;
-  static constexpr bool kPacksAlong = true, kResumes = true;
+  static constexpr bool kPacksAlong = true, kResumes = true, kPacksFloats = true;
   static constexpr int kParts = 3;
   static constexpr std::int32_t kWeights[kParts] = {65536, 256, 1};
   static constexpr std::int64_t kTileBytes = 1024;
@@ -164,6 +145,25 @@ struct AmxEngine {
         turn(words, to);
       }
     }
+  }
+
+  // From floats (digit_tiles.h): a whole block of terms, padded to a multiple of kStep.
+  static void pack_left_floats(const float* x, std::int64_t stride, const float* first, std::int64_t rows,
+                               std::int64_t terms, std::uint8_t* to) {
+    if (rows < kRows) std::memset(to, 0, static_cast<std::size_t>(left_bytes((terms + kStep - 1) / kStep * kStep)));
+    left_tiles(x, stride, first, rows, terms, to);
+  }
+  static void pack_left_floats_across(const float* x, const std::int64_t* term, const float* first, std::int64_t rows,
+                                      std::int64_t terms, std::uint8_t* to) {
+    left_tiles_across(x, term, first, rows, terms, to);
+  }
+  static void pack_right_floats_along(const float* x, std::int64_t stride, const float* first, std::int64_t rows,
+                                      std::int64_t terms, std::uint8_t* to) {
+    right_tiles_along(x, stride, first, rows, terms, to);
+  }
+  static void pack_right_floats_across(const float* x, const std::int64_t* term, const float* first,
+                                       std::int64_t columns, std::int64_t terms, std::int64_t slot, std::uint8_t* to) {
+    right_tiles_across(x, term, first, columns, terms, slot, to);
   }
 
   // parts[group][32][16], added to where `resumes`. meanwhile(step, steps) is called before each step of 64 terms: what

@@ -69,7 +69,7 @@ inline void add_products(Int32x16& sum, const Bytes& unsigned_bytes, const Bytes
 struct VnniEngine {
   static constexpr int kRows = 6, kColumns = 16;
   static constexpr std::int64_t kStep = 4, kBlock = 512, kPacked = kBlock;
-  static constexpr bool kPacksAlong = false, kResumes = false;
+  static constexpr bool kPacksAlong = false, kResumes = false, kPacksFloats = false;
   static constexpr int kParts = 3;
   static constexpr std::int32_t kWeights[kParts] = {65536, 256, 1};
 

@@ -60,7 +60,7 @@ ISOBIT_INLINE std::int32_t pair(std::int32_t even, std::int32_t odd) {
 struct MaddEngine {
   static constexpr int kRows = kTileRows, kColumns = kTileVectors * kLanes;
   static constexpr std::int64_t kStep = 2, kBlock = 256, kPacked = kBlock;
-  static constexpr bool kPacksAlong = false, kResumes = false;
+  static constexpr bool kPacksAlong = false, kResumes = false, kPacksFloats = false;
   static constexpr int kParts = 2;
   static constexpr std::int32_t kWeights[kParts] = {256, 1};
 

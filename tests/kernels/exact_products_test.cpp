@@ -71,8 +71,9 @@ Floats oracle(const Product& p, const Floats& a, const Floats& b) {
 }
 
 TEST(ExactProducts, EveryImplementationGivesTheOraclesBits) {
-  const Product products[] = {{0, 3, 4},    {3, 0, 4},     {3, 4, 0},      {1, 1, 1},    {1, 5, 7},    {17, 33, 65},
-                              {70, 3, 257}, {3, 70, 1025}, {33, 17, 4097}, {2, 3, 9000}, {65, 300, 5}, {6, 6, 512}};
+  const Product products[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},      {1, 1, 1},      {1, 5, 7},
+                              {17, 33, 65}, {70, 3, 257}, {3, 70, 1025},  {33, 17, 4097}, {2, 3, 9000},
+                              {65, 300, 5}, {6, 6, 512},  {97, 35, 2300}, {40, 16, 2048}};  // of two blocks, and of one
   unsigned seed = 0;
   for (Product p : products) {
     for (int layout = 0; layout<8; layout += p.m * p.n * p.k> 100'000 ? 3 : 1) {
@@ -217,27 +218,33 @@ TEST(ExactProducts, OneRoundingAtTheEndsOfTheRange) {
 }
 
 TEST(ExactProducts, AddendsAlphaBatchesAndBroadcastRows) {
-  const std::int64_t batch = 3, m = 7, n = 18, k = 40;
+  const std::int64_t batch = 3, m = 39, n = 50, k = 40;
   const Floats a = values(m * k, Values::normal, 41), b = values(batch * k * n, Values::normal, 42);
-  const Floats d = values(n, Values::normal, 43);
-  Floats expected(static_cast<std::size_t>(batch * m * n));
+  const Floats d = values(m * n, Values::normal, 43);
+  Floats plain;
   for (std::int64_t q = 0; q < batch; ++q) {
     const Floats member(b.begin() + q * k * n, b.begin() + (q + 1) * k * n);
-    const Floats plain = oracle(Product{m, n, k}, a, member);
-    for (std::int64_t i = 0; i < m * n; ++i) {
-      const float scaled = 0.3f * plain[i], addend = 0.7f * d[i % n];
-      expected[q * m * n + i] = addend + scaled;
-    }
+    const Floats one = oracle(Product{m, n, k}, a, member);
+    plain.insert(plain.end(), one.begin(), one.end());
   }
-  for (const Implementation& isa : implementations()) {
-    Floats c(expected.size());
-    MatmulProblem p;
-    p.batch = batch, p.m = m, p.n = n, p.k = k;
-    p.a = {a.data(), 0, k, 1}, p.b = {b.data(), k * n, n, 1}, p.addend = {d.data(), 0, 0, 1};
-    p.alpha = 0.3f, p.beta = 0.7f;
-    p.c = c.data(), p.c_batch_stride = m * n, p.c_row_stride = n;
-    run(isa, p);
-    EXPECT_EQ(difference(expected, c), -1) << name(isa);
+  for (const auto& [alpha, beta] : {std::pair{0.3f, 0.7f}, {1.0f, 1.0f}, {1.0f, 0.7f}, {0.3f, 1.0f}}) {
+    for (const std::int64_t row_stride : {std::int64_t{0}, n}) {  // an addend of one row for all, or of rows
+      Floats expected(plain.size());
+      for (std::int64_t i = 0; i < batch * m * n; ++i) {
+        const float scaled = alpha * plain[i], addend = beta * d[row_stride * (i / n % m) + i % n];
+        expected[i] = addend + scaled;
+      }
+      for (const Implementation& isa : implementations()) {
+        Floats c(expected.size());
+        MatmulProblem p;
+        p.batch = batch, p.m = m, p.n = n, p.k = k;
+        p.a = {a.data(), 0, k, 1}, p.b = {b.data(), k * n, n, 1}, p.addend = {d.data(), 0, row_stride, 1};
+        p.alpha = alpha, p.beta = beta;
+        p.c = c.data(), p.c_batch_stride = m * n, p.c_row_stride = n;
+        run(isa, p);
+        EXPECT_EQ(difference(expected, c), -1) << name(isa) << " " << alpha << " " << beta << " " << row_stride;
+      }
+    }
   }
   for (const Implementation& isa : implementations()) {  // every row of A the first, its elements backwards
     Floats c;

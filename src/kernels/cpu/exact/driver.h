@@ -8,7 +8,8 @@
 //   Engine::kPacked             terms that are packed together, from integers that the first level of the cache holds;
 //                               kBlock where a panel's bytes do not follow term by term
 //   Engine::kResumes            whether multiply adds to parts that it is given, and calls back between steps: then all
-//                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied
+//                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied,
+//                               by Engine::round_rows
 //   Engine::kPacksFloats        whether pack_*_floats take rows of floats as they lie, where their scales are plain
 //   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
@@ -302,8 +303,8 @@ class Product {
   struct Pending {
     const std::int32_t* parts = nullptr;
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;
-    bool direct = false, adjacent = false;  // outputs: whole rows without addition; side by side
-    alignas(64) double powers[Engine::kColumns] = {};
+    bool direct = false, adjacent = false;  // outputs: whole rows of a tile, at most with an addend; side by side
+    alignas(64) double powers[Engine::kColumns] = {}, left_powers[Engine::kRows] = {};
   };
   void begin_columns(Pending& tile, std::int64_t panel) const {
     tile.column = first_column_ + panel * Engine::kColumns;
@@ -312,20 +313,29 @@ class Product {
     for (std::int64_t c = 0; c < tile.columns; ++c) tile.powers[c] = right_.scale(tile.column + c).power;
     tile.adjacent = run_length(out_.right_offset + tile.column, tile.columns) == tile.columns;
     tile.direct = tile.adjacent && tile.columns == Engine::kColumns && out_.alpha == 1.0f && out_.bias == nullptr &&
-                  out_.addend == nullptr;
+                  (out_.addend == nullptr || (out_.addend_right_stride == 1 && out_.beta == 1.0f));
+  }
+  void begin_rows(Pending& tile, std::int64_t panel, const std::int32_t* parts) const {
+    tile.parts = parts, tile.row = first_row_ + panel * Engine::kRows;
+    tile.rows = std::min<std::int64_t>(Engine::kRows, rows_ - panel * Engine::kRows);
+    for (std::int64_t r = 0; r < tile.rows; ++r) tile.left_powers[r] = left_.scale(tile.row + r).power;
   }
   void round_rows(const Pending& tile, std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t r = begin; r < std::min(end, tile.rows); ++r) {
-      const std::int64_t l = tile.row + r;
-      const std::int32_t* parts = tile.parts + r * Engine::kColumns;
-      const std::int64_t* to = out_.right_offset + tile.column;
-      if (tile.direct) {
-        round_row(parts, left_.scale(l).power, tile.powers, out_.c + out_.left_offset[l] + to[0]);
-      } else {
-        alignas(64) float values[Engine::kColumns];
-        round_row(parts, left_.scale(l).power, tile.powers, values);
-        put(l, tile.column, tile.columns, values, to, tile.adjacent);
-      }
+    end = std::min(end, tile.rows);
+    const std::int64_t* to = out_.right_offset + tile.column;
+    const std::int64_t* offset = out_.left_offset + tile.row;
+    const std::int64_t addend_stride = out_.addend_left_stride;
+    const float* addend =
+        out_.addend == nullptr || !tile.direct ? nullptr : out_.addend + tile.row * addend_stride + tile.column;
+    if (tile.direct)
+      return Engine::round_rows(tile.parts, tile.left_powers, tile.powers, begin, end, out_.c + to[0], offset, addend,
+                                addend_stride);
+    for (std::int64_t r = begin; r < end; ++r) {
+      alignas(64) float values[Engine::kColumns];
+      static constexpr std::int64_t kHere = 0;
+      Engine::round_rows(tile.parts + r * Engine::kColumns, tile.left_powers + r, tile.powers, 0, 1, values, &kHere,
+                         nullptr, 0);
+      put(tile.row + r, tile.column, tile.columns, values, to, tile.adjacent);
     }
   }
 
@@ -385,22 +395,13 @@ class Product {
           any = block + 1 == blocks;
           if (!any) continue;
           pending = current;
-          pending.parts = own, pending.row = first_row_ + (i + p) * Engine::kRows;
-          pending.rows = std::min<std::int64_t>(Engine::kRows, rows_ - (i + p) * Engine::kRows);
+          begin_rows(pending, i + p, own);
         }
       }
     }
     if (any) round_rows(pending, 0, Engine::kRows);
   }
   static constexpr std::int64_t kTileParts = std::int64_t{Engine::kParts} * Engine::kRows * Engine::kColumns;
-
-  // A row of a tile, its parts a tile apart, each of which is exact in binary64, and so is their sum.
-  static void round_row(const std::int32_t* parts, double power, const double* powers, float* to) {
-    double sums[Engine::kColumns] = {};
-    for (int part = 0; part < Engine::kParts; ++part, parts += Engine::kRows * Engine::kColumns)
-      for (int c = 0; c < Engine::kColumns; ++c) sums[c] += static_cast<double>(parts[c]) * Engine::kWeights[part];
-    for (int c = 0; c < Engine::kColumns; ++c) to[c] = rounded(sums[c], power, powers[c]);
-  }
 
   // n values of left row l from right row r on: what is added, then to outputs at to[...], which may lie side by side.
   void put(std::int64_t l, std::int64_t r, std::int64_t n, float* values, const std::int64_t* to, bool adjacent) const {

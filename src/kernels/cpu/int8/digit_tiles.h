@@ -30,15 +30,30 @@ using Bytes64 = std::uint8_t __attribute__((vector_size(64)));
 using Quads8 = std::uint64_t __attribute__((vector_size(64)));
 
 // Raised: V + 0x808080, whose bytes 2, 1 and 0 are the digits, each raised by 128.
-ISOBIT_INLINE void raise(const float* x, const Floats16& scale, Words16& to) {
-  Floats16 values;
-  std::memcpy(&values, x, sizeof values);
+ISOBIT_INLINE void raise(Floats16 values, const Floats16& scale, Words16& to) {
   values = values * scale;
 #if defined(ISOBIT_EMULATED)
   for (int i = 0; i < 16; ++i)
     to[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(__builtin_rintf(values[i]))) + exact::kRaise;
 #else
   to = (Words16)_mm512_cvtps_epi32((__m512)values) + exact::kRaise;
+#endif
+}
+
+ISOBIT_INLINE Floats16 sixteen(const float* x) {
+  Floats16 values;
+  std::memcpy(&values, x, sizeof values);
+  return values;
+}
+// The first `count` of them, and 0; nothing past them is read.
+ISOBIT_INLINE Floats16 first_of(const float* x, std::int64_t count) {
+  if (count >= 16) return sixteen(x);
+#if defined(ISOBIT_EMULATED)
+  Floats16 values = {};
+  for (std::int64_t i = 0; i < count; ++i) values[i] = x[i];
+  return values;
+#else
+  return (Floats16)_mm512_maskz_loadu_ps(count > 0 ? static_cast<__mmask16>((1u << count) - 1u) : __mmask16{0}, x);
 #endif
 }
 
@@ -65,11 +80,12 @@ struct LowerPairs {
   static constexpr int of(int i) { return i % 2 * 64 + i / 4 * 4; }
 };
 
-// 64 terms of one line, side by side: digit d to to[d * step ...], 64 bytes.
-ISOBIT_INLINE void line_tiles(const float* x, float first, std::int64_t step, std::uint8_t* to) {
+// Up to 64 terms of one line, side by side, the rest 0: digit d to to[d * step ...], 64 bytes.
+template <bool kWhole>
+ISOBIT_INLINE void line_tiles(const float* x, std::int64_t terms, float first, std::int64_t step, std::uint8_t* to) {
   const Floats16 scale = Floats16{} + first;
   Words16 v[4], upper[2], lower[2];
-  for (int i = 0; i < 4; ++i) raise(x + 16 * i, scale, v[i]);
+  for (int i = 0; i < 4; ++i) raise(kWhole ? sixteen(x + 16 * i) : first_of(x + 16 * i, terms - 16 * i), scale, v[i]);
   for (int i = 0; i < 2; ++i) {
     pick<UpperDigits>(v[2 * i], v[2 * i + 1], upper[i]);
     pick<LowerDigits>(v[2 * i], v[2 * i + 1], lower[i]);
@@ -87,7 +103,7 @@ struct Lines {
 };
 ISOBIT_INLINE void group_tiles(const Lines& x, const Floats16& scale, std::uint8_t* to) {
   Words16 v[4], upper[2], lower[2];
-  for (int i = 0; i < 4; ++i) raise(x.at[i], scale, v[i]);
+  for (int i = 0; i < 4; ++i) raise(sixteen(x.at[i]), scale, v[i]);
   for (int i = 0; i < 2; ++i) {
     pick<UpperPairs>(v[2 * i], v[2 * i + 1], upper[i]);
     pick<LowerPairs>(v[2 * i], v[2 * i + 1], lower[i]);
@@ -140,15 +156,6 @@ inline void turn(const std::uint32_t (&words)[16][16], std::uint8_t* to) {
   }
 }
 
-// Up to 64 terms as 64: what is missing is 0.
-struct PaddedTerms {
-  alignas(64) float at[kTileTerms];
-  PaddedTerms(const float* x, std::int64_t terms) {
-    std::memcpy(at, x, static_cast<std::size_t>(terms) * sizeof(float));
-    std::fill(at + terms, at + kTileTerms, 0.0f);
-  }
-};
-
 // Rows whose terms follow each other: row r at x + r * stride, its scale first[r]. Lines of a left tile.
 inline void left_tiles(const float* x, std::int64_t stride, const float* first, std::int64_t rows, std::int64_t terms,
                        std::uint8_t* to) {
@@ -158,8 +165,9 @@ inline void left_tiles(const float* x, std::int64_t stride, const float* first, 
     const float* line = x + r * stride;
     std::uint8_t* at = to + r / kTileLines * kDigitTileBytes + r % kTileLines * 64;
     std::int64_t k = 0;
-    for (; k < whole; k += kTileTerms, at += kStepBytes) line_tiles(line + k, first[r], 2 * kDigitTileBytes, at);
-    if (k < terms) line_tiles(PaddedTerms(line + k, terms - k).at, first[r], 2 * kDigitTileBytes, at);
+    for (; k < whole; k += kTileTerms, at += kStepBytes)
+      line_tiles<true>(line + k, kTileTerms, first[r], 2 * kDigitTileBytes, at);
+    if (k < terms) line_tiles<false>(line + k, terms - k, first[r], 2 * kDigitTileBytes, at);
   }
 }
 
@@ -173,9 +181,9 @@ inline void right_tiles_along(const float* x, std::int64_t stride, const float* 
       const float* line = x + r * stride + k;
       auto* at = reinterpret_cast<std::uint8_t*>(words[0][r]);
       if (terms - k >= kTileTerms)
-        line_tiles(line, first[r], kDigitTileBytes, at);
+        line_tiles<true>(line, kTileTerms, first[r], kDigitTileBytes, at);
       else
-        line_tiles(PaddedTerms(line, terms - k).at, first[r], kDigitTileBytes, at);
+        line_tiles<false>(line, terms - k, first[r], kDigitTileBytes, at);
     }
     for (int d = 0; d < 3; ++d) turn(words[d], to + d * kDigitTileBytes);
   }
@@ -231,6 +239,45 @@ inline void left_tiles_across(const float* x, const std::int64_t* term, const fl
                        reinterpret_cast<std::uint8_t*>(words[0]));
     for (int d = 0; d < 3; ++d)
       for (int half = 0; half < 2; ++half, to += kDigitTileBytes) turn(words[half][d], to);
+  }
+}
+
+// Rows [begin, end) of a tile's three parts [3][32][16], rounded to floats: row r's go to c + offset[r], after addition
+// to addend + r * addend_stride where there is one. powers of rows and of columns: Scale::power. T is exact in
+// binary64. A function of its own, so that its registers are not its callers'.
+__attribute__((noinline)) inline void round_tile_rows(const std::int32_t* parts, const double* row_power,
+                                                      const double* column_power, std::int64_t begin, std::int64_t end,
+                                                      float* c, const std::int64_t* offset, const float* addend,
+                                                      std::int64_t addend_stride) {
+  constexpr int kPart = 32 * kTileLines;
+  parts += begin * kTileLines;
+  for (std::int64_t r = begin; r < end; ++r, parts += kTileLines) {
+    Floats16 values;
+#if defined(ISOBIT_EMULATED)
+    for (int l = 0; l < kTileLines; ++l) {
+      const double sum = parts[l] * 65536.0 + parts[kPart + l] * 256.0 + parts[2 * kPart + l];
+      values[l] = static_cast<float>(sum * row_power[r] * column_power[l]);
+    }
+#else
+    const __m512d power = _mm512_set1_pd(row_power[r]);
+    const auto half = [&](int first) {
+      const auto part = [&](int p) {
+        return _mm512_cvtepi32_pd(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(parts + std::ptrdiff_t{p} * kPart + first)));
+      };
+      __m512d sum = _mm512_fmadd_pd(part(1), _mm512_set1_pd(256.0), part(2));
+      sum = _mm512_fmadd_pd(part(0), _mm512_set1_pd(65536.0), sum);
+      return _mm512_cvtpd_ps(sum * power * _mm512_loadu_pd(column_power + first));
+    };
+    values = (Floats16)_mm512_insertf32x8(_mm512_castps256_ps512(half(0)), half(8), 1);
+#endif
+    values = values + 0.0f;
+    if (addend != nullptr) {
+      Floats16 added;
+      std::memcpy(&added, addend + r * addend_stride, sizeof added);
+      values = added + values;
+    }
+    std::memcpy(c + offset[r], &values, sizeof values);
   }
 }
 

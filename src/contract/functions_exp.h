@@ -37,13 +37,18 @@ ISOBIT_FORMULA Lane exp_tail(Lane r) {
 }
 
 // y * 2^n in two products, so that only a subnormal result is rounded a second time; -300 < n < 300, 2^-100 < |y| <
-// 2^100 or y is NaN. `whole` is n as a float, for lanes that have an instruction of it (cpu/vector/lanes.h: the same
-// bits).
+// 2^100 or y is NaN.
 template <class Lane>
-ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
+ISOBIT_FORMULA Lane scale_by_halves(Lane y, IntOf<Lane> n) {
   const IntOf<Lane> exponents = n + IntOf<Lane>(254);  // of both powers, biased
   const IntOf<Lane> half = shift_right(exponents, 1);
   return y * as_float(shift_left(half, 23)) * as_float(shift_left(exponents - half, 23));
+}
+// The same for 2^-100 < y < 2. `whole` is n as a float, for lanes that have an instruction of it, and know what becomes
+// +0 (cpu/vector/lanes.h: the same bits).
+template <class Lane>
+ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
+  return scale_by_halves(y, n);
 }
 // The same where 2^n and the result are normal.
 template <class Lane>

@@ -148,13 +148,11 @@ ISOBIT_INLINE FloatPair<P> at_least(FloatPair<P> x, FloatPair<P> limit) {
   return {at_least(x.a, limit.a), at_least(x.b, limit.b)};
 }
 #endif
-#if ISOBIT_LANES == 8 || defined(__AVX512F__)
+#if ISOBIT_LANES == 16 && defined(__AVX512F__)
 template <class N, class P>
 ISOBIT_INLINE FloatPair<P> scale(FloatPair<P> y, IntPair<N> n, FloatPair<P> whole) {
   return {scale(y.a, n.a, whole.a), scale(y.b, n.b, whole.b)};
 }
-#endif
-#if ISOBIT_LANES == 16 && defined(__AVX512F__)
 template <class N, class P>
 ISOBIT_INLINE FloatPair<P> scale_normal(FloatPair<P> y, IntPair<N> n, FloatPair<P> whole) {
   return {scale_normal(y.a, n.a, whole.a), scale_normal(y.b, n.b, whole.b)};

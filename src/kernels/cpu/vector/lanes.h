@@ -185,8 +185,6 @@ ISOBIT_INLINE bool any(MaskLanes m) {
 #endif
 }
 
-constexpr float kScaleToZero = -150.5f;  // below it contract::scale gives +0
-
 // contract::at_most and at_least: MINPS and MAXPS give the second operand where one is NaN.
 #if ISOBIT_LANES == 16 && defined(__AVX512F__)
 ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
@@ -195,11 +193,10 @@ ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
 ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
   return (FloatLanes::Raw)_mm512_maskz_max_ps(0xffff, (__m512)limit.v, (__m512)x.v);
 }
-// contract::scale: VSCALEFPS rounds once, and so do the two products, of which one is exact. Results that are +0 before
-// they are rounded, e^x of masked elements of attention, are written down: an Intel Xeon takes some 140 cycles for a
-// vector that holds a result below the normal numbers.
+// contract::scale: VSCALEFPS rounds once, and so do the two products, of which one is exact. Results of +0 are written
+// down: an Intel Xeon takes some 140 cycles to compute one (functions_exp.h).
 ISOBIT_INLINE FloatLanes scale(FloatLanes y, IntLanes, FloatLanes whole) {
-  const __mmask16 some = _mm512_cmp_ps_mask((__m512)whole.v, _mm512_set1_ps(kScaleToZero), _CMP_NLT_UQ);
+  const __mmask16 some = _mm512_cmp_ps_mask((__m512)whole.v, _mm512_set1_ps(-151.0f), _CMP_NLE_UQ);
   return (FloatLanes::Raw)_mm512_maskz_scalef_ps(some, (__m512)y.v, (__m512)whole.v);
 }
 ISOBIT_INLINE FloatLanes scale_normal(FloatLanes y, IntLanes, FloatLanes whole) {
@@ -211,12 +208,6 @@ ISOBIT_INLINE FloatLanes at_most(FloatLanes x, FloatLanes limit) {
 }
 ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
   return (FloatLanes::Raw)_mm256_max_ps((__m256)limit.v, (__m256)x.v);
-}
-ISOBIT_INLINE FloatLanes scale(FloatLanes y, IntLanes n, FloatLanes whole) {
-  const __m256 none = _mm256_cmp_ps((__m256)whole.v, _mm256_set1_ps(kScaleToZero), _CMP_LT_OQ);
-  const auto some = (FloatLanes::Raw)_mm256_andnot_ps(none, (__m256)y.v);
-  const IntLanes::Raw exponents = n.v + 254, half = exponents >> 1;  // of both powers, biased
-  return some * (FloatLanes::Raw)(half << 23) * (FloatLanes::Raw)((exponents - half) << 23);
 }
 #endif
 

@@ -376,6 +376,22 @@ TEST(Conv2d, LargeBatchesSkipPaddingWithTheSameBits) {
   }
 }
 
+// Kernels as high as the image, as EEG networks have: an input gradient's row meets one row of the kernel, and images
+// are lanes whatever the batch, a leaf after the first and a weight that is not finite among them.
+TEST(Conv2d, KernelsAsHighAsTheImageAgreeOnEveryInstructionSet) {
+  for (const std::int64_t n : {1, 3, 8, 16, 17, 33, 40}) {
+    for (const Conv2dShape& s : {Conv2dShape{n, 5, 9, 21, 70, 9, 1, 1, 1, 0, 0, 1, 1, 1},
+                                 Conv2dShape{n, 16, 8, 19, 3, 8, 5, 1, 2, 0, 2, 1, 1, 1},
+                                 Conv2dShape{n, 6, 22, 11, 4, 21, 3, 1, 1, 0, 1, 1, 1, 2},
+                                 Conv2dShape{n, 2, 13, 4, 15, 5, 2, 4, 1, 0, 0, 2, 1, 1}}) {
+      for (const bool special : {false, true}) {
+        const Tensors t(s, special);
+        expect_same_on_host(s, t, compute(s, t, Isa::reference));
+      }
+    }
+  }
+}
+
 // One value that is not finite, where padding would have met it: in a weight, and in dy late in the batch.
 TEST(Conv2d, SkippedPaddingWouldHaveMetInfinity) {
   const Conv2dShape s = square(64, 48, 4, 16, 3, 1, 1);

@@ -55,8 +55,14 @@ ISOBIT_INLINE bool fills_lanes(std::int64_t images) {
   return images >= kTileColumns && (last == 0 || last > kTileColumns / 2 || images > 8 * kTileColumns);
 }
 
-// Batches that fill the lanes, maps where skipping saves more than transposing costs.
-ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) { return inside < 0.97 && fills_lanes(images); }
+// Batches that fill the lanes, maps where skipping saves more than transposing costs; or any batch, where so much is
+// skipped that lanes may stay empty: a kernel as high as the image, whose input gradient meets one of its rows a row.
+ISOBIT_INLINE bool image_lanes_pay(std::int64_t images, double inside) {
+  if (inside < 0.97 && fills_lanes(images)) return true;
+  const std::int64_t rest = images % kTileColumns;
+  const auto lanes = static_cast<double>(images - rest + (rest > 0 ? lanes_of(rest) : 0));
+  return lanes * inside < 0.375 * static_cast<double>(images);  // a tile of one vector takes a third more
+}
 
 // Nor need anything be skipped where rows of outputs are too short to fill the lanes and channels too few to share a
 // panel of pixels that is copied piece by piece (direct_pixels.h copies nothing, but leaves lanes empty): as long as

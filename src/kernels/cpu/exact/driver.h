@@ -9,7 +9,7 @@
 //                               kBlock where a panel's bytes do not follow term by term
 //   Engine::kResumes            whether multiply adds to parts that it is given, and calls back between steps: then all
 //                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied,
-//                               by Engine::round_rows
+//                               by Engine::round_rows, where all terms are one chunk
 //   Engine::kPacksFloats        whether pack_*_floats take rows of floats as they lie, where their scales are plain
 //   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
@@ -325,11 +325,11 @@ class Product {
     const std::int64_t* to = out_.right_offset + tile.column;
     const std::int64_t* offset = out_.left_offset + tile.row;
     const std::int64_t addend_stride = out_.addend_left_stride;
-    const float* addend =
-        out_.addend == nullptr || !tile.direct ? nullptr : out_.addend + tile.row * addend_stride + tile.column;
-    if (tile.direct)
+    if (tile.direct) {
+      const float* addend = out_.addend == nullptr ? nullptr : out_.addend + tile.row * addend_stride + tile.column;
       return Engine::round_rows(tile.parts, tile.left_powers, tile.powers, begin, end, out_.c + to[0], offset, addend,
                                 addend_stride);
+    }
     for (std::int64_t r = begin; r < end; ++r) {
       alignas(64) float values[Engine::kColumns];
       static constexpr std::int64_t kHere = 0;
@@ -347,9 +347,11 @@ class Product {
       __builtin_prefetch(c + out_.left_offset[first_row_ + r], 1);
   }
 
-  // All tiles of `blocks` blocks. A block of a right panel stays in the first level of the cache while a job's left
-  // panels pass, which the second level keeps; the next one is fetched meanwhile.
+  // All tiles of `blocks` blocks. A job's left panels stay in the second level of the cache while right ones pass; a
+  // part of the right block after this one is fetched with each tile. An int32 takes a chunk's terms: at most three
+  // products of 2^14 each.
   void stream(std::int64_t terms, std::int64_t blocks) const {
+    static_assert(kChunkTerms * 3 * (1 << 14) < std::int64_t{1} << 31);
     const std::int64_t most = kNearBytes / (left_slot_ * blocks);
     const std::int64_t high = std::clamp<std::int64_t>(most, 2, 16), down = (left_panels_ + high - 1) / high;
     const std::int64_t pieces = thread_count() > 1 ? 4 * thread_count() : 1;
@@ -369,7 +371,7 @@ class Product {
   void stream_job(std::int64_t terms, std::int64_t blocks, std::int64_t i, std::int64_t i_end, std::int64_t j,
                   std::int64_t j_end, std::int32_t* parts) const {
     const std::int64_t tiles = i_end - i;
-    Pending pending;  // is rounded
+    Pending pending;  // rounded with the next tile, where there is any
     bool any = false;
     for (std::int64_t q = j; q < j_end; ++q) {
       Pending current;

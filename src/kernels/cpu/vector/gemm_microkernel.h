@@ -286,12 +286,12 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
     ISOBIT_UNROLL(GCC unroll 2)
     for (std::int64_t k = 0; k < terms; ++k) term(k);
   }
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 4)
+    for (int v = 0; v < kVectors; ++v) t[r][v] = t[r][v] + Lanes(0.0f);
+  }
   if constexpr (requires { b.levels; }) {
-    ISOBIT_UNROLL(GCC unroll 16)
-    for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 4)
-      for (int v = 0; v < kVectors; ++v) t[r][v] = t[r][v] + Lanes(0.0f);
-    }
     for (std::uint64_t levels = b.levels; levels != 0; levels &= levels - 1) {
       const float* left = b.partial + __builtin_ctzll(levels) * b.level_stride;
       ISOBIT_UNROLL(GCC unroll 16)
@@ -304,17 +304,11 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
         }
       }
     }
-    ISOBIT_UNROLL(GCC unroll 16)
-    for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 4)
-      for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v]);
-    }
-  } else {
-    ISOBIT_UNROLL(GCC unroll 16)
-    for (int r = 0; r < kRows; ++r) {
-      ISOBIT_UNROLL(GCC unroll 4)
-      for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v] + Lanes(0.0f));
-    }
+  }
+  ISOBIT_UNROLL(GCC unroll 16)
+  for (int r = 0; r < kRows; ++r) {
+    ISOBIT_UNROLL(GCC unroll 4)
+    for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, t[r][v]);
   }
 }
 

@@ -13,9 +13,10 @@ namespace {
 
 constexpr int kHeadVectors = 4, kHeadRows = 6, kHeadColumns = kHeadVectors * kLanes;
 constexpr std::int64_t kHeadStep = 128;  // columns are read in place where a term's lie no more floats from the next's
+constexpr std::int64_t kHeadTerms = 4 * contract::kLeaf;  // all columns' terms pass for each tile of rows: half a MiB
 
 ISOBIT_INLINE bool is_head(const Product& p, std::int64_t columns) {
-  return kLanes == 16 && columns > 2 * kLanes && columns <= kHeadColumns && p.b_column == 1 &&
+  return kLanes == 16 && columns > 2 * kLanes && columns <= kHeadColumns && p.k <= kHeadTerms && p.b_column == 1 &&
          (p.a_k == 1 || p.a_row == 1);
 }
 
@@ -28,7 +29,7 @@ ISOBIT_INLINE void head_tile(std::int64_t rows, Rows a, StridedColumns b, std::i
     head_tile<Rows, kRows - 1>(rows, a, b, terms, out, stride);
 }
 
-// What a head's tiles share. columns: read in place, or copied to panels of one leaf each.
+// What a head's tiles share. columns: read in place, or copied to one panel.
 struct Head {
   std::int64_t leaves, j, columns;
   const float* b;

@@ -45,7 +45,7 @@ ISOBIT_FORMULA Lane scale(Lane y, IntOf<Lane> n, [[maybe_unused]] Lane whole) {
   return y * as_float(shift_left(half, 23)) * as_float(shift_left(exponents - half, 23));
 }
 // Where x may begin: below -104 e^x is +0, and here n is -254, both powers of scale() are 0, and so is their product
-// without rounding. An Intel Xeon takes some 140 cycles for a product that is rounded to less than a normal number, and
+// without rounding. An Intel Xeon takes some 200 cycles for a product that is rounded to less than a normal number, and
 // masked elements of attention are e^-infinity.
 template <class Lane>
 ISOBIT_FORMULA Lane least_exponent() {

@@ -194,7 +194,7 @@ ISOBIT_INLINE FloatLanes at_least(FloatLanes x, FloatLanes limit) {
   return (FloatLanes::Raw)_mm512_maskz_max_ps(0xffff, (__m512)limit.v, (__m512)x.v);
 }
 // contract::scale: VSCALEFPS rounds once, and so do the two products, of which one is exact. Results of +0 are written
-// down: an Intel Xeon takes some 140 cycles to compute one (functions_exp.h).
+// down: an Intel Xeon takes some 200 cycles to compute one (functions_exp.h).
 ISOBIT_INLINE FloatLanes scale(FloatLanes y, IntLanes, FloatLanes whole) {
   const __mmask16 some = _mm512_cmp_ps_mask((__m512)whole.v, _mm512_set1_ps(-151.0f), _CMP_NLE_UQ);
   return (FloatLanes::Raw)_mm512_maskz_scalef_ps(some, (__m512)y.v, (__m512)whole.v);

@@ -110,6 +110,10 @@ class Product {
       sums_ = static_cast<Sum*>(
           workspace.bytes(static_cast<std::size_t>(left_panels_ * Engine::kRows * stride_) * sizeof(Sum)));
     }
+    if (streams()) {
+      left_powers_ = powers(workspace, left_, l, rows, left_panels_ * Engine::kRows);
+      right_powers_ = powers(workspace, right_, r, columns, stride_);
+    }
     std::int64_t term = 0;
     do {
       const std::int64_t terms = std::min(chunk_terms, terms_ - term);
@@ -128,6 +132,15 @@ class Product {
     float* first = workspace.floats(side.rows);
     for (std::int64_t r = 0; r < side.rows; ++r) first[r] = side.scales[r].first;
     return first;
+  }
+
+  // Scale::power of rows [row, row + rows), then 0 up to `padded` of them.
+  static const double* powers(Workspace& workspace, const Side& side, std::int64_t row, std::int64_t rows,
+                              std::int64_t padded) {
+    auto* power = static_cast<double*>(workspace.bytes(static_cast<std::size_t>(padded) * sizeof(double)));
+    for (std::int64_t r = 0; r < rows; ++r) power[r] = side.scale(row + r).power;
+    std::fill(power + rows, power + padded, 0.0);
+    return power;
   }
 
   // Right panels that one job packs, a few terms of each at a time: their rows lie side by side where terms lie far
@@ -304,13 +317,12 @@ class Product {
     const std::int32_t* parts = nullptr;
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;
     bool direct = false, adjacent = false;  // outputs: whole rows of a tile, at most with an addend; side by side
-    alignas(64) double powers[Engine::kColumns] = {}, left_powers[Engine::kRows] = {};
+    const double *left_powers = nullptr, *right_powers = nullptr;
   };
   void begin_columns(Pending& tile, std::int64_t panel) const {
     tile.column = first_column_ + panel * Engine::kColumns;
     tile.columns = std::min<std::int64_t>(Engine::kColumns, first_column_ + columns_ - tile.column);
-    std::fill(tile.powers, tile.powers + Engine::kColumns, 0.0);
-    for (std::int64_t c = 0; c < tile.columns; ++c) tile.powers[c] = right_.scale(tile.column + c).power;
+    tile.right_powers = right_powers_ + panel * Engine::kColumns;
     tile.adjacent = run_length(out_.right_offset + tile.column, tile.columns) == tile.columns;
     tile.direct = tile.adjacent && tile.columns == Engine::kColumns && out_.alpha == 1.0f && out_.bias == nullptr &&
                   (out_.addend == nullptr || (out_.addend_right_stride == 1 && out_.beta == 1.0f));
@@ -318,7 +330,7 @@ class Product {
   void begin_rows(Pending& tile, std::int64_t panel, const std::int32_t* parts) const {
     tile.parts = parts, tile.row = first_row_ + panel * Engine::kRows;
     tile.rows = std::min<std::int64_t>(Engine::kRows, rows_ - panel * Engine::kRows);
-    for (std::int64_t r = 0; r < tile.rows; ++r) tile.left_powers[r] = left_.scale(tile.row + r).power;
+    tile.left_powers = left_powers_ + panel * Engine::kRows;
   }
   void round_rows(const Pending& tile, std::int64_t begin, std::int64_t end) const {
     end = std::min(end, tile.rows);
@@ -327,14 +339,14 @@ class Product {
     const std::int64_t addend_stride = out_.addend_left_stride;
     if (tile.direct) {
       const float* addend = out_.addend == nullptr ? nullptr : out_.addend + tile.row * addend_stride + tile.column;
-      return Engine::round_rows(tile.parts, tile.left_powers, tile.powers, begin, end, out_.c + to[0], offset, addend,
-                                addend_stride);
+      return Engine::round_rows(tile.parts, tile.left_powers, tile.right_powers, begin, end, out_.c + to[0], offset,
+                                addend, addend_stride);
     }
     for (std::int64_t r = begin; r < end; ++r) {
       alignas(64) float values[Engine::kColumns];
       static constexpr std::int64_t kHere = 0;
-      Engine::round_rows(tile.parts + r * Engine::kColumns, tile.left_powers + r, tile.powers, 0, 1, values, &kHere,
-                         nullptr, 0);
+      Engine::round_rows(tile.parts + r * Engine::kColumns, tile.left_powers + r, tile.right_powers, 0, 1, values,
+                         &kHere, nullptr, 0);
       put(tile.row + r, tile.column, tile.columns, values, to, tile.adjacent);
     }
   }
@@ -463,8 +475,9 @@ class Product {
   std::int64_t first_row_ = 0, rows_ = 0, first_column_ = 0, columns_ = 0;  // of the chunk
   std::int64_t left_panels_ = 0, right_panels_ = 0, left_slot_ = 0, right_slot_ = 0, stride_ = 0;
   std::uint8_t *left_packed_ = nullptr, *right_packed_ = nullptr;
-  const float *left_first_ = nullptr, *right_first_ = nullptr;  // plain_scales
-  Sum* sums_ = nullptr;                                         // [left panels * kRows][stride]
+  const float *left_first_ = nullptr, *right_first_ = nullptr;     // plain_scales
+  const double *left_powers_ = nullptr, *right_powers_ = nullptr;  // of the chunk's rows, where it streams
+  Sum* sums_ = nullptr;                                            // [left panels * kRows][stride]
 };
 
 template <class Engine>

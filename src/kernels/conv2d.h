@@ -20,8 +20,8 @@ struct Conv2dShape {
   std::int64_t pad_h = 0, pad_w = 0;
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
-  // Forward and input gradient on hosts: the planes of x, or of dy, [n][channels] in any places, nullptr one of +0; x,
-  // or dy, is then not read. nullptr: they lie there.
+  // On hosts: the planes of x, in the input gradient of dy, [n][channels] in any places, nullptr one of +0; x, or dy,
+  // is then not read. nullptr: they lie there.
   const float* const* planes = nullptr;
 
   [[nodiscard]] std::int64_t out_h() const { return (h + 2 * pad_h - dilation_h * (kh - 1) - 1) / stride_h + 1; }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "contract/ordered_dot.h"
@@ -440,16 +441,18 @@ TEST(Conv2d, PlanesMayLieAnywhere) {
     const auto both = [&](bool listed) {
       Conv2dShape forward = s, backward = s;
       if (listed) forward.planes = x.planes.data(), backward.planes = dy.planes.data();
-      Floats y(dy.plain.size(), -7.0f), dx(x.plain.size(), -7.0f);
+      Floats y(dy.plain.size(), -7.0f), dx(x.plain.size(), -7.0f), dweight(weight.size(), -7.0f);
       conv2d_forward(forward, listed ? nullptr : x.plain.data(), weight.data(), nullptr, y.data());
       conv2d_input_gradient(backward, listed ? nullptr : dy.plain.data(), weight.data(), dx.data());
-      return std::pair(y, dx);
+      conv2d_weight_gradient(forward, listed ? nullptr : x.plain.data(), dy.plain.data(), dweight.data());
+      return std::array{y, dx, dweight};
     };
     for (const Isa isa : available_isas()) {
       const IsaScope scope(isa);
       const auto plain = both(false), listed = both(true);
-      EXPECT_EQ(first_difference(plain.first, listed.first), -1) << s << ": forward, " << name(isa);
-      EXPECT_EQ(first_difference(plain.second, listed.second), -1) << s << ": input gradient, " << name(isa);
+      EXPECT_EQ(first_difference(plain[0], listed[0]), -1) << s << ": forward, " << name(isa);
+      EXPECT_EQ(first_difference(plain[1], listed[1]), -1) << s << ": input gradient, " << name(isa);
+      EXPECT_EQ(first_difference(plain[2], listed[2]), -1) << s << ": weight gradient, " << name(isa);
     }
   }
 }

@@ -150,11 +150,16 @@ DepthTaps input_taps(const ConvolutionPlan& p) {
 DepthTaps output_planes(const ConvolutionPlan& p) { return {p.out_d(), 1, p.out_d(), {0}}; }
 
 // multiply(first, last) for all places, `positions` outputs each: as many at a time as the packing of the weight is
-// little beside; in parallel where there are enough of them, else within each call.
+// little beside, and no more than the second level of the cache holds; in parallel where there are enough of them, else
+// within each call.
 template <class Multiply>
 void some_places(std::int64_t places, std::int64_t positions, Multiply multiply) {
-  const std::int64_t together = up(1024, std::max<std::int64_t>(positions, 1)), chunks = up(places, together);
-  if (chunks < std::int64_t{2} * kernels::thread_count()) return multiply(0, places);
+  constexpr std::int64_t kFewest = 1024, kMost = 4096;
+  positions = std::max<std::int64_t>(positions, 1);
+  const std::int64_t threads = kernels::thread_count(),
+                     share = threads == 1 ? kMost : places * positions / (2 * threads);
+  const std::int64_t together = up(std::clamp(share, kFewest, kMost), positions), chunks = up(places, together);
+  if (chunks < 2 * threads) return multiply(0, places);
   kernels::parallel_for(0, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) multiply(i * together, std::min(places, (i + 1) * together));
   });
@@ -231,14 +236,19 @@ void volume_phase_gradient(const ConvolutionPlan& p, std::int64_t phase, const f
 }
 
 void volume_weight_gradient(const ConvolutionPlan& p, const float* x, const float* dy, float* dweight) {
-  const Conv2dShape shape = side_by_side(p);
+  Conv2dShape shape = side_by_side(p);
   const DepthTaps in = input_taps(p), out = output_planes(p);
   const std::int64_t plane = shape.h * shape.w, out_plane = shape.out_h() * shape.out_w();
-  // Tensors, not scratch memory, which a thread would keep: of the whole volume, kd times x.
-  const Tensor planes = write_new({shape.n, shape.ci, plane},
-                                  [&](float* to) { gather_planes(in, p.plane.ci, plane, 0, shape.n, x, to); });
+  // Tensors, not scratch memory, which a thread would keep: of the whole volume, of small planes kd times x.
   const Tensor gradients = write_new({shape.n, shape.co, out_plane},
                                      [&](float* to) { gather_planes(out, shape.co, out_plane, 0, shape.n, dy, to); });
+  if (plane >= kListed) {
+    kernels::Workspace workspace;
+    shape.planes = list_planes(in, p.plane.ci, plane, 0, shape.n, x, workspace);
+    return planes_weight_gradient(shape, x, read(gradients), dweight);
+  }
+  const Tensor planes = write_new({shape.n, shape.ci, plane},
+                                  [&](float* to) { gather_planes(in, p.plane.ci, plane, 0, shape.n, x, to); });
   planes_weight_gradient(shape, read(planes), read(gradients), dweight);
 }
 

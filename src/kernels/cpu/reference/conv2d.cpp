@@ -160,6 +160,11 @@ void conv2d_input_gradient(const Conv2dShape& s, const float* dy, const float* w
 
 // Columns: a block of (ci, kh, kw). Rows: a block of one group's output channels. Terms: (n, oh, ow).
 void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* dy, float* dweight) {
+  if (s.planes != nullptr) {
+    return with_planes(s, s.n * s.ci, s.h * s.w, [&](const Conv2dShape& plain, const float* all) {
+      (conv2d_weight_gradient)(plain, all, dy, dweight);
+    });
+  }
   const std::int64_t out_h = s.out_h(), out_w = s.out_w(), plane = out_h * out_w;
   const std::int64_t ci = s.ci / s.groups, co = s.co / s.groups, taps = ci * s.kh * s.kw;
   const std::int64_t column_blocks = blocks_of(taps, kPanelColumns), row_blocks = blocks_of(co, kPanelRows);

@@ -58,7 +58,8 @@ void conv2d_weight_gradient(const Conv2dShape& s, const float* x, const float* d
   if (co <= 0 || rows <= 0) return;
   if (terms <= 0) return zero_floats(dweight, s.co * rows);
   if (!is_ordinary(s)) return table_of(Isa::reference).conv2d_weight_gradient(s, x, dy, dweight);
-  if (gradient_by_channel_lanes_pays(s)) return weight_gradient_by_channel_lanes(s, x, dy, dweight);
+  if (s.planes == nullptr && gradient_by_channel_lanes_pays(s))
+    return weight_gradient_by_channel_lanes(s, x, dy, dweight);
   Workspace workspace;
   const Slab slab = input_slab(s);
   const std::int64_t plane = out_h * out_w, images = at_least(1, 2 * tuning().slab_floats / slab.image);

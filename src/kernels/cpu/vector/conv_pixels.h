@@ -27,7 +27,7 @@ std::int64_t images_per_slab(const Slab& slab, std::int64_t images, std::int64_t
 
 // Packed weights are read faster; packing many of them for few positions takes longer still.
 ISOBIT_INLINE bool packing_pays(std::int64_t positions, std::int64_t rows) {
-  return positions > tuning().pack_positions || rows <= 4 * kTileRows;
+  return positions >= tuning().pack_positions || rows <= 4 * kTileRows;
 }
 
 void multiply(const GatheredProduct& p, const float* slab, std::int64_t images, std::int64_t tile0,

@@ -201,9 +201,11 @@ void weight_gradient_leaves(const WeightGradient& w, std::int64_t group, const L
       first_image = k0 / plane;
       const std::int64_t images = ((end < all ? end : all) - 1) / plane + 1 - first_image;
       const Conv2dShape& s = w.shape;
-      const float* const first = w.x + (first_image * s.ci + group * w.slab.channels) * s.h * s.w;
-      fill_slab(w.slab, images, s.h, s.w, s.pad_h, s.pad_w, slab,
-                [&](std::int64_t n, std::int64_t c) { return first + (n * s.ci + c) * s.h * s.w; });
+      const std::int64_t first = first_image * s.ci + group * w.slab.channels;
+      fill_slab(w.slab, images, s.h, s.w, s.pad_h, s.pad_w, slab, [&](std::int64_t n, std::int64_t c) {
+        const std::int64_t at = first + n * s.ci + c;
+        return s.planes != nullptr ? s.planes[at] : w.x + at * s.h * s.w;
+      });
     }
     position_offsets(w, first_image, k0, terms, offsets);
     if (w.skipping) list_inside(w, k0, terms, offsets, inside);

@@ -1,8 +1,11 @@
 // scaled_dot_product_attention, einsum and their gradients; stock's fused kernels stay out of reach.
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cstring>
 #include <limits>
+#include <vector>
 
+#include "aten/certified/support/eight_floats.h"
 #include "operator_cases.h"
 
 namespace isobit::test {
@@ -170,6 +173,29 @@ TEST(Attention, FusedKernelsAreRefusedAndTheChoiceComesBack) {
     expect_throws([&] { composition(q, q, q); }, "is not certified");  // in blocks stock is not asked
   }
   EXPECT_EQ(at::globalContext().userEnabledFlashSDP(), before);
+}
+
+// Bools of any bytes but 0, numbers of every kind, all remainders of sixteen; what lies past the end stays.
+TEST(Attention, MasksSomeElementsAtATimeAreMasksOneByOne) {
+  const float out = -std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float kinds[] = {-0.0f, 0.0f, 1.5f, out, -out, nan, 0x1p-149f, -3e38f};
+  for (std::int64_t n = 0; n < 50; ++n) {
+    std::vector<std::uint8_t> bytes;
+    std::vector<float> y, changed;
+    for (std::int64_t i = 0; i <= n; ++i) {
+      bytes.push_back(static_cast<std::uint8_t>(i % 3 == 0 ? 0 : 1 + 85 * (i % 4)));
+      y.push_back(kinds[i * 5 % 8]);
+    }
+    std::vector<float> wanted = y, wanted_change = changed = y;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+      wanted[i] += bytes[i] != 0 ? 0.0f : out;
+      wanted_change[i] = y[i] * 3.0f;
+    }
+    aten::add_where_unset(n, bytes.data(), out, y.data());
+    aten::each_eight(n, changed.data(), changed.data(), [](auto& to, const auto& x) { to = x * 3.0f; });
+    EXPECT_EQ(std::memcmp(y.data(), wanted.data(), y.size() * sizeof(float)), 0) << n;
+    EXPECT_EQ(std::memcmp(changed.data(), wanted_change.data(), y.size() * sizeof(float)), 0) << n;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "aten/certified/support/attention_mask.h"
+#include "aten/certified/support/eight_floats.h"
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/heads_product.h"
 #include "aten/certified/support/masked_rows.h"
@@ -60,7 +61,7 @@ void scale(const Rows& x, std::int64_t first, std::int64_t rows, std::int64_t wi
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* row = x.data + (first + r) * x.row;
     if (x.column == 1) {
-      for (std::int64_t w = 0; w < width; ++w) out[r * width + w] = row[w] * f;
+      each_eight(width, out + r * width, row, [=](auto& y, const auto& of_x) { y = of_x * f; });
     } else {
       for (std::int64_t w = 0; w < width; ++w) out[r * width + w] = row[w * x.column] * f;
     }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "aten/certified/support/eight_floats.h"
 #include "aten/plain_memory.h"
 
 namespace isobit::aten {
@@ -40,23 +41,19 @@ struct AttentionMask {
   // Row `query` of one head to a row of scores.
   void add(std::int64_t n, std::int64_t head, std::int64_t query, std::int64_t keys, float* scores) const {
     constexpr float kOut = -std::numeric_limits<float>::infinity();
-    for (std::int64_t j = query + 1; causal && j < keys; ++j) scores[j] = scores[j] + kOut;
+    if (causal && query + 1 < keys) each_eight(keys - query - 1, scores + query + 1, [=](auto& x) { x = x + kOut; });
     if (!values.defined()) return;
     const std::int64_t at = n * values.stride(0) + head * values.stride(1) + query * values.stride(2);
     const std::int64_t step = values.stride(3);
     if (values.scalar_type() == at::kFloat) {
       const float* const row = values.const_data_ptr<float>() + at;
-      if (step == 1) {
-        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j];
-      } else {
-        for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step];
-      }
+      if (step == 1) return each_eight(keys, scores, row, [](auto& x, const auto& added) { x = x + added; });
+      for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step];
     } else {
-      const bool* const row = values.const_data_ptr<bool>() + at;
-      for (std::int64_t j = 0; j < keys; ++j) {
-        const float added = row[j * step] ? 0.0f : kOut;
-        scores[j] = scores[j] + added;
-      }
+      const auto* const row =
+          reinterpret_cast<const std::uint8_t*>(values.const_data_ptr<bool>()) + at;  // of any bytes
+      if (step == 1) return add_where_unset(keys, row, kOut, scores);
+      for (std::int64_t j = 0; j < keys; ++j) scores[j] += row[j * step] != 0 ? 0.0f : kOut;
     }
   }
 };

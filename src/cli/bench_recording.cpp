@@ -37,20 +37,35 @@ class ScratchRuns {
   std::filesystem::path path_;
 };
 
-train::DataSets random_images(const Workload& work) {
-  const std::int64_t count = work.batch * 16, pixels = work.size * work.size;
-  const std::vector<samples::Field> fields = {
-      {"images", samples::Element::uint8, {1, work.size, work.size}, samples::Role::input},
-      {"labels", samples::Element::int64, {}, samples::Role::target}};
-  const auto made = [&](std::int64_t n) {
-    std::vector<std::vector<std::byte>> values(2);
-    for (std::int64_t i = 0; i < n * pixels; ++i)
-      values[0].push_back(static_cast<std::byte>(contract::random_word(1, static_cast<std::uint64_t>(i))));
-    values[1].resize(static_cast<std::size_t>(n) * 8);
-    for (std::int64_t i = 0; i < n; ++i) values[1][static_cast<std::size_t>(i) * 8] = static_cast<std::byte>(i % 10);
-    return std::make_shared<samples::MemorySamples>(fields, std::move(values), n, "random images");
+bool per_pixel(const Workload& work) { return work.model.name == "unet"; }
+bool is_text(const Workload& work) { return work.model.name == "gpt2"; }
+
+// n * length * element bytes, the first of each element value(i).
+template <class Value>
+std::vector<std::byte> made(std::int64_t count, std::size_t element, Value value) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * element);
+  for (std::int64_t i = 0; i < count; ++i)
+    bytes[static_cast<std::size_t>(i) * element] = static_cast<std::byte>(value(static_cast<std::uint64_t>(i)));
+  return bytes;
+}
+
+train::DataSets random_samples(const Workload& work) {
+  using samples::Element, samples::Role;
+  const std::int64_t pixels = work.size * work.size, inputs = is_text(work) ? work.size : pixels;
+  const std::int64_t labels = is_text(work) ? work.size : per_pixel(work) ? pixels : 1;
+  samples::Field input{"images", Element::uint8, {1, work.size, work.size}, Role::input};
+  samples::Field target{"labels", Element::int64, {}, Role::target};
+  if (per_pixel(work)) target.shape = {work.size, work.size};
+  if (is_text(work)) input = {"tokens", Element::int64, {work.size}, Role::input}, target.shape = {work.size};
+  const auto samples_of = [&](std::int64_t n) {
+    const auto word = [](std::uint64_t i) { return contract::random_word(1, i); };
+    const auto label = [](std::uint64_t i) { return i % 10; };
+    return std::make_shared<samples::MemorySamples>(
+        std::vector{input, target},
+        std::vector{made(n * inputs, is_text(work) ? 8 : 1, word), made(n * labels, 8, label)}, n, "random samples");
   };
-  return {made(count), made(1), ""};  // evaluated once per epoch at the most; never within the rounds
+  return {samples_of(work.batch * 16), samples_of(1),
+          ""};  // evaluated once per epoch at the most; never within the rounds
 }
 
 train::Experiment experiment_of(const Workload& work, bool recorded) {
@@ -58,10 +73,11 @@ train::Experiment experiment_of(const Workload& work, bool recorded) {
   experiment.batch = work.batch;
   experiment.epochs = 1 << 20;  // more than any number of rounds
   experiment.model = work.model;
+  if (per_pixel(work)) experiment.data.target = "mask";
+  if (is_text(work)) experiment.data.format = "text", experiment.data.target = "next";
   experiment.optimizer.lr = 1e-4;
   experiment.optimizer.momentum = 0.9;
-  experiment.augment.crop = 2;
-  experiment.augment.flip = true;
+  if (!is_text(work)) experiment.augment.crop = 2, experiment.augment.flip = true;
   experiment.evaluate.every = 0;
   experiment.checkpoint.every = 1 << 30;
   experiment.fingerprint.every = recorded ? kFingerprintEvery : 0;
@@ -77,7 +93,7 @@ struct Unrecorded : train::Listener {
 
 RecordingRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds) {
   const ScratchRuns runs;
-  const train::DataSets data = random_images(work);
+  const train::DataSets data = random_samples(work);
   const train::Experiment with = experiment_of(work, true), without = experiment_of(work, false);
   train::Execution no_digests;
   no_digests.batch_digests = false;

@@ -71,9 +71,12 @@ Floats oracle(const Product& p, const Floats& a, const Floats& b) {
 }
 
 TEST(ExactProducts, EveryImplementationGivesTheOraclesBits) {
-  const Product products[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},      {1, 1, 1},      {1, 5, 7},
-                              {17, 33, 65}, {70, 3, 257}, {3, 70, 1025},  {33, 17, 4097}, {2, 3, 9000},
-                              {65, 300, 5}, {6, 6, 512},  {97, 35, 2300}, {40, 16, 2048}};  // of two blocks, and of one
+  const Product products[] = {
+      {0, 3, 4},     {3, 0, 4},    {3, 4, 0},      {1, 1, 1},      {1, 5, 7},
+      {17, 33, 65},  {70, 3, 257}, {3, 70, 1025},  {33, 17, 4097}, {2, 3, 9000},
+      {65, 300, 5},  {6, 6, 512},  {97, 35, 2300}, {40, 16, 2048},  // of two blocks, and of one
+      {300, 7, 66},  {9, 600, 70}, {5, 560, 2100},                  // several panels packed together; parts resumed
+      {33, 8210, 3}, {8210, 17, 3}};                                // more than are packed at a time
   unsigned seed = 0;
   for (Product p : products) {
     for (int layout = 0; layout<8; layout += p.m * p.n * p.k> 100'000 ? 3 : 1) {
@@ -172,8 +175,9 @@ TEST(ExactProducts, AnySplitOfTheTermsGivesTheSum) {
 }
 
 TEST(ExactProducts, RowsThatAreNotFiniteMakeTheirOutputsNaN) {
-  for (int layout = 0; layout < 8; ++layout) {
-    const Product p{9, 20, 70, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0};
+  for (int layout = 0; layout < 16; ++layout) {  // of one panel each, and of several
+    Product p{9, 20, 70, (layout & 1) != 0, (layout & 2) != 0, (layout & 4) != 0};
+    if ((layout & 8) != 0) p.m = 290, p.n = 310;
     const auto at_a = [&](std::int64_t i, std::int64_t k) { return p.a_transposed ? k * p.m + i : i * p.k + k; };
     Floats a = values(p.m * p.k, Values::normal, 31), b = values(p.k * p.n, Values::normal, 32);
     a[at_a(4, 69)] = std::numeric_limits<float>::infinity();

@@ -35,13 +35,24 @@ struct Output {
 };
 
 // Of a packed side, and of its rows, so that T stays small; and where there is no T.
-inline constexpr std::int64_t kChunkBytes = 4 << 20, kStreamedBytes = 16 << 20;
+inline constexpr std::int64_t kChunkBytes = 4 << 20, kStreamedLeftBytes = 64 << 20, kStreamedRightBytes = 16 << 20;
 inline constexpr std::int64_t kChunkRows = 1024, kStreamedRows = 8192;
 inline constexpr std::int64_t kChunkTerms = 4096;  // of both
 inline constexpr std::int64_t kJobRows = 64, kJobColumns = 256;
-inline constexpr std::int64_t kNearBytes = 3 << 18;  // of left panels that the second level of the cache keeps
+inline constexpr std::int64_t kNearBytes = 1 << 20;  // of left panels that the second level of the cache keeps
 
 inline std::int64_t up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// Whether no T is needed: a tile's parts take all terms.
+template <class Engine>
+constexpr bool parts_suffice(std::int64_t terms) {
+  return Engine::kResumes && terms > 0 && terms <= kChunkTerms;
+}
+// Whether a product finds the scales of its matrices as it packs them, which then come from memory once.
+template <class Engine>
+constexpr bool finds_scales(std::int64_t terms) {
+  return Engine::kPacksFloats && parts_suffice<Engine>(terms);
+}
 
 template <class Engine, class Sum>
 class Product {
@@ -50,20 +61,24 @@ class Product {
       : left_(left), right_(right), terms_(terms), out_(out) {}
 
   void run() {
-    Workspace workspace;
-    if constexpr (Engine::kPacksFloats) {
-      left_first_ = plain_scales(workspace, left_);
-      right_first_ = plain_scales(workspace, right_);
-    }
     const std::int64_t chunk_terms = std::min(up(std::max<std::int64_t>(terms_, 1), Engine::kBlock), kChunkTerms);
     const std::int64_t blocks = chunk_terms / Engine::kBlock;
+    left_slot_ = up(Engine::left_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
+    // Not a multiple of a page: panels are packed side by side.
+    right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64) + 64;
     const std::int64_t most_rows =
-        chunk_rows(Engine::left_bytes(Engine::kBlock) / Engine::kRows * blocks, Engine::kRows);
+        chunk_rows(left_slot_ * blocks, Engine::kRows, streams() ? kStreamedLeftBytes : kChunkBytes);
     const std::int64_t most_columns =
-        chunk_rows(Engine::right_bytes(Engine::kBlock) / Engine::kColumns * blocks, Engine::kColumns);
+        chunk_rows(right_slot_ * blocks, Engine::kColumns, streams() ? kStreamedRightBytes : kChunkBytes);
     for (std::int64_t l = 0; l < left_.rows; l += most_rows) {
-      for (std::int64_t r = 0; r < right_.rows; r += most_columns)
-        chunk(l, std::min(most_rows, left_.rows - l), r, std::min(most_columns, right_.rows - r), chunk_terms);
+      Workspace workspace;
+      first_row_ = l, rows_ = std::min(most_rows, left_.rows - l);
+      left_panels_ = up(rows_, Engine::kRows) / Engine::kRows;
+      left_packed_ = panels(workspace, left_slot_ * left_panels_ * blocks);
+      for (std::int64_t r = 0; r < right_.rows; r += most_columns) {
+        first_column_ = r, columns_ = std::min(most_columns, right_.rows - r);
+        chunk(chunk_terms);
+      }
     }
   }
 
@@ -78,59 +93,53 @@ class Product {
     }
   };
 
-  // Whether no T is needed: a tile's parts take all terms.
-  [[nodiscard]] bool streams() const {
-    return Engine::kResumes && std::is_same_v<Sum, double> && terms_ > 0 && terms_ <= kChunkTerms;
-  }
-  [[nodiscard]] std::int64_t chunk_rows(std::int64_t bytes_of_row, std::int64_t panel) const {
+  [[nodiscard]] bool streams() const { return std::is_same_v<Sum, double> && parts_suffice<Engine>(terms_); }
+  [[nodiscard]] std::int64_t chunk_rows(std::int64_t bytes_of_panel, std::int64_t panel, std::int64_t bytes) const {
     const std::int64_t most = streams() ? kStreamedRows : kChunkRows;
-    const std::int64_t bytes = streams() ? kStreamedBytes : kChunkBytes;
-    const std::int64_t rows = std::min(most, bytes / std::max<std::int64_t>(bytes_of_row, 1));
-    return std::max(panel, rows / panel * panel);
+    return std::clamp<std::int64_t>(bytes / std::max<std::int64_t>(bytes_of_panel, 1), 1, most / panel) * panel;
   }
   // Terms of a block as they are packed.
   static std::int64_t padded(std::int64_t terms) { return up(terms, Engine::kStep); }
+  static std::uint8_t* panels(Workspace& workspace, std::int64_t bytes) {
+    return static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(bytes)));
+  }
 
-  void chunk(std::int64_t l, std::int64_t rows, std::int64_t r, std::int64_t columns, std::int64_t chunk_terms) {
+  void chunk(std::int64_t chunk_terms) {
     Workspace workspace;
-    left_panels_ = up(rows, Engine::kRows) / Engine::kRows;
-    right_panels_ = up(columns, Engine::kColumns) / Engine::kColumns;
+    right_panels_ = up(columns_, Engine::kColumns) / Engine::kColumns;
     stride_ = right_panels_ * Engine::kColumns;
-    first_row_ = l, rows_ = rows, first_column_ = r, columns_ = columns;
     const std::int64_t blocks =
         up(std::min(chunk_terms, std::max<std::int64_t>(terms_, 1)), Engine::kBlock) / Engine::kBlock;
-    left_slot_ = up(Engine::left_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
-    // Not a multiple of a page: panels are packed side by side.
-    right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64) + 64;
-    left_packed_ =
-        static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(left_slot_ * left_panels_ * blocks)));
-    right_packed_ =
-        static_cast<std::uint8_t*>(workspace.bytes(static_cast<std::size_t>(right_slot_ * right_panels_ * blocks)));
+    right_packed_ = panels(workspace, right_slot_ * right_panels_ * blocks);
     if (terms_ > chunk_terms) {  // else each job has sums of its own
       sums_ = static_cast<Sum*>(
           workspace.bytes(static_cast<std::size_t>(left_panels_ * Engine::kRows * stride_) * sizeof(Sum)));
-    }
-    if (streams()) {
-      left_powers_ = powers(workspace, left_, l, rows, left_panels_ * Engine::kRows);
-      right_powers_ = powers(workspace, right_, r, columns, stride_);
     }
     std::int64_t term = 0;
     do {
       const std::int64_t terms = std::min(chunk_terms, terms_ - term);
       const std::int64_t here = up(terms, Engine::kBlock) / Engine::kBlock;
       pack(term, terms, here);
+      if (streams()) {
+        left_powers_ = powers(workspace, left_, first_row_, rows_, left_panels_ * Engine::kRows);
+        right_powers_ = powers(workspace, right_, first_column_, columns_, stride_);
+      }
       multiply(term == 0, term + terms == terms_, terms, here);
       term += terms;
     } while (term < terms_);
   }
 
-  // The scales' first factors, where all rows of floats are finite and take no second; else nullptr.
-  static const float* plain_scales(Workspace& workspace, const Side& side) {
-    if (side.integers != nullptr || side.slab != nullptr) return nullptr;
-    for (std::int64_t r = 0; r < side.rows; ++r)
-      if (!side.scales[r].finite() || side.scales[r].second != 1.0f) return nullptr;
-    float* first = workspace.floats(side.rows);
-    for (std::int64_t r = 0; r < side.rows; ++r) first[r] = side.scales[r].first;
+  // The scales' first factors of rows [row, row + rows), found first where they are not known, in `first`, where all
+  // are rows of floats, finite, and take no second; else nullptr.
+  const float* plain_scales(const Side& side, std::int64_t row, std::int64_t rows, float* first) const {
+    if (side.found != nullptr)
+      find_scales(side.floats, row, row + rows, side.row_stride, terms_, side.term_stride, side.found);
+    if (!Engine::kPacksFloats || side.integers != nullptr || side.slab != nullptr) return nullptr;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Scale& scale = side.scales[row + r];
+      if (!scale.finite() || scale.second != 1.0f) return nullptr;
+      first[r] = scale.first;
+    }
     return first;
   }
 
@@ -147,38 +156,68 @@ class Product {
   // apart.
   static constexpr std::int64_t kTogether = Engine::kPacksFloats ? 16 : 4;
 
+  static constexpr std::int64_t kFactors = std::max<std::int64_t>(Engine::kRows, Engine::kColumns* kTogether);
+
+  // Left panels that one job packs: many where rows lie side by side, whose scales are found a line of memory at a
+  // time.
+  [[nodiscard]] std::int64_t left_together() const {
+    return left_.found != nullptr && left_.row_stride == 1 ? kFactors / Engine::kRows : 1;
+  }
+
   void pack(std::int64_t term, std::int64_t terms, std::int64_t blocks) {
-    const std::int64_t groups = (right_panels_ + kTogether - 1) / kTogether;
-    const std::int64_t left_work = blocks * left_panels_, all = left_work + blocks * groups;
+    const bool packed = streams() && first_column_ > 0;  // the left side, with the first columns
+    const std::int64_t together = left_together(), left_groups = packed ? 0 : (left_panels_ + together - 1) / together;
+    const std::int64_t right_groups = (right_panels_ + kTogether - 1) / kTogether;
     const std::int64_t smallest =
         std::max<std::int64_t>(1, 65536 / (Engine::kColumns * kTogether * std::max<std::int64_t>(terms, 1)));
-    parallel_for(0, all, smallest, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, left_groups + right_groups, smallest, [&](std::int64_t begin, std::int64_t end) {
       Workspace workspace;
       std::int32_t* values = workspace.ints(std::max(Engine::kRows, Engine::kColumns) * padded(Engine::kPacked));
       for (std::int64_t i = begin; i < end; ++i) {
-        const bool is_left = i < left_work;
-        const std::int64_t many = is_left ? left_panels_ : groups, index = is_left ? i : i - left_work;
-        const std::int64_t block = index / many, at = index % many;
-        const std::int64_t first = block * Engine::kBlock, n = std::min<std::int64_t>(Engine::kBlock, terms - first);
-        if (is_left)
-          pack_left(at, term + first, n, values, left_packed_ + index * left_slot_);
+        if (i < left_groups)
+          pack_left_panels(i * together, std::min(left_panels_, (i + 1) * together), term, terms, values);
         else
-          pack_right(at * kTogether, std::min(right_panels_, (at + 1) * kTogether), term + first, n, values,
-                     right_packed_ + block * right_panels_ * right_slot_);
+          pack_right_panels(i - left_groups, term, terms, blocks, values);
       }
     });
   }
+  void pack_left_panels(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t terms,
+                        std::int32_t* values) const {
+    alignas(64) float factors[kFactors];
+    const std::int64_t row = panel * Engine::kRows, rows = std::min(panel_end * Engine::kRows, rows_) - row;
+    const float* plain = plain_scales(left_, first_row_ + row, rows, factors);
+    for (std::int64_t p = panel; p < panel_end; ++p) {
+      for (std::int64_t first = 0, block = 0; first < terms; first += Engine::kBlock, ++block)
+        pack_left(p, term + first, std::min<std::int64_t>(Engine::kBlock, terms - first),
+                  plain == nullptr ? nullptr : plain + (p - panel) * Engine::kRows, values,
+                  left_packed_ + (block * left_panels_ + p) * left_slot_);
+    }
+  }
+  void pack_right_panels(std::int64_t group, std::int64_t term, std::int64_t terms, std::int64_t blocks,
+                         std::int32_t* values) const {
+    alignas(64) float factors[kFactors];
+    const std::int64_t panel = group * kTogether, panel_end = std::min(right_panels_, panel + kTogether);
+    const std::int64_t column = panel * Engine::kColumns;
+    const float* plain = plain_scales(right_, first_column_ + column,
+                                      std::min(panel_end * Engine::kColumns, columns_) - column, factors);
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const std::int64_t first = block * Engine::kBlock;
+      pack_right(panel, panel_end, term + first, std::min<std::int64_t>(Engine::kBlock, terms - first), plain, values,
+                 right_packed_ + block * right_panels_ * right_slot_);
+    }
+  }
 
-  void pack_left(std::int64_t panel, std::int64_t term, std::int64_t n, std::int32_t* values, std::uint8_t* to) const {
+  // plain: plain_scales of the panel's rows, or nullptr.
+  void pack_left(std::int64_t panel, std::int64_t term, std::int64_t n, const float* plain, std::int32_t* values,
+                 std::uint8_t* to) const {
     const std::int64_t row = panel * Engine::kRows, rows = std::min<std::int64_t>(Engine::kRows, rows_ - row);
     if constexpr (Engine::kPacksFloats) {
-      if (left_first_ != nullptr) {
+      if (plain != nullptr) {
         const std::int64_t at = first_row_ + row, step = row_step(left_, at, rows);
         const float* x = left_.floats + left_.row_offset[at] + left_.term_offset[term];
         if (step >= 0 && run_length(left_.term_offset + term, n) == n)
-          return Engine::pack_left_floats(x, step, left_first_ + at, rows, n, to);
-        if (step == 1)
-          return Engine::pack_left_floats_across(x, left_.term_offset + term, left_first_ + at, rows, n, to);
+          return Engine::pack_left_floats(x, step, plain, rows, n, to);
+        if (step == 1) return Engine::pack_left_floats_across(x, left_.term_offset + term, plain, rows, n, to);
       }
     }
     for (std::int64_t t = 0; t < n; t += Engine::kPacked) {
@@ -191,10 +230,10 @@ class Product {
   }
 
   // Panels [panel, panel_end) of a block of terms that begins at `to`.
-  void pack_right(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n, std::int32_t* values,
-                  std::uint8_t* to) const {
+  void pack_right(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n, const float* plain,
+                  std::int32_t* values, std::uint8_t* to) const {
     if constexpr (Engine::kPacksFloats) {
-      if (right_first_ != nullptr && pack_right_floats(panel, panel_end, term, n, to)) return;
+      if (plain != nullptr && pack_right_floats(panel, panel_end, term, n, plain, to)) return;
     }
     for (std::int64_t t = 0; t < n; t += Engine::kPacked, to += Engine::right_bytes(Engine::kPacked))
       for (std::int64_t p = panel; p < panel_end; ++p)
@@ -203,10 +242,10 @@ class Product {
 
   // Whether it could.
   bool pack_right_floats(std::int64_t panel, std::int64_t panel_end, std::int64_t term, std::int64_t n,
-                         std::uint8_t* to) const {
+                         const float* first, std::uint8_t* to) const {
     const std::int64_t begin = panel * Engine::kColumns, at = first_column_ + begin;
     const std::int64_t columns = std::min(panel_end * Engine::kColumns, columns_) - begin;
-    const float *x = right_.floats + right_.row_offset[at] + right_.term_offset[term], *first = right_first_ + at;
+    const float* x = right_.floats + right_.row_offset[at] + right_.term_offset[term];
     const std::int64_t step = row_step(right_, at, columns);
     if (step < 0) return false;
     if (run_length(right_.term_offset + term, n) == n && (n > 1 || step != 1)) {
@@ -359,20 +398,21 @@ class Product {
       __builtin_prefetch(c + out_.left_offset[first_row_ + r], 1);
   }
 
-  // All tiles of `blocks` blocks. A job's left panels stay in the second level of the cache while right ones pass; a
-  // part of the right block after this one is fetched with each tile. An int32 takes a chunk's terms: at most three
-  // products of 2^14 each.
+  // All tiles of `blocks` blocks. A job's left panels of one block stay in the second level of the cache while right
+  // ones pass; a part of the right panel after this one is fetched with each tile. Of several blocks the parts of
+  // kResumed right panels wait for the next. An int32 takes a chunk's terms: at most three products of 2^14 each.
+  static constexpr std::int64_t kResumed = 32;
   void stream(std::int64_t terms, std::int64_t blocks) const {
     static_assert(kChunkTerms * 3 * (1 << 14) < std::int64_t{1} << 31);
-    const std::int64_t most = kNearBytes / (left_slot_ * blocks);
-    const std::int64_t high = std::clamp<std::int64_t>(most, 2, 16), down = (left_panels_ + high - 1) / high;
+    const std::int64_t high = std::clamp<std::int64_t>(kNearBytes / left_slot_, 2, 16);
+    const std::int64_t down = (left_panels_ + high - 1) / high;
     const std::int64_t pieces = thread_count() > 1 ? 4 * thread_count() : 1;
     const std::int64_t across = std::clamp<std::int64_t>((pieces + down - 1) / down, 1, right_panels_);
     parallel_for(0, down * across, 1, [&](std::int64_t begin, std::int64_t end) {
       const typename Engine::Session session;
       Workspace workspace;
-      std::int32_t* parts =
-          workspace.ints((high + 1) * kTileParts);  // one more than are multiplied: the pending tile's
+      // One more than are multiplied: the pending tile's.
+      std::int32_t* parts = workspace.ints((blocks > 1 ? high * kResumed + 1 : high + 1) * kTileParts);
       for (std::int64_t job = begin; job < end; ++job) {
         const std::int64_t i = job / across * high, at = job % across;
         stream_job(terms, blocks, i, std::min(left_panels_, i + high), right_panels_ * at / across,
@@ -382,34 +422,37 @@ class Product {
   }
   void stream_job(std::int64_t terms, std::int64_t blocks, std::int64_t i, std::int64_t i_end, std::int64_t j,
                   std::int64_t j_end, std::int32_t* parts) const {
-    const std::int64_t tiles = i_end - i;
+    const std::int64_t tiles = i_end - i, span = blocks > 1 ? kResumed : j_end - j;
+    const std::int64_t slots = blocks > 1 ? tiles * span + 1 : tiles + 1;
     Pending pending;  // rounded with the next tile, where there is any
     bool any = false;
-    for (std::int64_t q = j; q < j_end; ++q) {
-      Pending current;
-      begin_columns(current, q);
+    for (std::int64_t first = j; first < j_end; first += span) {
+      const std::int64_t last = std::min(j_end, first + span);
       for (std::int64_t block = 0; block < blocks; ++block) {
         const std::int64_t n = padded(std::min<std::int64_t>(Engine::kBlock, terms - block * Engine::kBlock));
-        const std::uint8_t* right = right_packed_ + (block * right_panels_ + q) * right_slot_;
-        const std::uint8_t* next = block + 1 < blocks ? right + right_panels_ * right_slot_
-                                                      : right_packed_ + std::min(q + 1, j_end - 1) * right_slot_;
-        const std::int64_t share = up(right_slot_, 64 * tiles) / tiles;
-        for (std::int64_t p = 0; p < tiles; ++p) {
-          std::int32_t* own = parts + (q * tiles + p) % (tiles + 1) * kTileParts;
-          Engine::multiply(n, left_packed_ + (block * left_panels_ + i + p) * left_slot_, right, own, block > 0,
-                           [&](std::int64_t step, std::int64_t steps) {
-                             const std::int64_t fetched = share * (step + 1) / steps;
-                             for (std::int64_t byte = share * step / steps; byte < fetched; byte += 64)
-                               __builtin_prefetch(next + p * share + byte, 0, 2);
-                             fetch_outputs(current, i + p, Engine::kRows * step / steps,
-                                           Engine::kRows * (step + 1) / steps);
-                             if (any)
-                               round_rows(pending, Engine::kRows * step / steps, Engine::kRows * (step + 1) / steps);
-                           });
-          any = block + 1 == blocks;
-          if (!any) continue;
-          pending = current;
-          begin_rows(pending, i + p, own);
+        const std::uint8_t* right = right_packed_ + (block * right_panels_ + first) * right_slot_;
+        for (std::int64_t q = first; q < last; ++q, right += right_slot_) {
+          Pending current;
+          begin_columns(current, q);
+          const std::uint8_t* next = q + 1 < last ? right + right_slot_ : right;
+          const std::int64_t share = up(right_slot_, 64 * tiles) / tiles;
+          for (std::int64_t p = 0; p < tiles; ++p) {
+            std::int32_t* own = parts + (q * tiles + p) % slots * kTileParts;
+            Engine::multiply(n, left_packed_ + (block * left_panels_ + i + p) * left_slot_, right, own, block > 0,
+                             [&](std::int64_t step, std::int64_t steps) {
+                               const std::int64_t fetched = share * (step + 1) / steps;
+                               for (std::int64_t byte = share * step / steps; byte < fetched; byte += 64)
+                                 __builtin_prefetch(next + p * share + byte, 0, 2);
+                               const std::int64_t row = Engine::kRows * step / steps;
+                               const std::int64_t row_end = Engine::kRows * (step + 1) / steps;
+                               fetch_outputs(current, i + p, row, row_end);
+                               if (any) round_rows(pending, row, row_end);
+                             });
+            any = block + 1 == blocks;
+            if (!any) continue;
+            pending = current;
+            begin_rows(pending, i + p, own);
+          }
         }
       }
     }

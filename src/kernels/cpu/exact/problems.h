@@ -37,36 +37,31 @@ inline std::int64_t* offsets(Workspace& workspace, const Grid& g) {
 
 // ---- matrix products
 
-// Of each row of a matrix of any strides; one row's elements, or one term's, lie side by side.
+// Of each row of a matrix of any strides.
 inline const Scale* row_scales(Workspace& workspace, const float* x, std::int64_t rows, std::int64_t row_stride,
                                std::int64_t terms, std::int64_t term_stride) {
   Scale* scales = scratch<Scale>(workspace, rows);
   const std::int64_t smallest = std::max<std::int64_t>(16, 65536 / std::max<std::int64_t>(terms, 1));
   parallel_for(0, rows, smallest, [&](std::int64_t begin, std::int64_t end) {
-    constexpr std::int64_t kTogether = 512;  // of lines that lie far apart
-    for (std::int64_t r = begin; r < end; r += kTogether) {
-      const std::int64_t n = std::min(kTogether, end - r);
-      std::uint32_t largest[kTogether] = {};
-      if (row_stride == 1) {
-        for (std::int64_t t = 0; t < terms; ++t) {
-          const float* line = x + r + t * term_stride;
-          for (std::int64_t i = 0; i < n; ++i) largest[i] = std::max(largest[i], bits_of(line[i]) & kMagnitude);
-        }
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) {
-          const float* line = x + (r + i) * row_stride;
-          if (term_stride == 1) {
-            largest[i] = largest_of(line, terms);
-          } else {
-            for (std::int64_t t = 0; t < terms; ++t)
-              largest[i] = std::max(largest[i], bits_of(line[t * term_stride]) & kMagnitude);
-          }
-        }
-      }
-      for (std::int64_t i = 0; i < n; ++i) scales[r + i] = scale_of(largest[i]);
-    }
+    find_scales(x, begin, end, row_stride, terms, term_stride, scales);
   });
   return scales;
+}
+
+// One side of a matrix product, its scales too, or memory for them where they are found as rows are packed.
+template <class Engine>
+Side matrix_side(Workspace& workspace, const float* x, std::int64_t rows, std::int64_t row_stride, std::int64_t terms,
+                 std::int64_t term_stride) {
+  Side side;
+  side.rows = rows, side.floats = x;
+  side.row_offset = offsets(workspace, rows, row_stride), side.term_offset = offsets(workspace, terms, term_stride);
+  if (finds_scales<Engine>(terms)) {
+    side.scales = side.found = scratch<Scale>(workspace, rows);
+    side.row_stride = row_stride, side.term_stride = term_stride;
+  } else {
+    side.scales = row_scales(workspace, x, rows, row_stride, terms, term_stride);
+  }
+  return side;
 }
 
 template <class Engine>
@@ -74,13 +69,10 @@ void multiply_matrices(const MatmulProblem& p, std::int64_t batch) {
   Workspace workspace;
   // The right side's rows become lanes: along the side in which C's elements lie next to each other.
   const bool turned = p.c_column_stride != 1 && p.c_row_stride == 1;
-  Side a, b;
-  a.rows = p.m, a.floats = p.a.data + batch * p.a.batch_stride;
-  a.row_offset = offsets(workspace, p.m, p.a.row_stride), a.term_offset = offsets(workspace, p.k, p.a.column_stride);
-  a.scales = row_scales(workspace, a.floats, p.m, p.a.row_stride, p.k, p.a.column_stride);
-  b.rows = p.n, b.floats = p.b.data + batch * p.b.batch_stride;
-  b.row_offset = offsets(workspace, p.n, p.b.column_stride), b.term_offset = offsets(workspace, p.k, p.b.row_stride);
-  b.scales = row_scales(workspace, b.floats, p.n, p.b.column_stride, p.k, p.b.row_stride);
+  const Side a =
+      matrix_side<Engine>(workspace, p.a.data + batch * p.a.batch_stride, p.m, p.a.row_stride, p.k, p.a.column_stride);
+  const Side b =
+      matrix_side<Engine>(workspace, p.b.data + batch * p.b.batch_stride, p.n, p.b.column_stride, p.k, p.b.row_stride);
   Output out;
   out.c = p.c + batch * p.c_batch_stride;
   out.left_offset = offsets(workspace, p.m, p.c_row_stride);

@@ -85,9 +85,42 @@ struct Side {
   const std::int64_t* term_offset = nullptr;  // [terms]
   const Scale* scales = nullptr;
   const std::int32_t* slab = nullptr;  // [rows]: whose scale; nullptr: each row has its own
+  // Where `scales` are not known yet: the same memory, to be written as rows are packed, of a matrix of these strides.
+  Scale* found = nullptr;
+  std::int64_t row_stride = 0, term_stride = 0;
 
   [[nodiscard]] const Scale& scale(std::int64_t row) const { return scales[slab == nullptr ? row : slab[row]]; }
 };
+
+// scales[r] of rows [begin, end) of a matrix; of a row's elements, or of one term's, lie side by side, most of the
+// time.
+inline void find_scales(const float* x, std::int64_t begin, std::int64_t end, std::int64_t row_stride,
+                        std::int64_t terms, std::int64_t term_stride, Scale* scales) {
+  constexpr std::int64_t kTogether = 512;  // of lines that lie far apart
+  std::uint32_t largest[kTogether];
+  for (std::int64_t r = begin; r < end; r += kTogether) {
+    const std::int64_t n = std::min(kTogether, end - r);
+    if (row_stride == 1) {
+      std::fill_n(largest, n, 0);
+      for (std::int64_t t = 0; t < terms; ++t) {
+        const float* line = x + r + t * term_stride;
+        for (std::int64_t i = 0; i < n; ++i) largest[i] = std::max(largest[i], bits_of(line[i]) & kMagnitude);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const float* line = x + (r + i) * row_stride;
+        if (term_stride == 1) {
+          largest[i] = largest_of(line, terms);
+        } else {
+          largest[i] = 0;
+          for (std::int64_t t = 0; t < terms; ++t)
+            largest[i] = std::max(largest[i], bits_of(line[t * term_stride]) & kMagnitude);
+        }
+      }
+    }
+    for (std::int64_t i = 0; i < n; ++i) scales[r + i] = scale_of(largest[i]);
+  }
+}
 
 // How many offsets from `at` on, `most` at most, follow each other by 1.
 inline std::int64_t run_length(const std::int64_t* at, std::int64_t most) {

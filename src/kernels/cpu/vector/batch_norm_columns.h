@@ -139,13 +139,16 @@ void for_each_element(std::int64_t rows, std::int64_t columns, Prepare prepare, 
       }
     });
   }
-  const std::int64_t registers = (columns + kLanes - 1) / kLanes;
-  parallel_for(0, registers, rows_worth_a_thread(rows * kLanes), [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = begin * kLanes, last = std::min(end * kLanes, columns);
-    for_each_register(last - first, [&](std::int64_t i, auto part) {
-      const auto by = prepare(first + i, part);
-      for (std::int64_t r = 0; r < rows; ++r) apply(r * columns + first + i, by, part);
-    });
+  constexpr std::int64_t kTogether = 64;  // columns: as many lines of memory as are read on, whole
+  parallel_for(0, rows, rows_worth_a_thread(columns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = 0; first < columns; first += kTogether) {
+      const std::int64_t width = std::min(kTogether, columns - first);
+      decltype(prepare(first, Whole{})) by[kTogether / kLanes];
+      for_each_register(width, [&](std::int64_t i, auto part) { by[i / kLanes] = prepare(first + i, part); });
+      for (std::int64_t r = begin; r < end; ++r)
+        for_each_register(width,
+                          [&](std::int64_t i, auto part) { apply(r * columns + first + i, by[i / kLanes], part); });
+    }
   });
 }
 

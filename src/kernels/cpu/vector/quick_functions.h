@@ -133,15 +133,22 @@ inline Near atan2(float y, float x) {
   const double r = angle_of(__builtin_fabs(a), __builtin_fabs(b));
   return relative(__builtin_copysign(__builtin_copysign(1.0, b) < 0.0 ? contract::kPi - r : r, a), 0x1p-42);
 }
+// The square root of z = 0 or a number whose root binary32 holds well within its range, to 2^-47: binary32's root and
+// one step of Newton's. On processors with 512-bit registers a root of binary64 takes as long as forty other
+// operations.
+inline double root_of(double z) {
+  const float near = __builtin_sqrtf(static_cast<float>(z)), half_inverse = 0.5f / (near + 0x1p-60f);
+  const double s = static_cast<double>(near);
+  return plus(plus(-s, s, z), static_cast<double>(half_inverse), s);
+}
 // asin(a) for 0 <= a <= 1/2, a times a polynomial of a^2; beyond, 2 asin(s) = pi/2 - asin(a) with s^2 = (1 - a) / 2.
 // NaN beyond 1.
 inline double arcsine_of(double a) {
-  const double half = 0.5 - 0.5 * a, square = a * a, z = a > 0.5 ? half : square;
-  const double s = __builtin_sqrt(z), twice = s + s;  // a itself: its square is exact
+  const double half = 0.5 - 0.5 * a, square = a * a, z = a > 0.5 ? half : square, s = root_of(half);
   const double p = horner(z, 0x1.020e5719c5813p-5, -0x1.df0360c9eff2ep-8, 0x1.25abfcc6d7da8p-6, 0x1.9b40462754959p-7,
                           0x1.1f8a3aaac973dp-6, 0x1.6e427ba0e0592p-6, 0x1.f1cb1bb1bd8fbp-6, 0x1.6db6cb38d4b4bp-5,
                           0x1.33333354bc760p-4, 0x1.555555553a610p-3, 0x1.000000000000ep+0);
-  return (a > 0.5 ? twice : s) * p;
+  return (a > 0.5 ? s + s : a) * p;
 }
 inline Near asin(float x) {
   const double t = static_cast<double>(x), a = __builtin_fabs(t), near = arcsine_of(a);

@@ -518,7 +518,6 @@ class Product {
   std::int64_t first_row_ = 0, rows_ = 0, first_column_ = 0, columns_ = 0;  // of the chunk
   std::int64_t left_panels_ = 0, right_panels_ = 0, left_slot_ = 0, right_slot_ = 0, stride_ = 0;
   std::uint8_t *left_packed_ = nullptr, *right_packed_ = nullptr;
-  const float *left_first_ = nullptr, *right_first_ = nullptr;     // plain_scales
   const double *left_powers_ = nullptr, *right_powers_ = nullptr;  // of the chunk's rows, where it streams
   Sum* sums_ = nullptr;                                            // [left panels * kRows][stride]
 };

@@ -212,7 +212,7 @@ class Fingerprints(Case):
         self.assertNotEqual(isobit.fingerprint(a > 0.5), isobit.fingerprint((a > 0.5).byte()))
 
     def test_refuses(self):
-        for value in (torch.rand(3).double(), 3, {"a": 3}, {1: torch.rand(3)}, torch.rand(3).to_sparse()):
+        for value in (torch.rand(3).cfloat(), 3, {"a": 3}, {1: torch.rand(3)}, torch.rand(3).to_sparse()):
             with self.assertRaises(TypeError):
                 isobit.fingerprint(value)
 

@@ -40,7 +40,7 @@ class ScratchRuns {
 bool per_pixel(const Workload& work) { return work.model.name == "unet"; }
 bool is_text(const Workload& work) { return work.model.name == "gpt2"; }
 
-// n * length * element bytes, the first of each element value(i).
+// `count` little-endian integers of `element` bytes each: the last byte of value(i).
 template <class Value>
 std::vector<std::byte> made(std::int64_t count, std::size_t element, Value value) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count) * element);
@@ -64,8 +64,8 @@ train::DataSets random_samples(const Workload& work) {
         std::vector{input, target},
         std::vector{made(n * inputs, is_text(work) ? 8 : 1, word), made(n * labels, 8, label)}, n, "random samples");
   };
-  return {samples_of(work.batch * 16), samples_of(1),
-          ""};  // evaluated once per epoch at the most; never within the rounds
+  // The second is for evaluation: once an epoch at the most, never within the rounds.
+  return {samples_of(work.batch * 16), samples_of(1), ""};
 }
 
 train::Experiment experiment_of(const Workload& work, bool recorded) {

@@ -150,7 +150,7 @@ DepthTaps input_taps(const ConvolutionPlan& p) {
 DepthTaps output_planes(const ConvolutionPlan& p) { return {p.out_d(), 1, p.out_d(), {0}}; }
 
 // multiply(first, last) for all places, `positions` outputs each: as many at a time as the packing of the weight is
-// little beside, and no more than the second level of the cache holds; in parallel where there are enough of them, else
+// little beside, but few enough that what they write stays in a cache; in parallel where there are enough of them, else
 // within each call.
 template <class Multiply>
 void some_places(std::int64_t places, std::int64_t positions, Multiply multiply) {

@@ -62,19 +62,19 @@ class Product {
 
   void run() {
     const std::int64_t chunk_terms = std::min(up(std::max<std::int64_t>(terms_, 1), Engine::kBlock), kChunkTerms);
-    const std::int64_t blocks = chunk_terms / Engine::kBlock;
+    blocks_ = chunk_terms / Engine::kBlock;
     left_slot_ = up(Engine::left_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64);
     // Not a multiple of a page: panels are packed side by side.
     right_slot_ = up(Engine::right_bytes(padded(std::min<std::int64_t>(Engine::kBlock, terms_))), 64) + 64;
     const std::int64_t most_rows =
-        chunk_rows(left_slot_ * blocks, Engine::kRows, streams() ? kStreamedLeftBytes : kChunkBytes);
+        chunk_rows(left_slot_ * blocks_, Engine::kRows, streams() ? kStreamedLeftBytes : kChunkBytes);
     const std::int64_t most_columns =
-        chunk_rows(right_slot_ * blocks, Engine::kColumns, streams() ? kStreamedRightBytes : kChunkBytes);
+        chunk_rows(right_slot_ * blocks_, Engine::kColumns, streams() ? kStreamedRightBytes : kChunkBytes);
     for (std::int64_t l = 0; l < left_.rows; l += most_rows) {
       Workspace workspace;
       first_row_ = l, rows_ = std::min(most_rows, left_.rows - l);
       left_panels_ = up(rows_, Engine::kRows) / Engine::kRows;
-      left_packed_ = panels(workspace, left_slot_ * left_panels_ * blocks);
+      left_packed_ = panels(workspace, left_slot_ * left_panels_ * blocks_);
       for (std::int64_t r = 0; r < right_.rows; r += most_columns) {
         first_column_ = r, columns_ = std::min(most_columns, right_.rows - r);
         chunk(chunk_terms);
@@ -108,9 +108,7 @@ class Product {
     Workspace workspace;
     right_panels_ = up(columns_, Engine::kColumns) / Engine::kColumns;
     stride_ = right_panels_ * Engine::kColumns;
-    const std::int64_t blocks =
-        up(std::min(chunk_terms, std::max<std::int64_t>(terms_, 1)), Engine::kBlock) / Engine::kBlock;
-    right_packed_ = panels(workspace, right_slot_ * right_panels_ * blocks);
+    right_packed_ = panels(workspace, right_slot_ * right_panels_ * blocks_);
     if (terms_ > chunk_terms) {  // else each job has sums of its own
       sums_ = static_cast<Sum*>(
           workspace.bytes(static_cast<std::size_t>(left_panels_ * Engine::kRows * stride_) * sizeof(Sum)));
@@ -516,6 +514,7 @@ class Product {
   std::int64_t terms_;
   const Output& out_;
   std::int64_t first_row_ = 0, rows_ = 0, first_column_ = 0, columns_ = 0;  // of the chunk
+  std::int64_t blocks_ = 0;                                                 // of a chunk's terms, at most
   std::int64_t left_panels_ = 0, right_panels_ = 0, left_slot_ = 0, right_slot_ = 0, stride_ = 0;
   std::uint8_t *left_packed_ = nullptr, *right_packed_ = nullptr;
   const double *left_powers_ = nullptr, *right_powers_ = nullptr;  // of the chunk's rows, where it streams

@@ -92,8 +92,7 @@ struct Side {
   [[nodiscard]] const Scale& scale(std::int64_t row) const { return scales[slab == nullptr ? row : slab[row]]; }
 };
 
-// scales[r] of rows [begin, end) of a matrix; of a row's elements, or of one term's, lie side by side, most of the
-// time.
+// scales[r] of rows [begin, end) of a matrix of any strides, read as it lies where one of them is 1.
 inline void find_scales(const float* x, std::int64_t begin, std::int64_t end, std::int64_t row_stride,
                         std::int64_t terms, std::int64_t term_stride, Scale* scales) {
   constexpr std::int64_t kTogether = 512;  // of lines that lie far apart

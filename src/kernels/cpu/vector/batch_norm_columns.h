@@ -139,7 +139,7 @@ void for_each_element(std::int64_t rows, std::int64_t columns, Prepare prepare, 
       }
     });
   }
-  constexpr std::int64_t kTogether = 64;  // columns: as many lines of memory as are read on, whole
+  constexpr std::int64_t kTogether = 64;  // columns, so that memory is read as it lies
   parallel_for(0, rows, rows_worth_a_thread(columns), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = 0; first < columns; first += kTogether) {
       const std::int64_t width = std::min(kTogether, columns - first);

@@ -68,12 +68,6 @@ void pack_group_rows(const Product& p, const LeafGroup& g, std::int64_t i, std::
   pack_row_tiles(p.a + g.first * kLeaf * p.a_k + i * p.a_row, p.a_k, p.a_row, g.terms, rows, to);
 }
 
-// The lines of outputs that the last leaf will write.
-ISOBIT_INLINE void fetch_outputs(const float* c, std::int64_t rows, std::int64_t stride) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (int l = 0; l < kTileColumns; l += 16) __builtin_prefetch(c + r * stride + l, 1);
-}
-
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
 void multiply_large(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
                     std::int64_t j1) {

@@ -46,6 +46,12 @@ ISOBIT_INLINE std::int64_t tile_height(std::int64_t rows) {
 }
 ISOBIT_INLINE std::int64_t column_panels(std::int64_t columns) { return (columns + kTileColumns - 1) / kTileColumns; }
 
+// The lines of outputs that a tile will write.
+ISOBIT_INLINE void fetch_outputs(const float* c, std::int64_t rows, std::int64_t stride) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (int l = 0; l < kTileColumns; l += 16) __builtin_prefetch(c + r * stride + l, 1);
+}
+
 // pack(first column, columns, panel) packs a panel. finish(first row, rows, first column, columns, tile) receives each
 // output once, in the last leaf; a tile is [kTileRows][kTileColumns] and may be changed by it.
 template <class Pack, class Finish>
@@ -70,6 +76,7 @@ void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
       const bool direct = block.direct != nullptr && columns == lanes_of(columns);
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
+      if (direct) fetch_outputs(out, rows, stride);
       if (packing && i == 0) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
                       PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);

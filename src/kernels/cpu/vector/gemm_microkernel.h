@@ -69,15 +69,33 @@ struct DistantRows : GatheredRows {};
 struct PackedColumns {
   const float* b;
 };
+// Sums of leaves of one tile, [kTileRows][kTileColumns] for each level of the tree: the first `near_levels` side by
+// side, the others far_stride apart.
+struct LevelSums {
+  float *near, *far;
+  std::int64_t far_stride;
+  int near_levels;
+  [[nodiscard]] ISOBIT_INLINE float* of(int level) const {
+    return level < near_levels ? near + level * kTileSize : far + (level - near_levels) * far_stride;
+  }
+};
 // Packed, of a product of several leaves: the tile becomes left + tile for each set bit of `levels`, the lowest first,
-// where left is [kTileRows][kTileColumns] at partial + bit * level_stride (contract, section 3). Meanwhile half a line
-// a term of the panel after this one, from `next` on, is fetched into the second level of the cache.
+// where left are the sums of that level (contract, section 3). Meanwhile what lies at next + *ahead, one of `ahead` a
+// term, is fetched into the second level of the cache.
 struct PanelColumns {
-  const float *b, *next, *partial;
-  std::int64_t level_stride;
+  const float *b, *next;
+  const std::int32_t* ahead;
+  LevelSums sums;
   std::uint64_t levels;
 };
-constexpr std::int64_t kNextFloats = 8;
+// The same, of columns that are not packed yet, whose panel is written on the way.
+struct PackingPanelColumns {
+  const float* b;
+  std::int64_t stride;
+  float* panel;
+  LevelSums sums;
+  std::uint64_t levels;
+};
 struct StridedColumns {  // of what the first level of the cache holds
   const float* b;
   std::int64_t stride;
@@ -183,19 +201,23 @@ template <>
 struct ColumnsWalk<PanelColumns> : PanelColumns {
   ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
   [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
-  ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(next, 0, 2); }
-  ISOBIT_INLINE void step() { b += kTileColumns, next += kNextFloats; }
+  ISOBIT_INLINE void fetch_ahead() const { __builtin_prefetch(next + *ahead, 0, 2); }
+  ISOBIT_INLINE void step() { b += kTileColumns, ++ahead; }
+};
+template <class Columns>
+struct PackingWalk : Columns {
+  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
+  [[nodiscard]] ISOBIT_INLINE const float* at() const { return this->b; }
+  ISOBIT_INLINE void fetch_ahead() const {
+    __builtin_prefetch(this->b + kAhead * this->stride);
+    __builtin_prefetch(this->b + kAhead * this->stride + kTileColumns - 1);
+  }
+  ISOBIT_INLINE void step() { this->b += this->stride, this->panel += kTileColumns; }
 };
 template <>
-struct ColumnsWalk<PackingColumns> : PackingColumns {
-  ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
-  [[nodiscard]] ISOBIT_INLINE const float* at() const { return b; }
-  ISOBIT_INLINE void fetch_ahead() const {
-    __builtin_prefetch(b + kAhead * stride);
-    __builtin_prefetch(b + kAhead * stride + kTileColumns - 1);
-  }
-  ISOBIT_INLINE void step() { b += stride, panel += kTileColumns; }
-};
+struct ColumnsWalk<PackingColumns> : PackingWalk<PackingColumns> {};
+template <>
+struct ColumnsWalk<PackingPanelColumns> : PackingWalk<PackingPanelColumns> {};
 template <>
 struct ColumnsWalk<StridedColumns> : StridedColumns {
   ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
@@ -293,7 +315,7 @@ __attribute__((noinline)) void tile_leaf(Rows a, Columns b, std::int64_t terms, 
   }
   if constexpr (requires { b.levels; }) {
     for (std::uint64_t levels = b.levels; levels != 0; levels &= levels - 1) {
-      const float* left = b.partial + __builtin_ctzll(levels) * b.level_stride;
+      const float* left = b.sums.of(__builtin_ctzll(levels));
       ISOBIT_UNROLL(GCC unroll 16)
       for (int r = 0; r < kRows; ++r) {
         ISOBIT_UNROLL(GCC unroll 4)

@@ -1,6 +1,7 @@
 // A product of more rows than are packed at a time: columns packed for a few leaves at once, then rows, and each tile's
-// leaves one after the other, so that their sums lie in the first level of the cache. While a tile is computed, a part
-// of the panel of columns after its own is fetched into the second level.
+// leaves one after the other, so that their sums lie in the first level of the cache. A panel of columns is packed when
+// the first rows come to it, its factors fetched into the second level while the panel before is multiplied; later rows
+// fetch the packed panel likewise.
 #pragma once
 
 #include "contract/platform.h"
@@ -13,12 +14,6 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 using contract::kLeaf;
-
-// Where the sums of a tile's leaves are kept: levels of tiles, level_stride apart.
-struct Parked {
-  float* at;
-  std::int64_t level_stride;
-};
 
 // Leaves [first, end) of `leaves`, as packed together; those of one tile or panel follow each other.
 struct LeafGroup {
@@ -33,85 +28,151 @@ struct LeafGroup {
 // first multiplied.
 constexpr std::int64_t kLargeFloats = 256 * 1024;
 
+// Rows at a time, at most `most`, in whole tiles and about as many each time: a rest of few would have all columns
+// read for it.
+std::int64_t even_step(std::int64_t rows, std::int64_t most) {
+  const std::int64_t times = (rows + most - 1) / most;
+  return row_tiles((rows + times - 1) / times) * kTileRows;
+}
+
+// A panel of the group's columns, or what is still to be packed there.
+struct GroupPanel {
+  float* packed;
+  const float* source;  // where not null, whole columns side by side: written to `packed` while they are multiplied
+  std::int64_t step;    // from term to term of it
+  const float* next;    // next + ahead[term] is fetched
+  const std::int32_t* ahead;
+};
+
+// Levels of sums that the last of the group's leaves reads or writes, but those that stay with the tile.
+ISOBIT_INLINE void fetch_sums(const LeafGroup& g, const LevelSums& sums) {
+  const auto count = static_cast<std::uint64_t>(g.end - 1);
+  const std::uint64_t touched = g.end == g.leaves ? count : (count & ~(count + 1)) | ((count + 1) & ~count);
+  for (std::uint64_t far = touched >> sums.near_levels << sums.near_levels; far != 0; far &= far - 1) {
+    const float* at = sums.of(__builtin_ctzll(far));
+    for (int i = 0; i < kTileSize; i += 16) __builtin_prefetch(at + i, 1);
+  }
+}
+
 // The group's leaves of a tile of rows and columns, and what completes with them. The last leaf of all writes to `out`,
 // rows `stride` apart.
-void multiply_leaves(const LeafGroup& g, const float* a, const float* b, const float* next, std::int64_t rows,
-                     std::int64_t columns, Parked parked, float* out, std::int64_t stride) {
+void multiply_leaves(const LeafGroup& g, const float* a, GroupPanel b, std::int64_t rows, std::int64_t columns,
+                     const LevelSums& sums, float* out, std::int64_t stride) {
+  fetch_sums(g, sums);
   for (std::int64_t leaf = g.first; leaf < g.end; ++leaf) {
     const bool last = leaf == g.leaves - 1;
     const auto count = static_cast<std::uint64_t>(leaf);
     const std::uint64_t levels = last ? count : count & ~(count + 1);
-    float* to = last ? out : parked.at + __builtin_ctzll(count + 1) * parked.level_stride;
-    multiply_tile(rows, columns, PackedRows{a}, PanelColumns{b, next, parked.at, parked.level_stride, levels},
-                  g.terms_of(leaf), to, last ? stride : kTileColumns);
-    a += kLeaf * kTileRows, b += kLeaf * kTileColumns, next += kLeaf * kNextFloats;
+    float* to = last ? out : sums.of(__builtin_ctzll(count + 1));
+    const std::int64_t to_stride = last ? stride : kTileColumns;
+    if (b.source != nullptr) {
+      multiply_tile(rows, columns, PackedRows{a}, PackingPanelColumns{b.source, b.step, b.packed, sums, levels},
+                    g.terms_of(leaf), to, to_stride);
+      b.source += kLeaf * b.step;
+    } else {
+      multiply_tile(rows, columns, PackedRows{a}, PanelColumns{b.packed, b.next, b.ahead, sums, levels},
+                    g.terms_of(leaf), to, to_stride);
+      b.ahead += kLeaf;
+    }
+    a += kLeaf * kTileRows, b.packed += kLeaf * kTileColumns;
   }
 }
 
-// Panels do not begin at the same place of a page: rows of many are written side by side.
-constexpr std::int64_t kPanelGap = 32;
-ISOBIT_INLINE std::int64_t panel_stride(const LeafGroup& g) { return g.terms * kTileColumns + kPanelGap; }
-
-void pack_group_columns(const Product& p, const LeafGroup& g, std::int64_t j0, std::int64_t j1, float* to) {
-  const float* from = p.b + g.first * kLeaf * p.b_k + j0 * p.b_column;
-  const std::int64_t columns = j1 - j0, stride = panel_stride(g);
-  const std::int64_t whole = p.b_column == 1 ? columns / kTileColumns : 0;
-  pack_whole_panels(from, p.b_k, g.terms, whole, to, stride);
-  for (std::int64_t panel = whole; panel < column_panels(columns); ++panel) {
-    const std::int64_t j = panel * kTileColumns;
-    pack_columns(from + j * p.b_column, p.b_k, p.b_column, g.terms, smaller(kTileColumns, columns - j),
-                 to + panel * stride);
+// Outputs of a product that the calling thread computes, at most blocks.columns columns.
+class LargeProduct {
+ public:
+  LargeProduct(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1)
+      : p_(p), i0_(i0), i1_(i1), j0_(j0), j1_(j1), step_(even_step(i1 - i0, blocks.rows)) {
+    leaves_ = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
+    together_ = smaller(blocks.leaves, leaves_);
+    panels_ = column_panels(j1 - j0);
+    const std::int64_t depth = smaller(p.k, together_ * kLeaf), tiles = row_tiles(i1 - i0);
+    a_ = workspace_.floats(step_ * depth);
+    b_ = workspace_.floats(panels_ * (kTileColumns * depth + kPanelGap));
+    packed_lines_ = reinterpret_cast<std::int32_t*>(workspace_.floats(2 * kPanelLines * depth));
+    source_lines_ = packed_lines_ + kPanelLines * depth;
+    // A group's sums are used up at once, but the one that is kept for the groups after it.
+    sums_.near_levels = tree_levels(together_);
+    sums_.near = workspace_.floats((sums_.near_levels + 1) * kTileSize);
+    sums_.far_stride = tiles * panels_ * kTileSize;
+    kept_ = workspace_.floats((tree_levels(leaves_) - sums_.near_levels) * sums_.far_stride);
   }
-}
 
-void pack_group_rows(const Product& p, const LeafGroup& g, std::int64_t i, std::int64_t rows, float* to) {
-  pack_row_tiles(p.a + g.first * kLeaf * p.a_k + i * p.a_row, p.a_k, p.a_row, g.terms, rows, to);
-}
-
-// Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
-void multiply_large(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
-                    std::int64_t j1) {
-  Workspace workspace;
-  const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
-  const std::int64_t together = smaller(blocks.leaves, leaves), depth = smaller(p.k, together * kLeaf);
-  const std::int64_t panels = column_panels(j1 - j0), tiles = row_tiles(i1 - i0);
-  float* a = workspace.floats(row_tiles(blocks.rows) * kTileRows * depth);
-  float* b = workspace.floats(panels * (kTileColumns * depth + kPanelGap));
-  // Sums of a tile are kept between groups, or used up at once.
-  const bool parks = together < leaves;
-  const std::int64_t level_stride = (parks ? tiles * panels : 1) * kTileSize;
-  float* partial = workspace.floats(tree_levels(leaves) * level_stride);
-  alignas(64) float tile[kTileSize];
-  for (std::int64_t leaf = 0; leaf < leaves; leaf += together) {
-    const std::int64_t end = smaller(leaves, leaf + together);
-    const LeafGroup group{leaf, end, leaves, smaller(p.k, end * kLeaf) - leaf * kLeaf};
-    const bool last = end == leaves;
-    pack_group_columns(p, group, j0, j1, b);
-    for (std::int64_t i = i0; i < i1; i += blocks.rows) {
-      const std::int64_t block_rows = smaller(blocks.rows, i1 - i);
-      pack_group_rows(p, group, i, block_rows, a);
-      for (std::int64_t panel = 0; panel < panels; ++panel) {
-        const std::int64_t j = j0 + panel * kTileColumns, columns = smaller(kTileColumns, j1 - j);
-        const float* own = b + panel * panel_stride(group);
-        // The first tiles' terms fetch it; the others, what they have.
-        const float* next = panel + 1 < panels ? own + panel_stride(group) : b;
-        for (std::int64_t r = 0, index = 0; r < block_rows; r += kTileRows, ++index) {
-          const std::int64_t rows = smaller(kTileRows, block_rows - r);
-          const bool whole = stores_whole(p, columns);
-          const bool direct = whole && p.d == nullptr && columns == lanes_of(columns);
-          float* c = whole ? p.c + (i + r) * p.c_row + j : nullptr;
-          if (last && whole) fetch_outputs(c, rows, p.c_row);
-          const std::int64_t slot = parks ? ((i - i0) / kTileRows + index) * panels + panel : 0;
-          multiply_leaves(group, a + index * group.terms * kTileRows, own,
-                          index < kTileColumns / kNextFloats ? next + index * group.terms * kNextFloats : own, rows,
-                          columns, {partial + slot * kTileSize, level_stride}, direct ? c : tile,
-                          direct ? p.c_row : kTileColumns);
-          if (last && !direct) store_tile(p, i + r, rows, j, columns, tile);
-        }
+  void multiply() {
+    for (std::int64_t leaf = 0; leaf < leaves_; leaf += together_) {
+      const std::int64_t end = smaller(leaves_, leaf + together_);
+      const LeafGroup group{leaf, end, leaves_, smaller(p_.k, end * kLeaf) - leaf * kLeaf};
+      list_lines(group);
+      for (std::int64_t i = i0_; i < i1_; i += step_) {
+        const std::int64_t rows = smaller(step_, i1_ - i);
+        pack_row_tiles(p_.a + leaf * kLeaf * p_.a_k + i * p_.a_row, p_.a_k, p_.a_row, group.terms, rows, a_);
+        for (std::int64_t panel = 0; panel < panels_; ++panel) multiply_panel(group, i, rows, panel);
       }
     }
   }
-}
+
+ private:
+  // Panels do not begin at the same place of a page.
+  static constexpr std::int64_t kPanelGap = 32;
+  static constexpr int kPanelLines = (kTileColumns + 15) / 16;  // of a term
+
+  [[nodiscard]] std::int64_t panel_stride(const LeafGroup& g) const { return g.terms * kTileColumns + kPanelGap; }
+
+  // The lines of a panel, kPanelLines for each of the group's terms, as offsets in floats from its first factor: where
+  // it is packed, and where its factors lie. Of the latter only the first is named where offsets would be too large.
+  void list_lines(const LeafGroup& g) {
+    const std::int64_t lines = g.terms * kPanelLines;
+    const bool along_k = p_.b_k == 1;
+    const std::int64_t step = along_k ? p_.b_column : p_.b_k, runs = along_k ? kTileColumns : g.terms;
+    const std::int64_t each = along_k ? (g.terms + 15) / 16 : kPanelLines;
+    const bool known = (along_k || p_.b_column == 1) && step >= 0 && step < (std::int64_t{1} << 30) / runs;
+    for (std::int64_t i = 0; i < lines; ++i) {
+      packed_lines_[i] = static_cast<std::int32_t>(16 * i);
+      const bool listed = known && i < each * runs;
+      source_lines_[i] = listed ? static_cast<std::int32_t>(i / each * step + i % each * 16) : 0;
+    }
+  }
+
+  // The group's leaves of a panel for rows [i, i + rows), which are packed.
+  void multiply_panel(const LeafGroup& g, std::int64_t i, std::int64_t rows, std::int64_t panel) {
+    const std::int64_t j = j0_ + panel * kTileColumns, columns = smaller(kTileColumns, j1_ - j);
+    const float* source = p_.b + g.first * kLeaf * p_.b_k + j * p_.b_column;
+    GroupPanel first{b_ + panel * panel_stride(g), nullptr, p_.b_k, nullptr, nullptr};
+    const bool to_pack = i == i0_;
+    if (to_pack && p_.b_column == 1 && columns == kTileColumns) first.source = source;
+    if (to_pack && first.source == nullptr) pack_columns(source, p_.b_k, p_.b_column, g.terms, columns, first.packed);
+    // The first tiles that read the packed panel fetch the one after it; the others, what they have.
+    const float* next = to_pack ? source + kTileColumns * p_.b_column : first.packed + panel_stride(g);
+    const std::int32_t* lines = to_pack ? source_lines_ : packed_lines_;
+    std::int64_t fetched = first.source != nullptr ? -1 : 0;
+    for (std::int64_t r = 0; r < rows; r += kTileRows, ++fetched) {
+      GroupPanel b = first;
+      if (r > 0) b.source = nullptr;
+      const bool fetches = panel + 1 < panels_ && fetched < kPanelLines;
+      b.next = fetches ? next : b.packed, b.ahead = fetches ? lines + fetched * g.terms : packed_lines_;
+      multiply_group(g, a_ + r * g.terms, b, i + r, smaller(kTileRows, rows - r), j, columns, panel);
+    }
+  }
+
+  void multiply_group(const LeafGroup& g, const float* a, const GroupPanel& b, std::int64_t i, std::int64_t rows,
+                      std::int64_t j, std::int64_t columns, std::int64_t panel) {
+    alignas(64) float tile[kTileSize];
+    const bool last = g.end == g.leaves, whole = stores_whole(p_, columns);
+    const bool direct = whole && p_.d == nullptr && columns == lanes_of(columns);
+    float* c = whole ? p_.c + i * p_.c_row + j : nullptr;
+    if (last && whole) fetch_outputs(c, rows, p_.c_row);
+    sums_.far = kept_ + ((i - i0_) / kTileRows * panels_ + panel) * kTileSize;
+    multiply_leaves(g, a, b, rows, columns, sums_, direct ? c : tile, direct ? p_.c_row : kTileColumns);
+    if (last && !direct) store_tile(p_, i, rows, j, columns, tile);
+  }
+
+  Workspace workspace_;
+  const Product& p_;
+  std::int64_t i0_, i1_, j0_, j1_, step_, leaves_, together_, panels_;
+  float *a_, *b_, *kept_;
+  std::int32_t *packed_lines_, *source_lines_;
+  LevelSums sums_;
+};
 
 }  // namespace
 }  // namespace isobit::kernels::ISOBIT_ISA

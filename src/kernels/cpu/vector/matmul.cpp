@@ -151,13 +151,6 @@ Grid grid_for(std::int64_t m, std::int64_t n, std::int64_t pieces) {
   return g;
 }
 
-// Rows at a time, at most `most`, in whole tiles and about as many each time: a rest of few would have all columns
-// packed for it.
-std::int64_t even_step(std::int64_t rows, std::int64_t most) {
-  const std::int64_t times = (rows + most - 1) / most;
-  return row_tiles((rows + times - 1) / times) * kTileRows;
-}
-
 void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t piece) {
   const std::int64_t row = piece / grid.columns, column = piece % grid.columns;
   const std::int64_t tiles = row_tiles(p.m), panels = column_panels(p.n);
@@ -181,7 +174,7 @@ void multiply_piece(const Product& p, Blocks blocks, Grid grid, std::int64_t pie
     const std::int64_t step = parks ? even_step(i1 - i0, blocks.tree_rows()) : i1 - i0;
     for (std::int64_t i = i0; i < i1; i += step) {
       const std::int64_t i_end = smaller(i1, i + step);
-      large ? multiply_large(p, blocks, i, i_end, j, end) : multiply_block(p, blocks, i, i_end, j, end);
+      large ? LargeProduct(p, blocks, i, i_end, j, end).multiply() : multiply_block(p, blocks, i, i_end, j, end);
     }
   }
 }

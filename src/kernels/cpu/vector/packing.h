@@ -31,27 +31,33 @@ ISOBIT_INLINE void read_transposed(const float* const* from, std::int64_t k, __m
   }
 }
 
+// Terms that are transposed together for all lanes: those rows of the panel stay in the first level of the cache.
+constexpr std::int64_t kTransposedTerms = 32;
+
 // Lanes consecutive in k: transposed in blocks of 8 x 8, eight lanes at a time, so that where they lie stays in
 // registers. Stores are 8 wide whatever the width: what spills over a row's end is the next row's first lanes, and
 // written later, for the last eight lanes come first; the last row does not spill.
 template <int kWidth, int kPacked = kWidth>
 void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
                      float* panel) {
-  for (int first = (kPacked - 1) / 8 * 8; first >= 0; first -= 8) {
-    const float* lane[8];
-    for (int l = 0; l < 8; ++l) lane[l] = source + (first + l < lanes ? first + l : lanes - 1) * lane_stride;
-    const int width = kPacked - first < 8 ? kPacked - first : 8;
-    float* to = panel + first;
-    std::int64_t k = 0;
-    for (; k + 8 <= terms; k += 8) {
-      __m256 rows[8];
-      read_transposed(lane, k, rows);
-      for (int i = 0; i < 7; ++i, to += kWidth) _mm256_storeu_ps(to, rows[i]);
-      k + 8 == terms ? store_some(to, rows[7], width) : _mm256_storeu_ps(to, rows[7]);
-      to += kWidth;
+  for (std::int64_t k0 = 0; k0 < terms; k0 += kTransposedTerms) {
+    const std::int64_t end = terms - k0 < kTransposedTerms ? terms : k0 + kTransposedTerms;
+    for (int first = (kPacked - 1) / 8 * 8; first >= 0; first -= 8) {
+      const float* lane[8];
+      for (int l = 0; l < 8; ++l) lane[l] = source + (first + l < lanes ? first + l : lanes - 1) * lane_stride;
+      const int width = kPacked - first < 8 ? kPacked - first : 8;
+      float* to = panel + k0 * kWidth + first;
+      std::int64_t k = k0;
+      for (; k + 8 <= end; k += 8) {
+        __m256 rows[8];
+        read_transposed(lane, k, rows);
+        for (int i = 0; i < 7; ++i, to += kWidth) _mm256_storeu_ps(to, rows[i]);
+        k + 8 == terms ? store_some(to, rows[7], width) : _mm256_storeu_ps(to, rows[7]);
+        to += kWidth;
+      }
+      for (; k < end; ++k, to += kWidth)
+        for (int l = 0; l < width; ++l) to[l] = lane[l][k];
     }
-    for (; k < terms; ++k, to += kWidth)
-      for (int l = 0; l < width; ++l) to[l] = lane[l][k];
   }
 }
 

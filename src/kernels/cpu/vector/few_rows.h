@@ -7,12 +7,13 @@
 // (4 x 8 blocks transposed in registers). Others are packed: see matmul.cpp.
 #pragma once
 
+#include "contract/platform.h"
 #include "kernels/cpu/vector/packing.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-inline constexpr int kFewRows = 4, kFewColumns = 16;  // columns: that lie along k, worked on together
+inline constexpr int kFewRows = 4, kFewColumns = 32;  // columns: that lie along k, worked on together
 
 struct FewRows {
   std::int64_t columns = 0, first = 0, terms = 0;  // terms [first, first + terms)
@@ -22,6 +23,7 @@ struct FewRows {
   std::int64_t b_k = 0, b_column = 0;
   float* sums = nullptr;  // [kRows][sums_row], sums_row a multiple of kTileColumns, at least columns
   std::int64_t sums_row = 0;
+  bool near = false;  // columns, that lie along k: the second level of the cache holds them all
 };
 
 // b_column == 1. kTerms consecutive k in one pass over the sums.
@@ -57,59 +59,66 @@ void sum_contiguous_rows(const FewRows& p) {
   for (; k < end; ++k) add_contiguous_rows<kRows, 1>(p, k);
 }
 
-// Four terms of 8 columns, `stride` floats apart, as 4 vectors: halves loaded apart, so that no shuffle crosses them.
-ISOBIT_INLINE void load_transposed4(const float* first, std::int64_t stride, __m256 (&out)[4]) {
-  __m256 pair[4];  // columns i and i + 4
-  for (int i = 0; i < 4; ++i)
-    pair[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(first + i * stride)),
-                                   _mm_loadu_ps(first + (i + 4) * stride), 1);
-  const __m256 a = _mm256_unpacklo_ps(pair[0], pair[1]), b = _mm256_unpackhi_ps(pair[0], pair[1]);
-  const __m256 c = _mm256_unpacklo_ps(pair[2], pair[3]), d = _mm256_unpackhi_ps(pair[2], pair[3]);
+// Multiples of the floats from column to column that addresses are made of; the compiler would keep a pointer a column.
+struct ColumnSteps {
+  std::int64_t one, three, five, seven;
+  explicit ISOBIT_INLINE ColumnSteps(std::int64_t step) : one(step), three(3 * step), five(5 * step), seven(7 * step) {
+    asm("" : "+r"(one), "+r"(three), "+r"(five), "+r"(seven));
+  }
+};
+
+// Four terms of 8 columns as 4 vectors: halves loaded apart, so that no shuffle crosses them.
+ISOBIT_INLINE void load_transposed4(const float* first, const ColumnSteps& step, __m256 (&out)[4]) {
+  const auto columns = [](const float* i, const float* four_on) __attribute__((always_inline)) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(i)), _mm_loadu_ps(four_on), 1);
+  };
+  const __m256 p0 = columns(first, first + 4 * step.one), p1 = columns(first + step.one, first + step.five);
+  const __m256 p2 = columns(first + 2 * step.one, first + 2 * step.three);
+  const __m256 p3 = columns(first + step.three, first + step.seven);
+  const __m256 a = _mm256_unpacklo_ps(p0, p1), b = _mm256_unpackhi_ps(p0, p1);
+  const __m256 c = _mm256_unpacklo_ps(p2, p3), d = _mm256_unpackhi_ps(p2, p3);
   out[0] = _mm256_shuffle_ps(a, c, 0x44), out[1] = _mm256_shuffle_ps(a, c, 0xee);
   out[2] = _mm256_shuffle_ps(b, d, 0x44), out[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 
-// b_k == 1: kGroups groups of 8 columns from column j on. kLineByLine: a group's whole cache lines before the next
-// group's, for columns that share few cache sets; otherwise the groups' chains go side by side.
-template <int kRows, int kGroups, bool kLineByLine>
-void sum_columns(const FewRows& p, std::int64_t j) {
-  constexpr int kTogether = kLineByLine ? 1 : kGroups;
-  const std::int64_t stride = p.b_column;
-  const float* from = p.b + j * stride;
-  const float* ahead = from + kGroups * 8 * stride;  // what is read next, fetched in the order in which it lies
+// b_k == 1: kGroups groups of 8 columns from column j on, a group's whole cache lines before the next group's (columns
+// may share few cache sets). Row r's terms lie side by side at a + r * a_row.
+template <int kRows, int kGroups, bool kFetches>
+void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int64_t j) {
+  const ColumnSteps step(p.b_column);
+  const float* from = p.b + j * p.b_column + p.first;
+  const float* ahead = p.b + (j + kGroups * 8) * p.b_column + p.first * kGroups * 8;  // what is read next, as it lies
   const float* group[kGroups];
-  for (int g = 0; g < kGroups; ++g) group[g] = from + g * 8 * stride;
+  for (int g = 0; g < kGroups; ++g) group[g] = from + g * 8 * p.b_column;
   __m256 sum[kRows][kGroups];
   for (int r = 0; r < kRows; ++r)
     for (int g = 0; g < kGroups; ++g) sum[r][g] = _mm256_setzero_ps();
-  const std::int64_t end = p.first + p.terms;
-  std::int64_t k = p.first;
-  for (; k + 16 <= end; k += 16) {
-    if constexpr (!kLineByLine) {
+  std::int64_t k = 0;
+  for (; k + 16 <= p.terms; k += 16) {
+    if constexpr (kFetches) {
       for (int i = 0; i < kGroups * 8; ++i) __builtin_prefetch(ahead + k * kGroups * 8 + i * 16, 0, 1);
     }
-#pragma GCC unroll 2
-    for (int first = 0; first < kGroups; first += kTogether) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) {
 #pragma GCC unroll 4
       for (int q = 0; q < 16; q += 4) {
-        __m256 block[kTogether][4];
-#pragma GCC unroll 2
-        for (int g = 0; g < kTogether; ++g) load_transposed4(group[first + g] + k + q, stride, block[g]);
+        __m256 block[4];
+        load_transposed4(group[g] + q, step, block);
+#pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r)
-          for (int i = 0; i < 4; ++i) {
-            const __m256 factor = _mm256_set1_ps(p.a[r * p.a_row + (k + q + i) * p.a_k]);
-            for (int g = 0; g < kTogether; ++g)
-              sum[r][first + g] = _mm256_fmadd_ps(factor, block[g][i], sum[r][first + g]);
-          }
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i)
+            sum[r][g] = _mm256_fmadd_ps(_mm256_set1_ps(a[r * a_row + k + q + i]), block[i], sum[r][g]);
       }
+      group[g] += 16;
     }
   }
   for (int r = 0; r < kRows; ++r) {
     float* sums = p.sums + r * p.sums_row + j;
     for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(sums + g * 8, sum[r][g]);
-    for (std::int64_t t = k; t < end; ++t)
+    for (std::int64_t t = k; t < p.terms; ++t)
       for (int c = 0; c < kGroups * 8; ++c)
-        sums[c] = __builtin_fmaf(p.a[r * p.a_row + t * p.a_k], from[c * stride + t], sums[c]);
+        sums[c] = __builtin_fmaf(a[r * a_row + t], from[c * p.b_column + t], sums[c]);
   }
 }
 
@@ -125,21 +134,31 @@ void sum_narrow(const FewRows& p) {
     }
 }
 
-// 16 columns at a time: their chains hide each other's latency, and more streams than that are read more slowly.
-template <int kRows, bool kLineByLine>
+// Columns of several groups at a time: their chains hide each other's latency. Of columns that lie further away than
+// the second cache no more than 16, for more streams than that are read more slowly.
+template <int kRows>
 void sum_all_columns(const FewRows& p) {
+  alignas(64) float copy[kRows * contract::kLeaf];
+  const bool in_place = p.a_k == 1;
+  const float* a = in_place ? p.a + p.first : copy;
+  const std::int64_t a_row = in_place ? p.a_row : contract::kLeaf;
+  for (int r = 0; !in_place && r < kRows; ++r)
+    for (std::int64_t k = 0; k < p.terms; ++k) copy[r * a_row + k] = p.a[r * p.a_row + (p.first + k) * p.a_k];
   std::int64_t j = 0;
-  for (; j + 16 <= p.columns; j += 16) sum_columns<kRows, 2, kLineByLine>(p, j);
-  for (; j + 8 <= p.columns; j += 8) sum_columns<kRows, 1, kLineByLine>(p, j);
-  if (j < p.columns) sum_columns<kRows, 1, kLineByLine>(p, p.columns - 8);  // some of them twice
+  if (p.near) {
+    for (; j + 32 <= p.columns; j += 32) sum_columns<kRows, 4, false>(p, a, a_row, j);
+  }
+  for (; j + 16 <= p.columns; j += 16)
+    p.b_column % 1024 == 0 ? sum_columns<kRows, 2, false>(p, a, a_row, j) : sum_columns<kRows, 2, true>(p, a, a_row, j);
+  for (; j + 8 <= p.columns; j += 8) sum_columns<kRows, 1, false>(p, a, a_row, j);
+  if (j < p.columns) sum_columns<kRows, 1, false>(p, a, a_row, p.columns - 8);  // some of them twice
 }
 
 template <int kRows>
 void few_rows_leaf(const FewRows& p) {
   if (p.b_column == 1) return sum_contiguous_rows<kRows>(p);
   if (p.columns < 8) return sum_narrow<kRows>(p);
-  if (p.b_column % 1024 == 0) return sum_all_columns<kRows, true>(p);
-  sum_all_columns<kRows, false>(p);
+  sum_all_columns<kRows>(p);
 }
 
 // One leaf of rows (1 to kFewRows) rows.

@@ -20,6 +20,8 @@ using contract::kLeaf;
 constexpr std::int64_t kFewPanels = 64 / kTileColumns;
 // Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
 constexpr std::int64_t kNearFloats = 8192;
+// Columns along k, of so many floats in all, are multiplied by few rows as if the second level of the cache held them.
+constexpr std::int64_t kNearColumns = 448 * 1024;
 
 // How a block of so many columns and terms (at most a leaf's) reads its factors.
 struct Reading {
@@ -74,7 +76,7 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf;
       few_rows_leaf({step, k0, smaller(kLeaf, p.k - k0), p.a, p.a_row, p.a_k, p.b + j * p.b_column, p.b_k, p.b_column,
-                     sums, width},
+                     sums, width, p.n * p.k <= kNearColumns},
                     p.m);
       add_leaf(sums, partial, size, leaf, leaves, size);
     }

@@ -9,7 +9,8 @@
 //                               kBlock where a panel's bytes do not follow term by term
 //   Engine::kResumes            whether multiply adds to parts that it is given, and calls back between steps: then all
 //                               blocks of a tile are added up in int32 and rounded while the next tile is multiplied,
-//                               by Engine::round_rows, where all terms are one chunk
+//                               by Engine::round_rows, where all terms are one chunk; Engine::complete_writes
+//                               orders what it wrote past the caches
 //   Engine::kPacksFloats        whether pack_*_floats take rows of floats as they lie, where their scales are plain
 //   Engine::kPacksAlong         whether pack_right_along takes a right panel row by row, as pack_left's values lie
 //   left_bytes(terms), right_bytes(terms), pack_left, pack_right, multiply: as MaddEngine says
@@ -32,6 +33,7 @@ struct Output {
   const float* addend = nullptr;
   std::int64_t addend_left_stride = 0, addend_right_stride = 0;
   const float* bias = nullptr;
+  bool past = false;  // written past the caches: large, and not read soon
 };
 
 // Of a packed side, and of its rows, so that T stays small; and where there is no T.
@@ -377,19 +379,20 @@ class Product {
     if (tile.direct) {
       const float* addend = out_.addend == nullptr ? nullptr : out_.addend + tile.row * addend_stride + tile.column;
       return Engine::round_rows(tile.parts, tile.left_powers, tile.right_powers, begin, end, out_.c + to[0], offset,
-                                addend, addend_stride);
+                                addend, addend_stride, out_.past);
     }
     for (std::int64_t r = begin; r < end; ++r) {
       alignas(64) float values[Engine::kColumns];
       static constexpr std::int64_t kHere = 0;
       Engine::round_rows(tile.parts + r * Engine::kColumns, tile.left_powers + r, tile.right_powers, 0, 1, values,
-                         &kHere, nullptr, 0);
+                         &kHere, nullptr, 0, false);
       put(tile.row + r, tile.column, tile.columns, values, to, tile.adjacent);
     }
   }
 
   // The lines of outputs that these rows of a tile will be rounded to.
   void fetch_outputs(const Pending& columns, std::int64_t panel, std::int64_t begin, std::int64_t end) const {
+    if (out_.past) return;
     const std::int64_t row = panel * Engine::kRows;
     const float* c = out_.c + out_.right_offset[columns.column];
     for (std::int64_t r = row + begin; columns.adjacent && r < std::min(row + end, rows_); ++r)
@@ -416,6 +419,7 @@ class Product {
         stream_job(terms, blocks, i, std::min(left_panels_, i + high), right_panels_ * at / across,
                    right_panels_ * (at + 1) / across, parts);
       }
+      if (out_.past) Engine::complete_writes();
     });
   }
   void stream_job(std::int64_t terms, std::int64_t blocks, std::int64_t i, std::int64_t i_end, std::int64_t j,

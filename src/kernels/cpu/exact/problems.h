@@ -64,6 +64,15 @@ Side matrix_side(Workspace& workspace, const float* x, std::int64_t rows, std::i
   return side;
 }
 
+// Whether outputs go past the caches: what is larger than they keep, and sums over samples (terms lie far apart on both
+// sides), which are gradients of weights and read again at the end of the step.
+inline bool writes_past(const MatmulProblem& p) {
+  constexpr std::int64_t kLarge = 8 << 20, kLargeOfSamples = 1 << 20;  // outputs
+  const std::int64_t outputs = p.m * p.n;
+  return p.addend.data == nullptr &&
+         (outputs >= kLarge || (outputs >= kLargeOfSamples && p.a.row_stride == 1 && p.b.column_stride == 1));
+}
+
 template <class Engine>
 void multiply_matrices(const MatmulProblem& p, std::int64_t batch) {
   Workspace workspace;
@@ -77,7 +86,7 @@ void multiply_matrices(const MatmulProblem& p, std::int64_t batch) {
   out.c = p.c + batch * p.c_batch_stride;
   out.left_offset = offsets(workspace, p.m, p.c_row_stride);
   out.right_offset = offsets(workspace, p.n, p.c_column_stride);
-  out.alpha = p.alpha, out.beta = p.beta;
+  out.alpha = p.alpha, out.beta = p.beta, out.past = writes_past(p);
   if (p.addend.data != nullptr) out.addend = p.addend.data + batch * p.addend.batch_stride;
   out.addend_left_stride = p.addend.row_stride, out.addend_right_stride = p.addend.column_stride;
   if (turned) {

@@ -206,10 +206,11 @@ struct AmxEngine {
   }
   static void round_rows(const std::int32_t* parts, const double* row_power, const double* column_power,
                          std::int64_t begin, std::int64_t end, float* c, const std::int64_t* offset,
-                         const float* addend, std::int64_t addend_stride) {
+                         const float* addend, std::int64_t addend_stride, bool past) {
     static_assert(kRows == 32 && kColumns == kTileLines);
-    round_tile_rows(parts, row_power, column_power, begin, end, c, offset, addend, addend_stride);
+    round_tile_rows(parts, row_power, column_power, begin, end, c, offset, addend, addend_stride, past);
   }
+  static void complete_writes() { isobit::kernels::ISOBIT_ISA::complete_writes(); }
   static void multiply(std::int64_t terms, const std::uint8_t* left, const std::uint8_t* right, std::int32_t* parts) {
     multiply(terms, left, right, parts, false, [](std::int64_t, std::int64_t) {});
   }

@@ -244,11 +244,12 @@ inline void left_tiles_across(const float* x, const std::int64_t* term, const fl
 
 // Rows [begin, end) of a tile's three parts [3][32][16], rounded to floats: row r's go to c + offset[r], after addition
 // to addend + r * addend_stride where there is one. powers of rows and of columns: Scale::power. T is exact in
-// binary64. A function of its own, so that its registers are not its callers'.
+// binary64. Where `past` is set, whole lines of memory are written past the caches, and the caller orders them
+// (complete_writes). A function of its own, so that its registers are not its callers'.
 __attribute__((noinline)) inline void round_tile_rows(const std::int32_t* parts, const double* row_power,
                                                       const double* column_power, std::int64_t begin, std::int64_t end,
                                                       float* c, const std::int64_t* offset, const float* addend,
-                                                      std::int64_t addend_stride) {
+                                                      std::int64_t addend_stride, bool past) {
   constexpr int kPart = 32 * kTileLines;
   parts += begin * kTileLines;
   for (std::int64_t r = begin; r < end; ++r, parts += kTileLines) {
@@ -277,8 +278,19 @@ __attribute__((noinline)) inline void round_tile_rows(const std::int32_t* parts,
       std::memcpy(&added, addend + r * addend_stride, sizeof added);
       values = added + values;
     }
+#if !defined(ISOBIT_EMULATED)
+    if (past && reinterpret_cast<std::uintptr_t>(c + offset[r]) % sizeof values == 0) {
+      _mm512_stream_ps(c + offset[r], (__m512)values);
+      continue;
+    }
+#endif
     std::memcpy(c + offset[r], &values, sizeof values);
   }
+}
+inline void complete_writes() {
+#if !defined(ISOBIT_EMULATED)
+  _mm_sfence();
+#endif
 }
 
 #undef ISOBIT_INLINE

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -87,6 +89,31 @@ TEST(ExactProducts, EveryImplementationGivesTheOraclesBits) {
       for (const Implementation& isa : implementations()) {
         const ThreadCountScope threads(1 + static_cast<int>(seed % 3));
         EXPECT_EQ(difference(expected, product(isa, p, a, b)), -1) << p.text() << " " << name(isa) << " " << seed;
+      }
+    }
+  }
+}
+
+// Sums over samples with a million outputs and more, which may go past the caches: lines of memory that are whole, and
+// rows that begin within one.
+TEST(ExactProducts, LargeOutputsOfSumsOverSamples) {
+  for (const std::int64_t n : {1040, 1041}) {
+    const Product p{1010, n, 5, true};
+    const Floats a = values(p.m * p.k, Values::decades, 1), b = values(p.k * p.n, Values::decades, 2);
+    const Floats expected = oracle(p, a, b);
+    Floats memory(expected.size() + 16);
+    for (const Implementation& isa : implementations()) {
+      const ThreadCountScope threads(2);
+      Floats unused;
+      MatmulProblem problem = problem_of(p, a, b, unused);
+      std::fill(memory.begin(), memory.end(), 7.0f);
+      problem.c = memory.data();
+      while (reinterpret_cast<std::uintptr_t>(problem.c) % 64 != 0) ++problem.c;
+      run(isa, problem);
+      const std::ptrdiff_t first = problem.c - memory.data();
+      EXPECT_EQ(difference(expected, Floats(problem.c, problem.c + expected.size())), -1) << n << " " << name(isa);
+      for (std::ptrdiff_t i = 0; i < std::ssize(memory); ++i) {
+        if (i < first || i >= first + std::ssize(expected)) EXPECT_EQ(memory[i], 7.0f) << i;
       }
     }
   }

@@ -249,7 +249,7 @@ inline void left_tiles_across(const float* x, const std::int64_t* term, const fl
 __attribute__((noinline)) inline void round_tile_rows(const std::int32_t* parts, const double* row_power,
                                                       const double* column_power, std::int64_t begin, std::int64_t end,
                                                       float* c, const std::int64_t* offset, const float* addend,
-                                                      std::int64_t addend_stride, bool past) {
+                                                      std::int64_t addend_stride, [[maybe_unused]] bool past) {
   constexpr int kPart = 32 * kTileLines;
   parts += begin * kTileLines;
   for (std::int64_t r = begin; r < end; ++r, parts += kTileLines) {

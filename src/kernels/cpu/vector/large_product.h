@@ -4,6 +4,8 @@
 // fetch the packed panel likewise.
 #pragma once
 
+#include <algorithm>
+
 #include "contract/platform.h"
 #include "kernels/cpu/vector/matmul_product.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
@@ -87,10 +89,13 @@ class LargeProduct {
     together_ = smaller(blocks.leaves, leaves_);
     panels_ = column_panels(j1 - j0);
     const std::int64_t depth = smaller(p.k, together_ * kLeaf), tiles = row_tiles(i1 - i0);
+    packs_first_ = p.b_column == 1 && (i1 - i0 > kManyBlocks * step_ || depth * (p.b_k & -p.b_k) > kSharedSets);
     a_ = workspace_.floats(step_ * depth);
     b_ = workspace_.floats(panels_ * (kTileColumns * depth + kPanelGap));
-    packed_lines_ = reinterpret_cast<std::int32_t*>(workspace_.floats(2 * kPanelLines * depth));
-    source_lines_ = packed_lines_ + kPanelLines * depth;
+    // As many tiles as there are beside the one that packs, so that memory is asked for little at a time.
+    fetchers_ = std::max<std::int64_t>(1, smaller(step_ / kTileRows - 1, 2 * kPanelLines));
+    packed_lines_ = reinterpret_cast<std::int32_t*>(workspace_.floats(2 * fetchers_ * depth));
+    source_lines_ = packed_lines_ + fetchers_ * depth;
     // A group's sums are used up at once, but the one that is kept for the groups after it.
     sums_.near_levels = tree_levels(together_);
     sums_.near = workspace_.floats((sums_.near_levels + 1) * kTileSize);
@@ -103,6 +108,7 @@ class LargeProduct {
       const std::int64_t end = smaller(leaves_, leaf + together_);
       const LeafGroup group{leaf, end, leaves_, smaller(p_.k, end * kLeaf) - leaf * kLeaf};
       list_lines(group);
+      if (packs_first_) pack_whole(group);
       for (std::int64_t i = i0_; i < i1_; i += step_) {
         const std::int64_t rows = smaller(step_, i1_ - i);
         pack_row_tiles(p_.a + leaf * kLeaf * p_.a_k + i * p_.a_row, p_.a_k, p_.a_row, group.terms, rows, a_);
@@ -114,23 +120,31 @@ class LargeProduct {
  private:
   // Panels do not begin at the same place of a page.
   static constexpr std::int64_t kPanelGap = 32;
+  // Where rows are so many that packing is little, columns side by side are packed some panels at a time, which reads
+  // more of a page. So are terms that lie a large power of two apart (their number times that power, measured): they
+  // would drive each other out of the caches.
+  static constexpr std::int64_t kManyBlocks = 4, kSharedSets = 1024 * 1024;
   static constexpr int kPanelLines = (kTileColumns + 15) / 16;  // of a term
 
   [[nodiscard]] std::int64_t panel_stride(const LeafGroup& g) const { return g.terms * kTileColumns + kPanelGap; }
 
-  // The lines of a panel, kPanelLines for each of the group's terms, as offsets in floats from its first factor: where
-  // it is packed, and where its factors lie. Of the latter only the first is named where offsets would be too large.
+  // The lines of a panel as offsets in floats from its first factor, for each term of each of fetchers_ tiles: where it
+  // is packed, and where its factors lie. Of the latter only the first is named where offsets would be too large.
   void list_lines(const LeafGroup& g) {
-    const std::int64_t lines = g.terms * kPanelLines;
     const bool along_k = p_.b_k == 1;
     const std::int64_t step = along_k ? p_.b_column : p_.b_k, runs = along_k ? kTileColumns : g.terms;
     const std::int64_t each = along_k ? (g.terms + 15) / 16 : kPanelLines;
     const bool known = (along_k || p_.b_column == 1) && step >= 0 && step < (std::int64_t{1} << 30) / runs;
-    for (std::int64_t i = 0; i < lines; ++i) {
-      packed_lines_[i] = static_cast<std::int32_t>(16 * i);
-      const bool listed = known && i < each * runs;
-      source_lines_[i] = listed ? static_cast<std::int32_t>(i / each * step + i % each * 16) : 0;
+    for (std::int64_t i = 0; i < fetchers_ * g.terms; ++i) {
+      const std::int64_t line = i * kPanelLines / fetchers_;
+      packed_lines_[i] = static_cast<std::int32_t>(16 * line);
+      source_lines_[i] = known ? static_cast<std::int32_t>(line / each % runs * step + line % each * 16) : 0;
     }
+  }
+
+  void pack_whole(const LeafGroup& g) {
+    pack_whole_panels(p_.b + g.first * kLeaf * p_.b_k + j0_, p_.b_k, g.terms, (j1_ - j0_) / kTileColumns, b_,
+                      panel_stride(g));
   }
 
   // The group's leaves of a panel for rows [i, i + rows), which are packed.
@@ -138,7 +152,7 @@ class LargeProduct {
     const std::int64_t j = j0_ + panel * kTileColumns, columns = smaller(kTileColumns, j1_ - j);
     const float* source = p_.b + g.first * kLeaf * p_.b_k + j * p_.b_column;
     GroupPanel first{b_ + panel * panel_stride(g), nullptr, p_.b_k, nullptr, nullptr};
-    const bool to_pack = i == i0_;
+    const bool to_pack = i == i0_ && !(packs_first_ && columns == kTileColumns);
     if (to_pack && p_.b_column == 1 && columns == kTileColumns) first.source = source;
     if (to_pack && first.source == nullptr) pack_columns(source, p_.b_k, p_.b_column, g.terms, columns, first.packed);
     // The first tiles that read the packed panel fetch the one after it; the others, what they have.
@@ -148,7 +162,7 @@ class LargeProduct {
     for (std::int64_t r = 0; r < rows; r += kTileRows, ++fetched) {
       GroupPanel b = first;
       if (r > 0) b.source = nullptr;
-      const bool fetches = panel + 1 < panels_ && fetched < kPanelLines;
+      const bool fetches = panel + 1 < panels_ && fetched < fetchers_;
       b.next = fetches ? next : b.packed, b.ahead = fetches ? lines + fetched * g.terms : packed_lines_;
       multiply_group(g, a_ + r * g.terms, b, i + r, smaller(kTileRows, rows - r), j, columns, panel);
     }
@@ -168,7 +182,8 @@ class LargeProduct {
 
   Workspace workspace_;
   const Product& p_;
-  std::int64_t i0_, i1_, j0_, j1_, step_, leaves_, together_, panels_;
+  std::int64_t i0_, i1_, j0_, j1_, step_, leaves_, together_, panels_, fetchers_;
+  bool packs_first_;
   float *a_, *b_, *kept_;
   std::int32_t *packed_lines_, *source_lines_;
   LevelSums sums_;

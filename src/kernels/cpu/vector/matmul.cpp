@@ -87,6 +87,20 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   }
 }
 
+// Rows of fewer floats in all are near enough.
+constexpr std::int64_t kFarRows = 128 * 1024;
+
+// The rows that are packed after those from i on.
+RowFetch rows_ahead(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t i,
+                    std::int64_t leaf, std::int64_t leaves) {
+  i += blocks.rows;
+  if (i >= i1) i = i0, ++leaf;
+  if (leaf == leaves || (p.a_k != 1 && p.a_row != 1) || p.m * p.k < kFarRows) return {};
+  const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0), rows = smaller(blocks.rows, i1 - i);
+  const float* from = p.a + i * p.a_row + k0 * p.a_k;
+  return p.a_k == 1 ? RowFetch(from, p.a_row, rows, terms) : RowFetch(from, p.a_k, terms, rows);
+}
+
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.
 void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t j0,
                     std::int64_t j1) {
@@ -119,6 +133,8 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
       block.rows = smaller(blocks.rows, i1 - i), block.columns = j1 - j0;
       block.in_place = reading.in_place ? p.a + i * p.a_row + k0 * p.a_k : nullptr;
       if (!reading.in_place) pack_row_tiles(p.a + i * p.a_row + k0 * p.a_k, p.a_k, p.a_row, terms, block.rows, a);
+      RowFetch ahead = rows_ahead(p, blocks, i0, i1, i, leaf, leaves);
+      block.rows_ahead = reading.in_place ? nullptr : &ahead;
       block.to_pack = i == i0, block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;

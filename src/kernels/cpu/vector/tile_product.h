@@ -1,13 +1,49 @@
 // One leaf of a block of outputs: every tile of packed rows against every panel of packed columns.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
+// Fetches rows that are packed next into the second level of the cache, a few with each tile: what lies in `runs` runs,
+// `step` floats apart, of `length` floats each.
+class RowFetch {
+ public:
+  RowFetch() = default;
+  RowFetch(const float* from, std::int64_t step, std::int64_t runs, std::int64_t length) : next_(from), rest_(runs) {
+    const std::int64_t each = (length + 15) / 16;
+    together_ = each > 0 ? kLines / each : 0;
+    if (together_ < 1 || step < 0 || step >= (std::int64_t{1} << 30) / together_) rest_ = 0;  // offsets are int32
+    if (rest_ == 0) return;
+    step_ = together_ * step;
+    constexpr std::int64_t kTimes = kLeafTerms / kLines;  // that each line is named
+    std::int64_t at = 0;
+    for (std::int64_t run = 0; run < together_; ++run)
+      for (std::int64_t line = 0; line < each; ++line)
+        for (std::int64_t i = 0; i < kTimes; ++i) lines_[at++] = static_cast<std::int32_t>(run * step + line * 16);
+    std::fill(lines_ + at, lines_ + kLeafTerms, 0);
+  }
+  [[nodiscard]] bool any() const { return rest_ > 0; }
+  // Of a tile of so many terms, at most a leaf's.
+  PanelColumns take(const float* panel) {
+    const PanelColumns columns{panel, next_, lines_, {}, 0};
+    next_ += step_, rest_ -= together_;
+    return columns;
+  }
+
+ private:
+  static constexpr std::int64_t kLeafTerms = 512, kLines = kLeafTerms / 4;  // of a tile's
+  const float* next_ = nullptr;
+  std::int64_t rest_ = 0, together_ = 0, step_ = 0;
+  std::int32_t lines_[kLeafTerms];
+};
+
 struct TileBlock {
+  RowFetch* rows_ahead = nullptr;
   std::int64_t rows = 0, columns = 0;  // outputs of this block
   std::int64_t leaf = 0, leaves = 1;   // which leaf, of how many (at least 1; no terms: one empty leaf)
   std::int64_t terms = 0;              // of this leaf
@@ -80,6 +116,9 @@ void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
       if (packing && i == 0) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
                       PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);
+      } else if (block.in_place == nullptr && block.rows_ahead != nullptr && block.rows_ahead->any()) {
+        multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, block.rows_ahead->take(b),
+                      block.terms, out, stride);
       } else if (block.in_place == nullptr) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
                       out, stride);

@@ -30,7 +30,9 @@ double gbytes_of(std::initializer_list<at::Tensor> tensors) {
 at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes); }
 
 void add_products(std::vector<Case>& cases) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{256, 256, 256},
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{64, 64, 64},
+                                {128, 128, 128},
+                                {256, 256, 256},
                                 {512, 512, 512},
                                 {1024, 1024, 1024},
                                 {2048, 2048, 2048},
@@ -41,6 +43,27 @@ void add_products(std::vector<Case>& cases) {
     cases.push_back({"mm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k),
                      2e-9 * static_cast<double>(m * n * k), [=]() mutable { at::mm_out(out, a, b); },
                      gbytes_of({a, b, out})});
+  }
+}
+
+// The three products of a linear layer, of its rows and features.
+void add_layers(std::vector<Case>& cases) {
+  for (const auto& [rows, in, out] : {std::array<int64_t, 3>{1, 784, 512},
+                                      {1, 1024, 4096},
+                                      {4, 1024, 1024},
+                                      {16, 1024, 1024},
+                                      {64, 1024, 1024},
+                                      {256, 768, 3072},
+                                      {256, 3072, 768},
+                                      {3200, 192, 768},
+                                      {3200, 768, 192}}) {
+    auto x = random({rows, in}), w = random({out, in}), dy = random({rows, out});
+    const std::string shape = " " + std::to_string(rows) + " of " + std::to_string(in) + "->" + std::to_string(out);
+    const double gflop = 2e-9 * static_cast<double>(rows * in * out), gbytes = gbytes_of({x, w, dy});
+    cases.push_back({"mm x w^T" + shape, gflop, [=] { at::mm(x, w.t()); }, gbytes});
+    if (rows < 64) continue;
+    cases.push_back({"mm dy w" + shape, gflop, [=] { at::mm(dy, w); }, gbytes});
+    cases.push_back({"mm dy^T x" + shape, gflop, [=] { at::mm(dy.t(), x); }, gbytes});
   }
 }
 
@@ -141,6 +164,7 @@ std::vector<BenchRow> bench_operators(const BenchOptions& options) {
   at::manual_seed(0);
   std::vector<Case> cases;
   add_products(cases);
+  add_layers(cases);
   add_convolutions(cases);
   add_attention(cases);
   add_the_rest(cases);

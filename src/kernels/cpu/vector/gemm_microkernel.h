@@ -56,7 +56,8 @@ struct RowsAlongK {
   const float* a;
   std::int64_t stride;
 };
-constexpr int kAhead = 12;  // terms from the one at work to the one that is fetched
+constexpr int kAhead = 12;      // terms from the one at work to the one that is fetched
+constexpr int kPackAhead = 24;  // of columns that are packed on the way: they may lie in the third level of the cache
 // So that a convolution's taps are read where they are.
 struct GatheredRows {
   const float* const* rows;
@@ -209,8 +210,8 @@ struct PackingWalk : Columns {
   ISOBIT_INLINE void begin(std::int64_t /*k*/) {}
   [[nodiscard]] ISOBIT_INLINE const float* at() const { return this->b; }
   ISOBIT_INLINE void fetch_ahead() const {
-    __builtin_prefetch(this->b + kAhead * this->stride);
-    __builtin_prefetch(this->b + kAhead * this->stride + kTileColumns - 1);
+    __builtin_prefetch(this->b + kPackAhead * this->stride);
+    __builtin_prefetch(this->b + kPackAhead * this->stride + kTileColumns - 1);
   }
   ISOBIT_INLINE void step() { this->b += this->stride, this->panel += kTileColumns; }
 };

@@ -16,8 +16,9 @@ namespace {
 
 using contract::kLeaf;
 
-// So few columns reuse a packed row too little to pay for packing it.
-constexpr std::int64_t kFewPanels = 64 / kTileColumns;
+// So few columns reuse a packed row too little to pay for packing it: of rows along k, of many and of few; the latter
+// have columns packed by their first tile, which rows in place hold up. Of rows side by side.
+constexpr std::int64_t kFewColumnsOfMany = 512, kFewColumnsOfFew = 128, kFewColumnsAcross = 64, kManyRows = 112;
 // Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
 constexpr std::int64_t kNearFloats = 8192;
 // Columns along k, of so many floats in all, are multiplied by few rows as if the second level of the cache held them.
@@ -30,10 +31,11 @@ struct Reading {
   bool packing;   // columns packed while the first tile of rows is computed
 };
 Reading reading_of(const Product& p, std::int64_t columns, std::int64_t depth) {
-  const bool few = column_panels(columns) <= kFewPanels;
-  const bool in_place = few && (p.a_k == 1 || (p.a_row == 1 && depth * p.a_k <= kNearFloats));
+  const bool along_k = p.a_k == 1 && columns <= (p.m >= kManyRows ? kFewColumnsOfMany : kFewColumnsOfFew);
+  const bool across = p.a_row == 1 && columns <= kFewColumnsAcross && depth * p.a_k <= kNearFloats;
+  const bool in_place = along_k || across;
   const bool near = in_place && p.b_column == 1 && depth * p.b_k <= kNearFloats;
-  return {in_place, near, !in_place && p.b_column == 1};
+  return {in_place, near, (!in_place || p.a_k == 1) && !near && p.b_column == 1};
 }
 
 bool few_rows(const Product& p) { return p.m <= kFewRows && (p.b_column == 1 || p.b_k == 1); }
@@ -138,10 +140,10 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
       block.to_pack = i == i0, block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
-      multiply_leaf(block, pack,
-                    [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
-                      store_tile(p, i + r, rows, j0 + c, columns, tile);
-                    });
+      multiply_leaf<true>(block, pack,
+                          [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {
+                            store_tile(p, i + r, rows, j0 + c, columns, tile);
+                          });
     }
   }
 }

@@ -3,9 +3,9 @@
 //   pack_panel<kWidth>(source, k_stride, lane_stride, terms, lanes, panel)
 //   panel[k * kWidth + l] = source[k * k_stride + l * lane_stride]       k < terms, l < lanes
 //
-// Lanes past `lanes` hold copies of others (their outputs are never stored). Nothing past the panel's end is written,
-// so panels may be packed in any order; the source is read nowhere else. With kPacked, a multiple of 8, the others of a
-// row's kWidth are not written; `lanes` are no more.
+// Lanes past `lanes` hold copies of others or 0 (their outputs are never stored). Nothing past the panel's end is
+// written, so panels may be packed in any order; the source is read nowhere else. With kPacked, a multiple of 8, the
+// others of a row's kWidth are not written; `lanes` are no more.
 #pragma once
 
 #include <cstring>
@@ -74,6 +74,14 @@ void pack_rows(const float* source, std::int64_t k_stride, std::int64_t terms, s
   if (lanes >= kWidth) {
     for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)
       std::memcpy(panel, source, sizeof(float) * kWidth);
+    return;
+  }
+  if constexpr (kWidth % kLanes == 0) {
+    for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)
+      for (int l = 0; l < kPacked; l += kLanes) {
+        const std::int64_t count = lanes - l;
+        store(panel + l, count >= kLanes ? load(source + l) : load_first(source + l, count > 0 ? count : 0));
+      }
     return;
   }
   for (std::int64_t k = 0; k < terms; ++k, source += k_stride, panel += kWidth)

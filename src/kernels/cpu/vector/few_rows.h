@@ -28,9 +28,11 @@ struct FewRows {
 
 // b_column == 1. kTerms consecutive k in one pass over the sums.
 template <int kRows, int kTerms>
-void add_contiguous_rows(const FewRows& p, std::int64_t k) {
+ISOBIT_INLINE void add_contiguous_rows(const FewRows& p, std::int64_t k) {
   FloatLanes factor[kRows][kTerms];
   const float* row[kTerms];
+  float* const sums = p.sums;
+  const std::int64_t sums_row = p.sums_row, columns = p.columns;
   for (int t = 0; t < kTerms; ++t) {
     row[t] = p.b + (k + t) * p.b_k;
     for (int r = 0; r < kRows; ++r) factor[r][t] = FloatLanes(p.a[r * p.a_row + (k + t) * p.a_k]);
@@ -39,18 +41,18 @@ void add_contiguous_rows(const FewRows& p, std::int64_t k) {
     FloatLanes b[kTerms];
     for (int t = 0; t < kTerms; ++t) b[t] = read(row[t] + j);
     for (int r = 0; r < kRows; ++r) {
-      FloatLanes sum = load(p.sums + r * p.sums_row + j);
+      FloatLanes sum = load(sums + r * sums_row + j);
       for (int t = 0; t < kTerms; ++t) sum = fma(factor[r][t], b[t], sum);
-      store(p.sums + r * p.sums_row + j, sum);
+      store(sums + r * sums_row + j, sum);
     }
   };
   std::int64_t j = 0;
-  for (; j + kLanes <= p.columns; j += kLanes) add(j, [](const float* q) { return load(q); });
-  if (j < p.columns) add(j, [&](const float* q) { return load_first(q, p.columns - j); });
+  for (; j + kLanes <= columns; j += kLanes) add(j, [](const float* q) { return load(q); });
+  if (j < columns) add(j, [&](const float* q) { return load_first(q, columns - j); });
 }
 
 template <int kRows>
-void sum_contiguous_rows(const FewRows& p) {
+ISOBIT_INLINE void sum_contiguous_rows(const FewRows& p) {
   for (int r = 0; r < kRows; ++r)
     for (std::int64_t j = 0; j < p.sums_row; j += kLanes) store(p.sums + r * p.sums_row + j, FloatLanes(0.0f));
   const std::int64_t end = p.first + p.terms;

@@ -89,15 +89,15 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   }
 }
 
-// Rows of fewer floats in all are near enough.
-constexpr std::int64_t kFarRows = 128 * 1024;
+// Rows to be packed and outputs of fewer floats in all are near enough.
+constexpr std::int64_t kFarFloats = 128 * 1024;
 
 // The rows that are packed after those from i on.
 RowFetch rows_ahead(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t i,
                     std::int64_t leaf, std::int64_t leaves) {
   i += blocks.rows;
   if (i >= i1) i = i0, ++leaf;
-  if (leaf == leaves || (p.a_k != 1 && p.a_row != 1) || p.m * p.k < kFarRows) return {};
+  if (leaf == leaves || (p.a_k != 1 && p.a_row != 1) || p.m * p.k < kFarFloats) return {};
   const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0), rows = smaller(blocks.rows, i1 - i);
   const float* from = p.a + i * p.a_row + k0 * p.a_k;
   return p.a_k == 1 ? RowFetch(from, p.a_row, rows, terms) : RowFetch(from, p.a_k, terms, rows);
@@ -139,6 +139,7 @@ void multiply_block(const Product& p, Blocks blocks, std::int64_t i0, std::int64
       block.rows_ahead = reading.in_place ? nullptr : &ahead;
       block.to_pack = i == i0, block.b_unpacked = reading.packing && i == i0 ? b_rows : nullptr;
       block.direct = plain ? p.c + i * p.c_row + j0 : nullptr, block.direct_row = p.c_row;
+      block.direct_far = p.m * p.n >= kFarFloats;
       block.partial = partial + (i - i0) / blocks.rows * row_tiles(blocks.rows) * panels * kTileSize;
       multiply_leaf<true>(block, pack,
                           [&](std::int64_t r, std::int64_t rows, std::int64_t c, std::int64_t columns, float* tile) {

@@ -32,7 +32,7 @@ ISOBIT_INLINE void read_transposed(const float* const* from, std::int64_t k, __m
 }
 
 // Terms that are transposed together for all lanes: those rows of the panel stay in the first level of the cache.
-constexpr std::int64_t kTransposedTerms = 32;
+constexpr std::int64_t kTransposedTerms = 64;
 
 // Lanes consecutive in k: transposed in blocks of 8 x 8, eight lanes at a time, so that where they lie stays in
 // registers. Stores are 8 wide whatever the width: what spills over a row's end is the next row's first lanes, and
@@ -40,11 +40,14 @@ constexpr std::int64_t kTransposedTerms = 32;
 template <int kWidth, int kPacked = kWidth>
 void pack_transposed(const float* source, std::int64_t lane_stride, std::int64_t terms, std::int64_t lanes,
                      float* panel) {
+  constexpr int kAll = (kPacked + 7) / 8 * 8;
+  const float* lanes_at[kAll];
+  for (int l = 0; l < kAll; ++l) lanes_at[l] = source + (l < lanes ? l : lanes - 1) * lane_stride;
   for (std::int64_t k0 = 0; k0 < terms; k0 += kTransposedTerms) {
     const std::int64_t end = terms - k0 < kTransposedTerms ? terms : k0 + kTransposedTerms;
     for (int first = (kPacked - 1) / 8 * 8; first >= 0; first -= 8) {
       const float* lane[8];
-      for (int l = 0; l < 8; ++l) lane[l] = source + (first + l < lanes ? first + l : lanes - 1) * lane_stride;
+      for (int l = 0; l < 8; ++l) lane[l] = lanes_at[first + l];
       const int width = kPacked - first < 8 ? kPacked - first : 8;
       float* to = panel + k0 * kWidth + first;
       std::int64_t k = k0;

@@ -69,6 +69,7 @@ struct TileBlock {
   // direct_row.
   float* direct = nullptr;
   std::int64_t direct_row = 0;
+  bool direct_far = false;        // outputs are more than the second level of the cache holds
   float* partial = nullptr;       // tree_levels(leaves) * level_stride floats, kept between leaves
   std::int64_t level_stride = 0;  // at least tiles(rows, columns) * kTileSize
 };
@@ -113,7 +114,7 @@ void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
       const bool direct = block.direct != nullptr && columns == lanes_of(columns);
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
-      if (direct) fetch_outputs(out, rows, stride);
+      if (direct && block.direct_far) fetch_outputs(out, rows, stride);
       if (packing && i == 0 && kAlongK && block.in_place != nullptr) {
         if constexpr (kAlongK)
           multiply_tile(rows, columns, RowsAlongK{block.in_place + i * block.in_place_row, block.in_place_row},

@@ -14,6 +14,7 @@
 #include "cli/bench_workload.h"
 #include "cli/command.h"
 #include "cli/core_wait.h"
+#include "cli/stop_signal.h"
 #include "kernels/isa.h"
 
 namespace isobit::cli {
@@ -141,7 +142,7 @@ int memory(const Arguments& arguments) {
 
 int recording(const Arguments& arguments) {
   const CoreWait cores;
-  const auto rows = bench_recording(arguments.options);
+  const auto [rows, interrupted] = bench_recording(arguments.options);
   nlohmann::json all = nlohmann::json::array();
   if (!arguments.json)
     fmt::print("{:20} {:>3} {:>9} {:>10} {:>11} {:>9} {:>9}\n", "recording", "thr", "isa", "without ms", "recorded ms",
@@ -158,7 +159,8 @@ int recording(const Arguments& arguments) {
     fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms,
                row.recorded_ms, 100 * row.share, 100 * row.spread);
   }
-  return end(arguments, all, cores);
+  const int code = end(arguments, all, cores);
+  return interrupted ? kInterruptedExit : code;
 }
 
 int bench(Arguments& arguments) {

@@ -52,8 +52,12 @@ struct RecordingRow {
   std::string isa;
   double plain_ms = 0, recorded_ms = 0, share = 0, spread = 0;  // share: recorded / plain - 1; spread: of the rounds'
 };
+struct RecordingRows {
+  std::vector<RecordingRow> rows;  // of the settings that were measured
+  bool interrupted = false;        // by SIGINT or SIGTERM; nothing is left in the scratch folder
+};
 
-std::vector<RecordingRow> bench_recording(const BenchOptions& options);
+RecordingRows bench_recording(const BenchOptions& options);
 std::vector<MemoryRow> bench_memory(const BenchOptions& options);
 std::vector<ProfileRow> bench_profile(const BenchOptions& options);
 std::vector<BenchRow> bench_operators(const BenchOptions& options);

@@ -8,6 +8,7 @@
 #include "archive/run_writer.h"
 #include "cli/bench.h"
 #include "cli/bench_workload.h"
+#include "cli/stop_signal.h"
 #include "contract/philox.h"
 #include "samples/memory_samples.h"
 #include "train/recording.h"
@@ -36,6 +37,8 @@ class ScratchRuns {
  private:
   std::filesystem::path path_;
 };
+
+struct Interrupted {};
 
 bool per_pixel(const Workload& work) { return work.model.name == "unet"; }
 bool is_text(const Workload& work) { return work.model.name == "gpt2"; }
@@ -91,7 +94,9 @@ struct Unrecorded : train::Listener {
   void on_checkpoint(const train::Trainer&) override {}
 };
 
-RecordingRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds) {
+// Throws Interrupted once `stop` is set.
+RecordingRow bench_one(const Workload& work, int threads, const std::string& isa, int rounds,
+                       const std::atomic<bool>& stop) {
   const ScratchRuns runs;
   const train::DataSets data = random_samples(work);
   const train::Experiment with = experiment_of(work, true), without = experiment_of(work, false);
@@ -101,10 +106,11 @@ RecordingRow bench_one(const Workload& work, int threads, const std::string& isa
   archive::RunWriter writer = archive::RunWriter::create(runs.path(), {"bench", train::to_toml(with), "{}", "{}"});
   train::Recorder recorder(writer, with);
   Unrecorded nothing;
-  const std::atomic<bool> stop{false};
   const auto per_step = [&](train::Trainer& trainer, train::Listener& listener, int steps) {
     return on_isobit(threads, [&] {
-      return milliseconds([&] { train::execute(trainer, trainer.steps_done() + steps, listener, stop); }, 1) / steps;
+      const double ms = milliseconds([&] { train::execute(trainer, trainer.steps_done() + steps, listener, stop); }, 1);
+      if (stop) throw Interrupted();
+      return ms / steps;
     });
   };
   BenchRow row;
@@ -124,14 +130,19 @@ RecordingRow bench_one(const Workload& work, int threads, const std::string& isa
 
 }  // namespace
 
-std::vector<RecordingRow> bench_recording(const BenchOptions& options) {
-  std::vector<RecordingRow> rows;
-  for (const std::string& name : options.models) {
-    for_each_setting(options, [&](int threads, const std::string& isa) {
-      rows.push_back(bench_one(workload(name), threads, isa, options.rounds));
-    });
+RecordingRows bench_recording(const BenchOptions& options) {
+  const StopSignal stop;
+  RecordingRows result;
+  try {
+    for (const std::string& name : options.models) {
+      for_each_setting(options, [&](int threads, const std::string& isa) {
+        result.rows.push_back(bench_one(workload(name), threads, isa, options.rounds, stop.flag()));
+      });
+    }
+  } catch (const Interrupted&) {
+    result.interrupted = true;
   }
-  return rows;
+  return result;
 }
 
 }  // namespace isobit::cli

@@ -65,12 +65,15 @@ Side matrix_side(Workspace& workspace, const float* x, std::int64_t rows, std::i
 }
 
 // Whether outputs go past the caches: what is larger than they keep, and sums over samples (terms lie far apart on both
-// sides), which are gradients of weights and read again at the end of the step.
+// sides), which are gradients of weights and read again at the end of the step. Of whole lines of memory alone, which
+// nothing is added to.
 inline bool writes_past(const MatmulProblem& p) {
   constexpr std::int64_t kLarge = 8 << 20, kLargeOfSamples = 1 << 20;  // outputs
-  const std::int64_t outputs = p.m * p.n;
-  return p.addend.data == nullptr &&
-         (outputs >= kLarge || (outputs >= kLargeOfSamples && p.a.row_stride == 1 && p.b.column_stride == 1));
+  constexpr std::int64_t kLine = 16;
+  const std::int64_t outputs = p.m * p.n, step = p.c_column_stride == 1 ? p.c_row_stride : p.c_column_stride;
+  if (p.addend.data != nullptr || p.alpha != 1.0f || (p.c_column_stride != 1 && p.c_row_stride != 1)) return false;
+  if (step % kLine != 0 || reinterpret_cast<std::uintptr_t>(p.c) % (kLine * sizeof(float)) != 0) return false;
+  return outputs >= kLarge || (outputs >= kLargeOfSamples && p.a.row_stride == 1 && p.b.column_stride == 1);
 }
 
 template <class Engine>

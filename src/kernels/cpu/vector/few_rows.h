@@ -13,7 +13,8 @@
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-inline constexpr int kFewRows = 4, kFewColumns = 32;  // columns: that lie along k, worked on together
+inline constexpr int kFewRows = 4;
+inline constexpr std::int64_t kNearGroup = 32, kFarGroup = 16;  // columns along k that are worked on together
 
 struct FewRows {
   std::int64_t columns = 0, first = 0, terms = 0;  // terms [first, first + terms)
@@ -84,9 +85,12 @@ ISOBIT_INLINE void load_transposed4(const float* first, const ColumnSteps& step,
 }
 
 // b_k == 1: kGroups groups of 8 columns from column j on, a group's whole cache lines before the next group's (columns
-// may share few cache sets). Row r's terms lie side by side at a + r * a_row.
+// may share few cache sets), or with kFetches two groups' terms in turns. Row r's terms lie side by side at a + r *
+// a_row.
 template <int kRows, int kGroups, bool kFetches>
 void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int64_t j) {
+  constexpr int kTogether = kFetches ? 2 : 1;
+  static_assert(kGroups % kTogether == 0);
   const ColumnSteps step(p.b_column);
   const float* from = p.b + j * p.b_column + p.first;
   const float* ahead = p.b + (j + kGroups * 8) * p.b_column + p.first * kGroups * 8;  // what is read next, as it lies
@@ -101,19 +105,24 @@ void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int6
       for (int i = 0; i < kGroups * 8; ++i) __builtin_prefetch(ahead + k * kGroups * 8 + i * 16, 0, 1);
     }
 #pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) {
+    for (int first = 0; first < kGroups; first += kTogether) {
 #pragma GCC unroll 4
       for (int q = 0; q < 16; q += 4) {
-        __m256 block[4];
-        load_transposed4(group[g] + q, step, block);
+        __m256 block[kTogether][4];
+#pragma GCC unroll 2
+        for (int g = 0; g < kTogether; ++g) load_transposed4(group[first + g] + q, step, block[g]);
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-          for (int i = 0; i < 4; ++i)
-            sum[r][g] = _mm256_fmadd_ps(_mm256_set1_ps(a[r * a_row + k + q + i]), block[i], sum[r][g]);
+          for (int i = 0; i < 4; ++i) {
+            const __m256 factor = _mm256_set1_ps(a[r * a_row + k + q + i]);
+#pragma GCC unroll 2
+            for (int g = 0; g < kTogether; ++g)
+              sum[r][first + g] = _mm256_fmadd_ps(factor, block[g][i], sum[r][first + g]);
+          }
       }
-      group[g] += 16;
     }
+    for (int g = 0; g < kGroups; ++g) group[g] += 16;
   }
   for (int r = 0; r < kRows; ++r) {
     float* sums = p.sums + r * p.sums_row + j;

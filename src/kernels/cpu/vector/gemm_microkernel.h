@@ -11,6 +11,7 @@
 //   GatheredRows   rows[r][offsets[k]]         SkippingColumns, ScatteredColumns   b[offsets[k] + c]
 //   SkippingRows   a[offsets[k] + r]           PackingPixels    rows of an image, copied likewise (pixel_columns.h)
 //                                              PanelColumns     packed; the sums of leaves to the left are added
+//                                              PackingPanelColumns   both
 //
 // "Skipping" sides leave out terms, those with a zero factor: the contract (section 3) allows it where the other factor
 // is finite; who builds the offsets has made sure.

@@ -68,7 +68,8 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
   Workspace workspace;
   const std::int64_t leaves = p.k > kLeaf ? (p.k + kLeaf - 1) / kLeaf : 1;
   // Columns along k are read once, in the order in which they lie: all leaves of a few before the next.
-  const std::int64_t step = p.b_k == 1 ? smaller(kFewColumns, j1 - j0) : j1 - j0;
+  const bool near = p.n * p.k <= kNearColumns;
+  const std::int64_t step = p.b_k == 1 ? smaller(near ? kNearGroup : kFarGroup, j1 - j0) : j1 - j0;
   const std::int64_t width = column_panels(step) * kTileColumns, size = p.m * width;
   float* partial = workspace.floats(tree_levels(leaves) * size);
   float* sums = workspace.floats(size);
@@ -78,7 +79,7 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const std::int64_t k0 = leaf * kLeaf;
       few_rows_leaf({step, k0, smaller(kLeaf, p.k - k0), p.a, p.a_row, p.a_k, p.b + j * p.b_column, p.b_k, p.b_column,
-                     sums, width, p.n * p.k <= kNearColumns},
+                     sums, width, near},
                     p.m);
       add_leaf(sums, partial, size, leaf, leaves, size);
     }
@@ -95,12 +96,13 @@ constexpr std::int64_t kFarFloats = 128 * 1024;
 // The rows that are packed after those from i on.
 RowFetch rows_ahead(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t i,
                     std::int64_t leaf, std::int64_t leaves) {
+  const std::int64_t here = smaller(kLeaf, p.k - leaf * kLeaf);
   i += blocks.rows;
   if (i >= i1) i = i0, ++leaf;
   if (leaf == leaves || (p.a_k != 1 && p.a_row != 1) || p.m * p.k < kFarFloats) return {};
   const std::int64_t k0 = leaf * kLeaf, terms = smaller(kLeaf, p.k - k0), rows = smaller(blocks.rows, i1 - i);
   const float* from = p.a + i * p.a_row + k0 * p.a_k;
-  return p.a_k == 1 ? RowFetch(from, p.a_row, rows, terms) : RowFetch(from, p.a_k, terms, rows);
+  return p.a_k == 1 ? RowFetch(from, p.a_row, rows, terms, here) : RowFetch(from, p.a_k, terms, rows, here);
 }
 
 // Outputs [i0, i1) x [j0, j1), at most blocks.columns columns, on the calling thread.

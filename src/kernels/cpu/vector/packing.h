@@ -5,7 +5,7 @@
 //
 // Lanes past `lanes` hold copies of others or 0 (their outputs are never stored). Nothing past the panel's end is
 // written, so panels may be packed in any order; the source is read nowhere else. With kPacked, a multiple of 8, the
-// others of a row's kWidth are not written; `lanes` are no more.
+// others of a row's kWidth are not written but those of the same vector; `lanes` are no more.
 #pragma once
 
 #include <cstring>

@@ -3,32 +3,34 @@
 
 #include <algorithm>
 
+#include "contract/platform.h"
 #include "kernels/cpu/vector/gemm_microkernel.h"
 #include "kernels/cpu/vector/pairwise_tiles.h"
 
 namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
-// Fetches rows that are packed next into the second level of the cache, a few with each tile: what lies in `runs` runs,
-// `step` floats apart, of `length` floats each.
+// Fetches rows that are packed next into the second level of the cache, a few with each tile of `terms` terms, at most
+// a leaf's: what lies in `runs` runs, `step` floats apart, of `length` floats each.
 class RowFetch {
  public:
   RowFetch() = default;
-  RowFetch(const float* from, std::int64_t step, std::int64_t runs, std::int64_t length) : next_(from), rest_(runs) {
-    const std::int64_t each = (length + 15) / 16;
-    together_ = each > 0 ? kLines / each : 0;
+  RowFetch(const float* from, std::int64_t step, std::int64_t runs, std::int64_t length, std::int64_t terms)
+      : next_(from), rest_(runs) {
+    const std::int64_t each = (length + 15) / 16, lines = terms < kMostLines ? terms : kMostLines;
+    together_ = each > 0 ? lines / each : 0;
     if (together_ < 1 || step < 0 || step >= (std::int64_t{1} << 30) / together_) rest_ = 0;  // offsets are int32
     if (rest_ == 0) return;
     step_ = together_ * step;
-    constexpr std::int64_t kTimes = kLeafTerms / kLines;  // that each line is named
+    const std::int64_t times = terms / lines;  // that each line is named
     std::int64_t at = 0;
     for (std::int64_t run = 0; run < together_; ++run)
       for (std::int64_t line = 0; line < each; ++line)
-        for (std::int64_t i = 0; i < kTimes; ++i) lines_[at++] = static_cast<std::int32_t>(run * step + line * 16);
-    std::fill(lines_ + at, lines_ + kLeafTerms, 0);
+        for (std::int64_t i = 0; i < times; ++i) lines_[at++] = static_cast<std::int32_t>(run * step + line * 16);
+    std::fill(lines_ + at, lines_ + terms, 0);
   }
   [[nodiscard]] bool any() const { return rest_ > 0; }
-  // Of a tile of so many terms, at most a leaf's.
+  // For one tile.
   PanelColumns take(const float* panel) {
     const PanelColumns columns{panel, next_, lines_, {}, 0};
     next_ += step_, rest_ -= together_;
@@ -36,10 +38,10 @@ class RowFetch {
   }
 
  private:
-  static constexpr std::int64_t kLeafTerms = 512, kLines = kLeafTerms / 4;  // of a tile's
+  static constexpr std::int64_t kMostLines = 128;
   const float* next_ = nullptr;
   std::int64_t rest_ = 0, together_ = 0, step_ = 0;
-  std::int32_t lines_[kLeafTerms];
+  std::int32_t lines_[contract::kLeaf];
 };
 
 struct TileBlock {

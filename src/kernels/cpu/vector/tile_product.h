@@ -45,7 +45,7 @@ class RowFetch {
 };
 
 struct TileBlock {
-  RowFetch* rows_ahead = nullptr;
+  RowFetch* rows_ahead = nullptr;      // where not null, with kMatrix and packed rows
   std::int64_t rows = 0, columns = 0;  // outputs of this block
   std::int64_t leaf = 0, leaves = 1;   // which leaf, of how many (at least 1; no terms: one empty leaf)
   std::int64_t terms = 0;              // of this leaf
@@ -64,7 +64,7 @@ struct TileBlock {
   // b_rows + p * kTileColumns + k * b_k.
   const float* b_rows = nullptr;
   std::int64_t b_in_place = 0, b_k = 0;
-  // Where not null, with packed rows, or with kAlongK: whole panels are still to be packed; their first tile is
+  // Where not null, with packed rows, or with kMatrix: whole panels are still to be packed; their first tile is
   // computed from b_unpacked + p * kTileColumns + k * b_k, and writes them to b.
   const float* b_unpacked = nullptr;
   // Where not null, of one leaf: outputs of whole vectors go there, not to finish; row r's first at direct + r *
@@ -93,8 +93,8 @@ ISOBIT_INLINE void fetch_outputs(const float* c, std::int64_t rows, std::int64_t
 
 // pack(first column, columns, panel) packs a panel. finish(first row, rows, first column, columns, tile) receives each
 // output once, in the last leaf; a tile is [kTileRows][kTileColumns] and may be changed by it.
-// kAlongK: columns may be packed by rows in place that lie along k.
-template <bool kAlongK = false, class Pack, class Finish>
+// kMatrix: columns may be packed by rows in place that lie along k, and rows_ahead is fetched; each costs compile time.
+template <bool kMatrix = false, class Pack, class Finish>
 void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
   alignas(64) float tile[kTileSize];
   const std::int64_t tiles = row_tiles(block.rows);
@@ -117,16 +117,17 @@ void multiply_leaf(const TileBlock& block, Pack pack, Finish finish) {
       float* out = direct ? block.direct + i * block.direct_row + j : tile;
       const std::int64_t stride = direct ? block.direct_row : kTileColumns;
       if (direct && block.direct_far) fetch_outputs(out, rows, stride);
-      if (packing && i == 0 && kAlongK && block.in_place != nullptr) {
-        if constexpr (kAlongK)
+      if (packing && i == 0 && kMatrix && block.in_place != nullptr) {
+        if constexpr (kMatrix)
           multiply_tile(rows, columns, RowsAlongK{block.in_place + i * block.in_place_row, block.in_place_row},
                         PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);
       } else if (packing && i == 0) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride},
                       PackingColumns{block.b_unpacked + j, block.b_k, b}, block.terms, out, stride);
-      } else if (block.in_place == nullptr && block.rows_ahead != nullptr && block.rows_ahead->any()) {
-        multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, block.rows_ahead->take(b),
-                      block.terms, out, stride);
+      } else if (kMatrix && block.in_place == nullptr && block.rows_ahead != nullptr && block.rows_ahead->any()) {
+        if constexpr (kMatrix)
+          multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, block.rows_ahead->take(b),
+                        block.terms, out, stride);
       } else if (block.in_place == nullptr) {
         multiply_tile(rows, columns, PackedRows{block.a + index * block.a_tile_stride}, PackedColumns{b}, block.terms,
                       out, stride);

@@ -91,18 +91,19 @@ template <int kRows, int kGroups, bool kFetches>
 void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int64_t j) {
   constexpr int kTogether = kFetches ? 2 : 1;
   static_assert(kGroups % kTogether == 0);
+  constexpr std::int64_t kEight = 8, kColumns = kGroups * kEight;
   const ColumnSteps step(p.b_column);
   const float* from = p.b + j * p.b_column + p.first;
-  const float* ahead = p.b + (j + kGroups * 8) * p.b_column + p.first * kGroups * 8;  // what is read next, as it lies
+  const float* ahead = p.b + (j + kColumns) * p.b_column + p.first * kColumns;  // what is read next, as it lies
   const float* group[kGroups];
-  for (int g = 0; g < kGroups; ++g) group[g] = from + g * 8 * p.b_column;
+  for (int g = 0; g < kGroups; ++g) group[g] = from + g * kEight * p.b_column;
   __m256 sum[kRows][kGroups];
   for (int r = 0; r < kRows; ++r)
     for (int g = 0; g < kGroups; ++g) sum[r][g] = _mm256_setzero_ps();
   std::int64_t k = 0;
   for (; k + 16 <= p.terms; k += 16) {
     if constexpr (kFetches) {
-      for (int i = 0; i < kGroups * 8; ++i) __builtin_prefetch(ahead + k * kGroups * 8 + i * 16, 0, 1);
+      for (std::int64_t i = 0; i < kColumns; ++i) __builtin_prefetch(ahead + k * kColumns + i * 16, 0, 1);
     }
 #pragma GCC unroll 4
     for (int first = 0; first < kGroups; first += kTogether) {
@@ -126,9 +127,9 @@ void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int6
   }
   for (int r = 0; r < kRows; ++r) {
     float* sums = p.sums + r * p.sums_row + j;
-    for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(sums + g * 8, sum[r][g]);
+    for (int g = 0; g < kGroups; ++g) _mm256_storeu_ps(sums + g * kEight, sum[r][g]);
     for (std::int64_t t = k; t < p.terms; ++t)
-      for (int c = 0; c < kGroups * 8; ++c)
+      for (std::int64_t c = 0; c < kColumns; ++c)
         sums[c] = __builtin_fmaf(a[r * a_row + t], from[c * p.b_column + t], sums[c]);
   }
 }

@@ -123,7 +123,7 @@ class LargeProduct {
   // Where rows are so many that packing is little, columns side by side are packed some panels at a time, which reads
   // more of a page. So are terms that lie a large power of two apart (their number times that power, measured): they
   // would drive each other out of the caches.
-  static constexpr std::int64_t kManyBlocks = kLanes == 8 ? 0 : 4, kSharedSets = 1024 * 1024;
+  static constexpr std::int64_t kManyBlocks = kLanes == 8 ? 0 : 4, kSharedSets = std::int64_t{1024} * 1024;
   static constexpr int kPanelLines = (kTileColumns + 15) / 16;  // of a term
 
   [[nodiscard]] std::int64_t panel_stride(const LeafGroup& g) const { return g.terms * kTileColumns + kPanelGap; }

@@ -22,7 +22,7 @@ constexpr std::int64_t kFewColumnsOfMany = 512, kFewColumnsOfFew = 128, kFewColu
 // Terms that lie further apart than these floats in all are packed: the first level of the cache would not keep them.
 constexpr std::int64_t kNearFloats = 8192;
 // Columns along k, of so many floats in all, are multiplied by few rows as if the second level of the cache held them.
-constexpr std::int64_t kNearColumns = 448 * 1024;
+constexpr std::int64_t kNearColumns = std::int64_t{448} * 1024;
 
 // How a block of so many columns and terms (at most a leaf's) reads its factors.
 struct Reading {
@@ -91,7 +91,7 @@ void multiply_few_rows(const Product& p, std::int64_t j0, std::int64_t j1) {
 }
 
 // Rows to be packed and outputs of fewer floats in all are near enough.
-constexpr std::int64_t kFarFloats = 128 * 1024;
+constexpr std::int64_t kFarFloats = std::int64_t{128} * 1024;
 
 // The rows that are packed after those from i on.
 RowFetch rows_ahead(const Product& p, Blocks blocks, std::int64_t i0, std::int64_t i1, std::int64_t i,

@@ -85,8 +85,8 @@ ISOBIT_INLINE void load_transposed4(const float* first, const ColumnSteps& step,
 }
 
 // b_k == 1: kGroups groups of 8 columns from column j on, a group's whole cache lines before the next group's (columns
-// may share few cache sets), or with kFetches two groups' terms in turns. Row r's terms lie side by side at a + r *
-// a_row.
+// may share few cache sets), or with kFetches two groups' terms in turns. a: the leaf's terms of the first row, side by
+// side; rows lie a_row apart.
 template <int kRows, int kGroups, bool kFetches>
 void sum_columns(const FewRows& p, const float* a, std::int64_t a_row, std::int64_t j) {
   constexpr int kTogether = kFetches ? 2 : 1;

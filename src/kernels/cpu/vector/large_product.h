@@ -26,8 +26,7 @@ struct LeafGroup {
   }
 };
 
-// From so many floats of columns on: where the second level of the cache holds all, it pays to pack them while they are
-// first multiplied.
+// From so many floats of columns on. Where the second level of the cache holds all, no leaves need to be together.
 constexpr std::int64_t kLargeFloats = 256 * 1024;
 
 // Rows at a time, at most `most`, in whole tiles and about as many each time: a rest of few would have all columns
@@ -98,7 +97,7 @@ class LargeProduct {
     source_lines_ = packed_lines_ + fetchers_ * depth;
     // A group's sums are used up at once, but the one that is kept for the groups after it.
     sums_.near_levels = tree_levels(together_);
-    sums_.near = workspace_.floats((sums_.near_levels + 1) * kTileSize);
+    sums_.near = workspace_.floats(sums_.near_levels * kTileSize);
     sums_.far_stride = tiles * panels_ * kTileSize;
     kept_ = workspace_.floats((tree_levels(leaves_) - sums_.near_levels) * sums_.far_stride);
   }

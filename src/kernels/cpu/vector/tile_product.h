@@ -71,7 +71,7 @@ struct TileBlock {
   // direct_row.
   float* direct = nullptr;
   std::int64_t direct_row = 0;
-  bool direct_far = false;        // outputs are more than the second level of the cache holds
+  bool direct_far = false;        // so many outputs that their lines are fetched before a tile is computed
   float* partial = nullptr;       // tree_levels(leaves) * level_stride floats, kept between leaves
   std::int64_t level_stride = 0;  // at least tiles(rows, columns) * kTileSize
 };

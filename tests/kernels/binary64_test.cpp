@@ -357,9 +357,10 @@ TEST(Binary64, ProductsOfAllShapesHaveTheReferencesBits) {
   struct Shape {
     std::int64_t m, n, k;
   };
-  const Shape shapes[] = {{1, 1, 1},      {12, 16, 4},  {13, 17, 127},  {11, 300, 129}, {200, 270, 65},
-                          {70, 40, 1100}, {1, 90, 600}, {90, 1, 600},   {17, 15, 512},  {0, 5, 3},
-                          {5, 0, 3},      {33, 31, 0},  {25, 24, 1537}, {6, 8, 511}};
+  const Shape shapes[] = {{1, 1, 1},      {12, 16, 4},     {13, 17, 127},  {11, 300, 129}, {200, 270, 65},
+                          {70, 40, 1100}, {1, 90, 600},    {90, 1, 600},   {17, 15, 512},  {0, 5, 3},
+                          {5, 0, 3},      {33, 31, 0},     {25, 24, 1537}, {6, 8, 511},    {130, 33, 350},
+                          {230, 40, 700}, {129, 20, 1024}, {120, 600, 20}, {7, 520, 1100}};
   unsigned seed = 700;
   for (const Shape& s : shapes) {
     for (const int form : {0, 1, 2, 3, 4}) {
@@ -385,6 +386,27 @@ TEST(Binary64, ProductsOfAllShapesHaveTheReferencesBits) {
                             std::to_string(form));
     }
   }
+}
+
+// More terms than packed columns are kept of, by several blocks of rows: all outputs are one, since the operands' rows
+// and columns are.
+TEST(Binary64, VeryLongProductsHaveTheBitsOfOne) {
+  constexpr std::int64_t kTerms = 70'000, kRows = 130, kColumns = 65;
+  const Doubles a = values(kTerms, 1, false), b = values(kTerms, 2, false);
+  const auto product = [&](std::int64_t rows, std::int64_t columns) {
+    Doubles c(static_cast<std::size_t>(rows * columns));
+    WideMatmulProblem p;
+    p.m = rows, p.n = columns, p.k = kTerms;
+    p.a = {a.data(), 0, 0, 1}, p.b = {b.data(), 0, 1, 0};
+    p.c = c.data(), p.c_row_stride = columns;
+    matmul(p);
+    return c;
+  };
+  const Doubles one = by_reference([&] { return product(1, 1); });
+  for_each_host_implementation([&](const std::string& where) {
+    if (!where.starts_with("reference"))
+      expect_same(product(kRows, kColumns), Doubles(std::size_t{kRows} * kColumns, one[0]), where);
+  });
 }
 
 // Kept neighbours: [outer, terms, inner], [terms, outer, inner] and, over two dimensions, [terms, outer, 2, inner].

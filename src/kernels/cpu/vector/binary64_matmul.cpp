@@ -1,14 +1,12 @@
-// Products of matrices of binary64: tiles of outputs in registers, over panels of both factors that are packed for a
-// quarter of a leaf at a time. A chain is stored and taken up again between quarters, which changes no bit.
+// Products of matrices of binary64: tiles of outputs in registers, over panels of both factors that are packed for half
+// a leaf at a time.
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <bit>
 
 #include "contract/platform.h"
 #include "kernels/cpu/vector/binary64_kernels.h"
 #include "kernels/cpu/vector/binary64_one_row.h"
-#include "kernels/cpu/vector/by_size.h"
-#include "kernels/cpu/vector/wide_memory.h"
+#include "kernels/cpu/vector/binary64_tile.h"
 #include "kernels/dispatch/workspace.h"
 #include "kernels/threads.h"
 
@@ -17,55 +15,18 @@ namespace {
 
 using contract::kLeaf;
 
-// What 32 registers hold, or 16: rows of two registers of columns.
-constexpr int kTileRows = kWideLanes == 8 ? 12 : 6;
-constexpr std::int64_t kTileColumns = std::int64_t{2} * kWideLanes;
-constexpr std::int64_t kTerms = 128;  // packed at once
-static_assert(kLeaf % kTerms == 0);
-
-// chain[r][c] = fma(a[k][r], b[k][c], chain[r][c]) for the terms in their order; kTileColumns columns, rows `step`
-// apart.
-template <int kRows>
-void add_terms(const double* a, const double* b, std::int64_t terms, double* chain, std::int64_t step) {
-  WideDouble t[kRows][2];
-  for (int r = 0; r < kRows; ++r)
-    for (std::int64_t v = 0; v < 2; ++v) t[r][v] = wide_read(chain + r * step + v * kWideLanes);
-  for (std::int64_t k = 0; k < terms; ++k, a += kTileRows, b += kTileColumns) {
-    const WideDouble first = wide_read(b), second = wide_read(b + kWideLanes);
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      const WideDouble factor = wide_double(a[r]);
-      t[r][0] = multiply_add(factor, first, t[r][0]);
-      t[r][1] = multiply_add(factor, second, t[r][1]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r)
-    for (std::int64_t v = 0; v < 2; ++v) wide_write(chain + r * step + v * kWideLanes, t[r][v]);
-}
-constexpr auto kAddTerms = by_size<kTileRows>([](auto rows) { return &add_terms<rows>; });
-
-// [lines / kWidth][terms][kWidth] of element (line, k) at line * line_step + k * term_step; lines that are not there
-// are 0.
-template <std::int64_t kWidth>
-void pack(const double* from, std::int64_t lines, std::int64_t line_step, std::int64_t terms, std::int64_t term_step,
-          double* to) {
-  for (std::int64_t first = 0; first < lines; first += kWidth, to += terms * kWidth) {
-    const std::int64_t count = std::min(kWidth, lines - first);
-    const double* const p = from + first * line_step;
-    if (count < kWidth) std::fill(to, to + terms * kWidth, 0.0);
-    if (line_step == 1 && count == kWidth) {
-      for (std::int64_t k = 0; k < terms; ++k)
-        std::memcpy(to + k * kWidth, p + k * term_step, sizeof(double) * std::size_t{kWidth});
-      continue;
-    }
-    // Four terms at a time, so that what is read and what is written both stay in few lines of the cache.
-    for (std::int64_t k = 0; k < terms; k += 4) {
-      const std::int64_t some = std::min<std::int64_t>(4, terms - k);
-      for (std::int64_t i = 0; i < count; ++i)
-        for (std::int64_t j = 0; j < some; ++j) to[(k + j) * kWidth + i] = p[i * line_step + (k + j) * term_step];
-    }
-  }
-}
+// Terms packed at once, so that a panel of columns stays in the first level of the cache: half a leaf, or a short one.
+constexpr std::int64_t kTerms = 256, kShortLeaf = 320;
+// So few terms leave outputs as the most that is moved, and those of one row after the other.
+constexpr std::int64_t kFewTerms = 64;
+// Rows packed at once stay in the second level, with the chains of that many columns.
+constexpr std::int64_t kBlockRows = 112, kBlockColumns = 512;
+// Packed columns of all terms are kept for further rows up to so many numbers.
+constexpr std::int64_t kKept = std::int64_t{4} << 20;
+// Rows along the terms are read where they lie by so few columns, unless rows fall into one set of the cache.
+constexpr std::int64_t kFewColumns = 96;
+// Outputs of fewer numbers are near enough.
+constexpr std::int64_t kFar = std::int64_t{64} << 10;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
@@ -74,111 +35,172 @@ struct Piece {
   std::int64_t batch, row, rows, column, columns;
 };
 
-// One leaf's chains, [rows][step] with step the columns rounded up to tiles.
-void leaf_of(const WideMatmulProblem& p, const Piece& w, std::int64_t first, std::int64_t terms, double* packed_a,
-             double* packed_b, double* chain, std::int64_t step) {
-  const double* const a = p.a.data + w.batch * p.a.batch_stride + w.row * p.a.row_stride;
-  const double* const b = p.b.data + w.batch * p.b.batch_stride + w.column * p.b.column_stride;
-  std::fill(chain, chain + w.rows * step, 0.0);
-  for (std::int64_t k = first; k < first + terms; k += kTerms) {
-    const std::int64_t count = std::min(kTerms, first + terms - k);
-    pack<kTileRows>(a + k * p.a.column_stride, w.rows, p.a.row_stride, count, p.a.column_stride, packed_a);
-    pack<kTileColumns>(b + k * p.b.row_stride, w.columns, p.b.column_stride, count, p.b.row_stride, packed_b);
-    for (std::int64_t j = 0; j < w.columns; j += kTileColumns) {
-      for (std::int64_t i = 0; i < w.rows; i += kTileRows) {
-        kAddTerms.of[std::min<std::int64_t>(kTileRows, w.rows - i)](packed_a + i * count, packed_b + j * count, count,
-                                                                    chain + i * step + j, step);
-      }
-    }
-  }
-}
-
-// Leaves arrive left to right: partial sums as a binary counter has digits (contract/pairwise_tree.h).
-class Tree {
+// One piece on the calling thread: blocks of rows, of each block leaf after leaf in one or two runs of terms, of each
+// run all tiles. A chain between its runs, and sums of leaves of the tree (contract, section 3), are kept tile by tile.
+class PieceProduct {
  public:
-  explicit Tree(std::int64_t size) : size_(static_cast<std::size_t>(size)) {}
-  void add(const double* leaf) {
-    std::vector<double> sum(leaf, leaf + size_);
-    std::size_t level = 0;
-    for (std::int64_t n = count_++; n & 1; n >>= 1, ++level)
-      for (std::size_t i = 0; i < size_; ++i) sum[i] = partial_[level][i] + sum[i];
-    if (level == partial_.size()) partial_.emplace_back();
-    partial_[level] = std::move(sum);
+  PieceProduct(const WideMatmulProblem& p, const Piece& w)
+      : p_(p),
+        a_(p.a.data + w.batch * p.a.batch_stride + w.row * p.a.row_stride),
+        b_(p.b.data + w.batch * p.b.batch_stride + w.column * p.b.column_stride),
+        c_(p.c + w.batch * p.c_batch_stride + w.row * p.c_row_stride + w.column * p.c_column_stride),
+        d_(p.addend.data == nullptr ? nullptr
+                                    : p.addend.data + w.batch * p.addend.batch_stride + w.row * p.addend.row_stride +
+                                          w.column * p.addend.column_stride),
+        rows_(w.rows),
+        columns_(w.columns),
+        leaves_(std::max<std::int64_t>(1, (p.k + kLeaf - 1) / kLeaf)),
+        panels_((w.columns + kTileColumns - 1) / kTileColumns) {
+    const std::int64_t blocks = (rows_ + kBlockRows - 1) / kBlockRows;
+    step_ = rounded_up((rows_ + blocks - 1) / blocks, kTileRows);
+    level_ = step_ / kTileRows * panels_ * kTileSize;
+    in_place_ = p.a.column_stride == 1 && columns_ <= kFewColumns && p.a.row_stride % 512 != 0;
+    direct_ = p.c_column_stride == 1 && p.alpha == 1.0 && d_ == nullptr;
+    keeps_ = rows_ > step_ && panels_ * kTileColumns * p.k <= kKept;
+    const std::int64_t terms = std::min(p.k, kShortLeaf);
+    if (!in_place_) packed_a_ = doubles(step_ * terms);
+    packed_b_ = doubles(panels_ * kTileColumns * (keeps_ ? p.k : std::min(p.k, kFewTerms)) + kTileColumns * terms);
+    const int levels = std::bit_width(static_cast<std::uint64_t>(leaves_ - 1));
+    chain_ = doubles(level_ * (levels + 1)), left_ = chain_ + level_;
   }
-  void result(double* out) const {  // of one leaf or more
-    bool any = false;
-    for (std::size_t level = 0; level < partial_.size(); ++level) {
-      if (!(count_ >> level & 1)) continue;
-      const std::vector<double>& left = partial_[level];
-      for (std::size_t i = 0; i < size_; ++i) out[i] = any ? left[i] + out[i] : left[i];
-      any = true;
+  void multiply() {
+    if (p_.m == 1 && (p_.b.column_stride == 1 || p_.b.row_stride == 1)) return multiply_row();
+    for (row_ = 0; row_ < rows_; row_ += step_) {
+      block_ = std::min(step_, rows_ - row_);
+      for (leaf_ = 0; leaf_ < leaves_; ++leaf_) {
+        const std::int64_t begin = leaf_ * kLeaf, end = std::min(p_.k, begin + kLeaf);
+        const std::int64_t most = end - begin > kShortLeaf ? kTerms : kShortLeaf;
+        std::int64_t k = begin;
+        do {  // once where there are no terms
+          const std::int64_t next = std::min(end, k + most);
+          run({k, next - k, k == begin, next == end});
+          k = next;
+        } while (k < end);
+      }
     }
   }
 
  private:
-  std::size_t size_;
-  std::int64_t count_ = 0;
-  std::vector<std::vector<double>> partial_;
-};
-
-// Products by alpha and beta rounded, one addition; a product that is a zero is +0.
-void store(const WideMatmulProblem& p, const Piece& w, const double* product, std::int64_t step) {
-  for (std::int64_t r = 0; r < w.rows; ++r) {
-    const double* const from = product + r * step;
-    double* const to = p.c + w.batch * p.c_batch_stride + (w.row + r) * p.c_row_stride + w.column * p.c_column_stride;
-    const auto put = [&](auto value) __attribute__((always_inline)) {
-      if (p.c_column_stride == 1) {
-        for (std::int64_t c = 0; c < w.columns; ++c) to[c] = value(c);
-      } else {
-        for (std::int64_t c = 0; c < w.columns; ++c) to[c * p.c_column_stride] = value(c);
-      }
-    };
-    const auto scaled = [&](std::int64_t c) { return p.alpha * (from[c] + 0.0); };  // a factor of 1 changes nothing
-    if (p.addend.data == nullptr) {
-      put(scaled);
-      continue;
-    }
-    const double* const d = p.addend.data + w.batch * p.addend.batch_stride + (w.row + r) * p.addend.row_stride +
-                            w.column * p.addend.column_stride;
-    const std::int64_t d_step = p.addend.column_stride;
-    if (d_step == 1) {
-      put([&](std::int64_t c) { return p.beta * d[c] + scaled(c); });
-    } else {
-      put([&](std::int64_t c) { return p.beta * d[c * d_step] + scaled(c); });
-    }
-  }
-}
-
-// Whether a row's factors are read where they lie.
-bool is_one_row(const WideMatmulProblem& p) { return p.m == 1 && (p.b.column_stride == 1 || p.b.row_stride == 1); }
-
-void multiply_piece(const WideMatmulProblem& p, const Piece& w) {
-  Workspace workspace;
-  const auto doubles = [&](std::int64_t n) {
-    return static_cast<double*>(workspace.bytes(sizeof(double) * static_cast<std::size_t>(n)));
+  // Terms [first, first + count) of a leaf.
+  struct Run {
+    std::int64_t first, count;
+    bool begins, ends;
   };
-  const std::int64_t step = rounded_up(w.columns, kTileColumns), size = w.rows * step;
-  double* const chain = doubles(size);
-  if (is_one_row(p)) {
-    one_row(p.a.data + w.batch * p.a.batch_stride, p.a.column_stride,
-            p.b.data + w.batch * p.b.batch_stride + w.column * p.b.column_stride, p.b.row_stride, p.b.column_stride,
-            p.k, w.columns, chain);
-    return store(p, w, chain, step);
+
+  double* doubles(std::int64_t n) {
+    return static_cast<double*>(workspace_.bytes(sizeof(double) * static_cast<std::size_t>(n)));
   }
-  double* const packed_a = doubles(rounded_up(w.rows, kTileRows) * kTerms);
-  double* const packed_b = doubles(step * kTerms);
-  if (p.k <= kLeaf) {
-    leaf_of(p, w, 0, p.k, packed_a, packed_b, chain, step);
-  } else {
-    Tree tree(size);
-    for (std::int64_t first = 0; first < p.k; first += kLeaf) {
-      leaf_of(p, w, first, std::min(kLeaf, p.k - first), packed_a, packed_b, chain, step);
-      tree.add(chain);
+
+  // Whose factors are read where they lie.
+  void multiply_row() {
+    double* const out = doubles(columns_);
+    one_row(a_, p_.a.column_stride, b_, p_.b.row_stride, p_.b.column_stride, p_.k, columns_, out);
+    store(out, 1, columns_, c_, 0, 0);
+  }
+
+  void run(const Run& r) {
+    const double* const a = a_ + row_ * p_.a.row_stride + r.first * p_.a.column_stride;
+    if (!in_place_) pack_tiles_of_rows(a, block_, p_.a.row_stride, r.count, p_.a.column_stride, packed_a_);
+    const std::int64_t tiles = (block_ + kTileRows - 1) / kTileRows;
+    if (r.count <= kFewTerms) {
+      for (std::int64_t i = 0; i < tiles; ++i)
+        for (std::int64_t j = 0; j < panels_; ++j) tile(r, in_place_ ? a : packed_a_, i, j);
+    } else {
+      for (std::int64_t j = 0; j < panels_; ++j)
+        for (std::int64_t i = 0; i < tiles; ++i) tile(r, in_place_ ? a : packed_a_, i, j);
     }
-    tree.result(chain);
   }
-  store(p, w, chain, step);
-}
+
+  // Rows from i * kTileRows on by columns from j * kTileColumns on; the first rows pack the columns for the others.
+  void tile(const Run& r, const double* rows, std::int64_t i, std::int64_t j) {
+    const std::int64_t columns = std::min(kTileColumns, columns_ - j * kTileColumns);
+    const std::int64_t before = (keeps_ ? panels_ * r.first : 0) + (keeps_ || r.count <= kFewTerms ? j * r.count : 0);
+    double* const panel = packed_b_ + before * kTileColumns;
+    const double* const b = b_ + j * kTileColumns * p_.b.column_stride + r.first * p_.b.row_stride;
+    const bool given = p_.b.column_stride == 1 && columns == kTileColumns;
+    ColumnsAt from = ColumnsAt::packed;
+    if (given && rows_ <= kTileRows) {
+      from = ColumnsAt::in_place;
+    } else if (i == 0 && (row_ == 0 || !keeps_)) {
+      if (given && block_ >= kTileRows) {
+        from = ColumnsAt::to_panel;
+      } else {
+        pack_lines<kTileColumns, true>(b, columns, p_.b.column_stride, r.count, p_.b.row_stride, panel);
+      }
+    }
+    const double* const a = rows + i * kTileRows * (in_place_ ? p_.a.row_stride : r.count);
+    multiply_tile(r, a, from, from == ColumnsAt::packed ? panel : b, panel, i, j, columns);
+  }
+
+  void multiply_tile(const Run& r, const double* a, ColumnsAt from, const double* b, double* panel, std::int64_t i,
+                     std::int64_t j, std::int64_t columns) {
+    alignas(64) double outputs[kTileSize];
+    const std::int64_t rows = std::min<std::int64_t>(kTileRows, block_ - i * kTileRows);
+    const std::int64_t row = row_ + i * kTileRows, place = (i * panels_ + j) * kTileSize;
+    const bool last = r.ends && leaf_ == leaves_ - 1, whole = columns == kTileColumns || columns == kWideLanes;
+    double* const c = c_ + row * p_.c_row_stride + j * kTileColumns * p_.c_column_stride;
+    TileWork w{a, p_.a.row_stride, b,           p_.b.row_stride, panel, r.count, nullptr, left_ + place, level_,
+               0, chain_ + place,  kTileColumns};
+    if (!r.begins) w.resumed = chain_ + place;
+    if (r.ends) {
+      const auto leaf = static_cast<std::uint64_t>(leaf_);
+      w.left_levels = last ? leaf : leaf & ~(leaf + 1);
+      w.out = last ? outputs : left_ + std::countr_one(leaf) * level_ + place;
+    }
+    if (last && direct_ && whole) {
+      w.out = c, w.out_row = p_.c_row_stride;
+      if (p_.m * p_.n >= kFar) {
+        for (std::int64_t down = 0; down < rows; ++down) {
+          __builtin_prefetch(c + down * p_.c_row_stride, 1);
+          __builtin_prefetch(c + down * p_.c_row_stride + columns - 1, 1);
+        }
+      }
+    }
+    in_place_ ? call<RowsAt::along_terms>(w, from, rows, columns) : call<RowsAt::packed>(w, from, rows, columns);
+    if (last && w.out == outputs) store(outputs, rows, columns, c, row, j * kTileColumns);
+  }
+
+  template <RowsAt kRowsAt>
+  static void call(const TileWork& w, ColumnsAt from, std::int64_t rows, std::int64_t columns) {
+    using Functions = TileFunctions<kRowsAt>;
+    if (from == ColumnsAt::in_place) return Functions::kInPlace.of[rows](w);
+    if (from == ColumnsAt::to_panel) return Functions::kToPanel(w);
+    (columns > kWideLanes ? Functions::kPacked : Functions::kPackedHalf).of[rows](w);
+  }
+
+  // Products by alpha and beta rounded, one addition; a product that is a zero is +0.
+  void store(const double* from, std::int64_t rows, std::int64_t columns, double* to, std::int64_t row,
+             std::int64_t column) const {
+    const std::int64_t to_step = p_.c_column_stride, d_step = d_ == nullptr ? 0 : p_.addend.column_stride;
+    const double* d = d_ == nullptr ? nullptr : d_ + row * p_.addend.row_stride + column * d_step;
+    const bool lanes = to_step == 1 && (d == nullptr || d_step == 1);
+    const WideDouble alpha = wide_double(p_.alpha), beta = wide_double(p_.beta);
+    for (std::int64_t r = 0; r < rows; ++r, from += kTileColumns, to += p_.c_row_stride) {
+      for (std::int64_t c = 0; lanes && c < columns; c += kWideLanes) {
+        const std::int64_t count = std::min<std::int64_t>(kWideLanes, columns - c);
+        WideDouble x = alpha * (wide_load_first(from + c, count) + wide_double(0.0));  // a factor of 1 changes nothing
+        if (d != nullptr) x = beta * wide_load_first(d + c, count) + x;
+        wide_store_first(to + c, x, count);
+      }
+      for (std::int64_t c = 0; !lanes && c < columns; ++c) {
+        const double x = p_.alpha * (from[c] + 0.0);
+        to[c * to_step] = d == nullptr ? x : p_.beta * d[c * d_step] + x;
+      }
+      if (d != nullptr) d += p_.addend.row_stride;
+    }
+  }
+
+  Workspace workspace_;
+  const WideMatmulProblem& p_;
+  const double *a_, *b_;
+  double* c_;
+  const double* d_;
+  std::int64_t rows_, columns_, leaves_, panels_;
+  std::int64_t step_, level_;  // rows of a block; from a level's tiles to the next's
+  std::int64_t row_ = 0, block_ = 0, leaf_ = 0;
+  bool in_place_, direct_, keeps_;
+  double *packed_a_ = nullptr, *packed_b_, *chain_, *left_;
+};
 
 // The transposed problem: fma(a, b, t) is fma(b, a, t).
 WideMatmulProblem turned(const WideMatmulProblem& p) {
@@ -198,27 +220,44 @@ bool turns(const WideMatmulProblem& p) {
   return p.c_column_stride != 1 && p.c_row_stride == 1;
 }
 
+// Products of fewer multiplications are not shared out at all, and in as many pieces as there are threads.
+constexpr std::int64_t kOneThread = 64 * 64 * 64, kSmall = std::int64_t{1} << 24;
+
+// How a product is cut for threads: pieces of so many rows and columns.
+struct Cut {
+  std::int64_t rows, columns;
+};
+Cut cut_of(const WideMatmulProblem& p) {
+  const std::int64_t most =
+      std::max(kBlockColumns / 8, std::min(kBlockColumns, kKept / std::max<std::int64_t>(p.k, 1)));
+  Cut cut{p.m, std::min(p.n, rounded_up(most, kTileColumns))};
+  if (thread_count() == 1 || p.batch * p.m * p.n * p.k <= kOneThread) return cut;
+  const auto pieces = [&] {
+    return p.batch * ((p.m + cut.rows - 1) / cut.rows) * ((p.n + cut.columns - 1) / cut.columns);
+  };
+  const std::int64_t wanted = thread_count() * (p.batch * p.m * p.n * p.k > kSmall ? 3 : 1);
+  while (pieces() < wanted && (cut.rows > 2 * kTileRows || cut.columns > 2 * kTileColumns)) {
+    if (cut.columns <= 2 * kTileColumns || cut.rows >= cut.columns) {
+      cut.rows = rounded_up((cut.rows + 1) / 2, kTileRows);
+    } else {
+      cut.columns = rounded_up((cut.columns + 1) / 2, kTileColumns);
+    }
+  }
+  return cut;
+}
+
 void multiply(const WideMatmulProblem& given) {
   const WideMatmulProblem p = turns(given) ? turned(given) : given;
   if (p.batch * p.m * p.n == 0) return;
-  // Pieces that share what is packed among many outputs, but enough of them for all threads.
-  std::int64_t rows = std::min<std::int64_t>(p.m, 192), columns = std::min<std::int64_t>(p.n, 256);
-  const auto pieces = [&] { return p.batch * ((p.m + rows - 1) / rows) * ((p.n + columns - 1) / columns); };
-  const std::int64_t wanted = thread_count() == 1 ? 1 : std::int64_t{3} * thread_count();
-  const bool large = p.batch * p.m * p.n * p.k > 64 * 64 * 64;
-  while (large && pieces() < wanted && (rows > std::int64_t{2} * kTileRows || columns > 2 * kTileColumns)) {
-    if (rows >= columns) {
-      rows = rounded_up((rows + 1) / 2, kTileRows);
-    } else {
-      columns = rounded_up((columns + 1) / 2, kTileColumns);
-    }
-  }
-  const std::int64_t across = (p.n + columns - 1) / columns, down = (p.m + rows - 1) / rows;
-  const std::int64_t worth = 32'768 / (rows * columns * (p.k + 1)) + 1;
+  const Cut cut = cut_of(p);
+  const std::int64_t across = (p.n + cut.columns - 1) / cut.columns, down = (p.m + cut.rows - 1) / cut.rows;
+  const std::int64_t worth = 32'768 / (cut.rows * cut.columns * (p.k + 1)) + 1;
   parallel_for(0, p.batch * down * across, worth, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / across % down * rows, column = i % across * columns;
-      multiply_piece(p, {i / (across * down), row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)});
+      const std::int64_t row = i / across % down * cut.rows, column = i % across * cut.columns;
+      PieceProduct(
+          p, {i / (across * down), row, std::min(cut.rows, p.m - row), column, std::min(cut.columns, p.n - column)})
+          .multiply();
     }
   });
 }

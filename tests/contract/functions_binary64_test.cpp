@@ -155,5 +155,26 @@ TEST(FunctionsBinary64, SpecialValuesAndSignsOfZero) {
   }
 }
 
+// Where x is whole times k, next to it, and as close to the middle of two quotients as a number comes.
+template <int k>
+void expect_quotients() {
+  std::uint64_t bits = static_cast<std::uint64_t>(k) * 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < 60'000; ++i) {
+    bits = bits * 6364136223846793005u + 1442695040888963407u;
+    const double m = std::bit_cast<double>((bits >> 12) | 1023ull << 52);
+    const double middle = std::fma(m, k, std::nextafter(m, 3.0) * k) * 0.5;
+    for (const double x : {m, m * k, middle, std::nextafter(middle, 0.0), std::nextafter(middle, 1e9), m * 0x1p-890}) {
+      for (const double signed_x : {x, -x})
+        ASSERT_EQ(binary64::divided_by_products<k>(signed_x), signed_x / k) << signed_x << " by " << k;
+    }
+  }
+  EXPECT_EQ(binary64::divided_by_products<k>(0.0), 0.0);
+}
+TEST(FunctionsBinary64, QuotientsByWholeNumbersAreRounded) {
+  binary64::descending<24, 1, 1>([](auto k) { expect_quotients<k>(); });
+  binary64::descending<19, 4, 1>([](auto k) { expect_quotients<k*(k + 1)>(); });
+  expect_quotients<511>();
+}
+
 }  // namespace
 }  // namespace isobit::contract

@@ -42,9 +42,18 @@ bool power(const double* x, double p, double* y, std::int64_t n) {
   return true;
 }
 
+template <class Formula>
+void in_parallel_groups(Formula formula, double* y, std::int64_t n, const double* x) {
+  parallel_for(0, n, 2048,
+               [=](std::int64_t begin, std::int64_t end) { map_groups(formula, y + begin, end - begin, x + begin); });
+}
 // By chunks, where the formula has ways that few numbers take.
 void unary(Unary op, const double* x, double* y, std::int64_t n) {
   switch (op) {
+    case Unary::exp: return in_parallel_groups(ISOBIT_GROUPS(contract::binary64::exp), y, n, x);
+    case Unary::expm1: return in_parallel_groups(ISOBIT_GROUPS(contract::binary64::expm1), y, n, x);
+    case Unary::tanh: return in_parallel_groups(ISOBIT_GROUPS(contract::binary64::tanh), y, n, x);
+    case Unary::sigmoid: return in_parallel_groups(ISOBIT_GROUPS(contract::binary64::sigmoid), y, n, x);
     case Unary::erf: return ChunkMap::run(ChunkErf(), y, n, x);
     case Unary::gelu: return ChunkMap::run(ChunkGelu(), y, n, x);
     case Unary::sin: return ChunkMap::run(ChunkSin(), y, n, x);
@@ -79,7 +88,9 @@ void for_rows(const SoftmaxShape& s, const double* x, double* y, Each each) {
   });
 }
 void exponentials(const double* x, double m, std::int64_t n, double* y) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = contract::exp(x[i] - m);
+  map_groups(
+      [m](const WideGroup& v) __attribute__((always_inline)) { return contract::binary64::exp(v - WideGroup(m)); }, y,
+      n, x);
 }
 void softmax(const SoftmaxShape& s, const double* x, double* y) {
   if (s.inner != 1) return plain_binary64().softmax(s, x, y);
@@ -139,3 +150,5 @@ void fill_binary64(HostTable& t) {
 }
 
 }  // namespace isobit::kernels::ISOBIT_ISA
+
+#undef ISOBIT_GROUPS

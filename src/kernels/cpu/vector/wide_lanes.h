@@ -46,9 +46,9 @@ ISOBIT_INLINE WideInt wide_where_zero(WideDouble x) {
   return _mm512_movm_epi64(_mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_EQ_OQ));
 }
 ISOBIT_INLINE WideInt wide_and(WideInt a, WideInt b) { return _mm512_and_si512(a, b); }
-ISOBIT_INLINE WideInt wide_and_not(WideInt without, WideInt a) { return _mm512_andnot_si512(without, a); }
+ISOBIT_INLINE WideInt wide_and_not(WideInt without, WideInt a) { return _mm512_maskz_andnot_epi64(0xff, without, a); }
 ISOBIT_INLINE WideInt wide_or(WideInt a, WideInt b) { return _mm512_or_si512(a, b); }
-ISOBIT_INLINE WideInt wide_shift_left(WideInt a, int bits) { return _mm512_slli_epi64(a, bits); }
+ISOBIT_INLINE WideInt wide_shift_left(WideInt a, int bits) { return _mm512_maskz_slli_epi64(0xff, a, bits); }
 ISOBIT_INLINE WideDouble wide_within(WideDouble x, double limit) {  // [-limit, limit]; x is a number
   return _mm512_max_pd(_mm512_min_pd(x, _mm512_set1_pd(limit)), _mm512_set1_pd(-limit));
 }

@@ -109,6 +109,17 @@ ISOBIT_FORMULA Lane prelu_slope_backward(Lane dy, Lane x) {
 // ---- terms of losses, x the input, t the target
 
 template <class Lane>
+ISOBIT_FORMULA Lane squared_error(Lane x, Lane t) {
+  const Lane d = x - t;
+  return d * d;
+}
+// `twice` is 2, or RN(2 / n) under a mean.
+template <class Lane>
+ISOBIT_FORMULA Lane squared_error_backward(Lane x, Lane t, Lane twice, Lane dy) {
+  return ((x - t) * twice) * dy;
+}
+
+template <class Lane>
 ISOBIT_FORMULA Lane smooth_l1(Lane x, Lane t, Lane beta) {
   const Lane z = magnitude(x - t);
   return select(z < beta, ((Lane(0.5f) * z) * z) / beta, z - Lane(0.5f) * beta);

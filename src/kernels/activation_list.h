@@ -8,7 +8,8 @@
 //   shrinks                 a = lambda; both have the same gradient
 //   gradients               (dy, x); of prelu (dy, x, slope), its slope's (dy, x) element by element
 //   losses                  (x, target), gradients (dy, x, target); a = beta or delta; b = share: 1, or RN(1 / n) under
-//   a mean prelu, xlogy            (x, slope), (x, y)
+//                           a mean; of the squared error (x, target), a = RN(2 or 2 / n), b = dy
+//   prelu, xlogy            (x, slope), (x, y)
 #pragma once
 
 // clang-format off
@@ -33,6 +34,8 @@
   f(log_sigmoid_backward,   contract::log_sigmoid_backward(u, v),            log_sigmoid_backward) \
   f(prelu,                  contract::prelu(u, v),                           _prelu_kernel) \
   f(prelu_slope_backward,   contract::prelu_slope_backward(u, v),            _prelu_kernel_backward) \
+  f(squared_error,          contract::squared_error(u, v),                   mse_loss) \
+  f(squared_error_backward, contract::squared_error_backward(u, v, a, b),    mse_loss_backward) \
   f(smooth_l1,              contract::smooth_l1(u, v, a),                    smooth_l1_loss) \
   f(huber,                  contract::huber(u, v, a),                        huber_loss) \
   f(binary_cross_entropy,   contract::binary_cross_entropy(u, v),            binary_cross_entropy) \

@@ -1,5 +1,7 @@
 // The losses of torch.nn beside those of softmax_loss_test.cpp.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "operator_cases.h"
 
@@ -51,6 +53,36 @@ TEST(LossTerms, ValuesGradientsThreadsStridesAndStockBack) {
     const Tensor s = t[0].sigmoid();
     return ((s * t[1]).sum(1) * 2 + 1) / (s.sum(1) + t[1].sum(1) + 1);
   });
+}
+
+// A gradient of one number is that of as many equal numbers, and the squared error that of its operators: more elements
+// than copies of the number are kept, none, turned ones, both types.
+TEST(LossTerms, OnePassHasTheBitsOfItsOperators) {
+  at::manual_seed(92);
+  const aten::OperatorSwitch on;
+  constexpr std::int64_t kMean = at::Reduction::Mean;
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    for (const bool turned : {false, true}) {
+      for (const std::int64_t columns : {0, 1, 9973}) {
+        const auto given = [&](const Tensor& t) { return (turned ? t.t() : t).to(type); };
+        const Tensor x = given(at::randn({7, columns})), t = given(at::randn({7, columns})).contiguous();
+        const Tensor dy = at::full({}, -0.37, type), each = dy.expand(x.sizes()).contiguous();
+        const Tensor share = at::full({}, 2.0 / std::max<double>(1, static_cast<double>(x.numel())), type);
+        const Tensor p = x.sigmoid(), q = t.sigmoid();
+        const std::pair<Tensor, Tensor> pairs[] = {
+            {at::mse_loss(x, t, at::Reduction::None), x.sub(t).square()},
+            {at::mse_loss_backward(dy, x, t, kMean), x.sub(t).mul(share).mul(dy)},
+            {at::mse_loss_backward(dy, x, t, kMean), at::mse_loss_backward(each, x, t, kMean)},
+            {at::huber_loss_backward(dy, x, t, kMean, 0.7), at::huber_loss_backward(each, x, t, kMean, 0.7)},
+            {at::smooth_l1_loss_backward(dy, x, t, kMean, 0.7), at::smooth_l1_loss_backward(each, x, t, kMean, 0.7)},
+            {at::binary_cross_entropy_backward(dy, p, q, {}, kMean),
+             at::binary_cross_entropy_backward(each, p, q, {}, kMean)},
+        };
+        for (std::size_t i = 0; i < std::size(pairs); ++i)
+          EXPECT_TRUE(at::equal(pairs[i].first, pairs[i].second)) << i << " of 7 x " << columns;
+      }
+    }
+  }
 }
 
 TEST(LossTerms, ClassTargets) {

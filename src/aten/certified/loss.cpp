@@ -1,6 +1,5 @@
 // Negative log-likelihood (contract, section 8) of [n, classes] or [classes]; cross_entropy reaches it after
-// log_softmax; mean squared error. Class probabilities and label smoothing are composed from other operators
-// by torch.
+// log_softmax. Class probabilities and label smoothing are composed from other operators by torch.
 #include "kernels/loss.h"
 
 #include <optional>
@@ -105,32 +104,6 @@ Tensor& backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, co
   return float_out(kBackward, backward(dy, x, target, weight, reduction, ignore_index, total_weight), dx);
 }
 
-// ---- mean squared error, from certified and exact operators
-
-Tensor reduced(const Tensor& terms, std::int64_t reduction) {
-  if (static_cast<Reduction>(reduction) == Reduction::none) return terms;
-  return static_cast<Reduction>(reduction) == Reduction::mean ? terms.mean() : terms.sum();
-}
-Tensor mse(const Tensor& x, const Tensor& target, std::int64_t reduction) {
-  require_computed("aten::mse_loss", {&x, &target});
-  Tensor difference = x.sub(target);  // nobody else's, so squared where it lies
-  return reduced(difference.square_(), reduction);
-}
-Tensor& mse_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
-  return float_out("aten::mse_loss", mse(x, target, reduction), out);
-}
-Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction) {
-  require_computed("aten::mse_loss_backward", {&dy, &x, &target});
-  Tensor difference = x.sub(target);
-  const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
-  difference.mul_(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0);
-  const bool fits = dy.scalar_type() == difference.scalar_type() && (dy.dim() == 0 || dy.sizes() == difference.sizes());
-  return fits ? difference.mul_(dy) : difference.mul(dy);
-}
-Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
-  return float_out("aten::mse_loss_backward", mse_backward(dy, x, target, reduction), out);
-}
-
 }  // namespace
 
 std::vector<Entry> loss_operators() {
@@ -141,10 +114,6 @@ std::vector<Entry> loss_operators() {
       certify<forward_out>("aten::nll_loss_forward", "output", terms),
       certify<backward>("aten::nll_loss_backward", "", gradient),
       certify<backward_out>("aten::nll_loss_backward", "grad_input", gradient),
-      certify<mse>("aten::mse_loss", "", "8: d = x - target, d * d, section 4 sum or mean"),
-      certify<mse_out>("aten::mse_loss", "out", "8: d = x - target, d * d, section 4 sum or mean"),
-      certify<mse_backward>("aten::mse_loss_backward", "", "8: (d * RN(2 or 2 / n)) * dy"),
-      certify<mse_backward_out>("aten::mse_loss_backward", "grad_input", "8: (d * RN(2 or 2 / n)) * dy"),
   };
 }
 

@@ -3,9 +3,12 @@
 #include <ATen/ops/nll_loss_forward.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "aten/certified/support/entry.h"
 #include "aten/certified/support/pointwise.h"
@@ -14,6 +17,7 @@
 #include "kernels/activation.h"
 #include "kernels/float_environment.h"
 #include "kernels/loss.h"
+#include "kernels/threads.h"
 
 namespace isobit::aten {
 namespace {
@@ -37,17 +41,71 @@ Tensor term(const char* op, BinaryWith formula, double parameter, const Tensor& 
     kernels::binary_with(formula, {like(y, parameter)}, in[0], in[1], y, n);
   });
 }
+// As most programs have them: one pass over both, and their gradient of a number of the host.
+bool agree(const Tensor& x, const Tensor& target) {
+  return (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble) && x.scalar_type() == target.scalar_type() &&
+         x.sizes() == target.sizes() && x.device() == target.device();
+}
+bool is_one_number(const Tensor& dy, const Tensor& x) {
+  return dy.dim() == 0 && dy.scalar_type() == x.scalar_type() && dy.is_cpu() && x.is_cpu();
+}
 // The share of an element: 1, or RN(1 / n) under a mean.
 Tensor term_gradient(const char* op, TernaryWith formula, double parameter, const Tensor& dy, const Tensor& x,
                      const Tensor& target, std::int64_t reduction) {
   require_computed(op, {&dy, &x, &target});
-  return pointwise_new<3>(op, {dy, x, target}, [&](const auto& in, auto* dx, std::int64_t n) {
+  const auto parameters = [&](auto* dx, std::int64_t n) {
     const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
-    const auto share = like(dx, mean ? 1.0 / static_cast<double>(n) : 1.0);
-    kernels::ternary_with(formula, {like(dx, parameter), share}, in[0], in[1], in[2], dx, n);
+    return std::array{like(dx, parameter), like(dx, mean ? 1.0 / static_cast<double>(n) : 1.0)};
+  };
+  if (agree(x, target) && is_one_number(dy, x)) {
+    return pointwise_new<2>(op, {x, target}, [&](const auto& in, auto* dx, std::int64_t n) {
+      // As many copies of dy as stay in a cache.
+      const std::int64_t together = std::min<std::int64_t>(n, std::int64_t{8192} * kernels::thread_count());
+      const std::vector copies(static_cast<std::size_t>(together), *data_like(dx, dy));
+      const auto [a, share] = parameters(dx, n);
+      for (std::int64_t i = 0; i < n; i += together) {
+        kernels::ternary_with(formula, {a, share}, copies.data(), in[0] + i, in[1] + i, dx + i,
+                              std::min(together, n - i));
+      }
+    });
+  }
+  return pointwise_new<3>(op, {dy, x, target}, [&](const auto& in, auto* dx, std::int64_t n) {
+    const auto [a, share] = parameters(dx, n);
+    kernels::ternary_with(formula, {a, share}, in[0], in[1], in[2], dx, n);
   });
 }
 Tensor& give(const char* op, Tensor& out, const Tensor& result) { return float_out(op, result, out); }
+
+// ---- squared error
+
+Tensor mse(const Tensor& x, const Tensor& target, std::int64_t reduction) {
+  constexpr const char* kName = "aten::mse_loss";
+  if (agree(x, target)) return reduced(term(kName, BinaryWith::squared_error, 0, x, target), reduction);
+  require_computed(kName, {&x, &target});
+  Tensor difference = x.sub(target);  // nobody else's, so squared where it lies
+  return reduced(difference.square_(), reduction);
+}
+Tensor& mse_out(const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
+  return give("aten::mse_loss", out, mse(x, target, reduction));
+}
+Tensor mse_backward(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction) {
+  constexpr const char* kName = "aten::mse_loss_backward";
+  require_computed(kName, {&dy, &x, &target});
+  const bool mean = static_cast<Reduction>(reduction) == Reduction::mean;
+  if (agree(x, target) && is_one_number(dy, x)) {
+    return pointwise_new<2>(kName, {x, target}, [&](const auto& in, auto* dx, std::int64_t n) {
+      const auto twice = like(dx, mean ? 2.0 / static_cast<double>(n) : 2.0);
+      kernels::binary_with(BinaryWith::squared_error_backward, {twice, *data_like(dx, dy)}, in[0], in[1], dx, n);
+    });
+  }
+  Tensor difference = x.sub(target);
+  difference.mul_(mean ? 2.0 / static_cast<double>(difference.numel()) : 2.0);
+  const bool fits = dy.scalar_type() == difference.scalar_type() && (dy.dim() == 0 || dy.sizes() == difference.sizes());
+  return fits ? difference.mul_(dy) : difference.mul(dy);
+}
+Tensor& mse_backward_out(const Tensor& dy, const Tensor& x, const Tensor& target, std::int64_t reduction, Tensor& out) {
+  return give("aten::mse_loss_backward", out, mse_backward(dy, x, target, reduction));
+}
 
 // ---- smooth L1, Huber
 
@@ -342,6 +400,10 @@ std::vector<Entry> loss_term_operators() {
   constexpr std::string_view rows = "8: nll_loss of the rows (n, h, w)";
   constexpr std::string_view margin = "8: max(0, x - x[t] + margin)^p over the other classes, section 4 sums";
   return {
+      certify<mse>("aten::mse_loss", "", "8: d = x - target, d * d, section 4 sum or mean"),
+      certify<mse_out>("aten::mse_loss", "out", "8: d = x - target, d * d, section 4 sum or mean"),
+      certify<mse_backward>("aten::mse_loss_backward", "", "8: (d * RN(2 or 2 / n)) * dy"),
+      certify<mse_backward_out>("aten::mse_loss_backward", "grad_input", "8: (d * RN(2 or 2 / n)) * dy"),
       certify<smooth_l1>("aten::smooth_l1_loss", "", smooth),
       certify<smooth_l1_out>("aten::smooth_l1_loss", "out", smooth),
       certify<smooth_l1_backward>("aten::smooth_l1_loss_backward", "", smooth),

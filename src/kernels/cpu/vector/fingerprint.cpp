@@ -11,24 +11,59 @@ namespace {
 
 constexpr std::int64_t kSmallest = 1 << 13;  // elements a thread should at least have: 2 to 4 us
 
+// As many states side by side as keep a processor's units busy, each step of all of them before the next: what waits
+// for another step takes a place among the instructions that a processor looks at.
+constexpr int kStates = 4;
+struct States {
+  WideInt of[kStates];
+};
+template <class Step>
+ISOBIT_INLINE void each_state(States& z, Step step) {
+#pragma GCC unroll 4
+  for (WideInt& one : z.of) one = step(one);
+  asm("" : "+v"(z.of[0]), "+v"(z.of[1]), "+v"(z.of[2]), "+v"(z.of[3]));  // in this order
+}
+ISOBIT_INLINE void multiply_step(States& z, std::uint32_t factor) {
+  const WideInt f = wide_set(factor);
+  States product = z;
+  each_state(
+      product, [f](WideInt x) __attribute__((always_inline)) { return wide_multiply_low32(x, f); });
+#pragma GCC unroll 4
+  for (int i = 0; i < kStates; ++i) z.of[i] = wide_add(z.of[i], product.of[i]);
+}
+ISOBIT_INLINE void shift_step(States& z) {
+  States shifted = z;
+  each_state(
+      shifted, [](WideInt x) __attribute__((always_inline)) { return wide_shift_right(x, 32); });
+#pragma GCC unroll 4
+  for (int i = 0; i < kStates; ++i) z.of[i] = wide_xor(z.of[i], shifted.of[i]);
+}
+ISOBIT_INLINE void rotate_step(States& z) {
+  each_state(
+      z, [](WideInt x) __attribute__((always_inline)) { return wide_rotate_right24(x); });
+}
+
 struct WideSums {
-  WideInt high = wide_set(0), low = wide_set(0);
+  WideInt high[2] = {wide_set(0), wide_set(0)}, low[2] = {wide_set(0), wide_set(0)};
+  static ISOBIT_INLINE void add(WideInt (&sums)[2], const States& z) {
+    for (int i = 0; i < kStates; ++i) sums[i % 2] = wide_add(sums[i % 2], z.of[i]);
+  }
 };
 
-ISOBIT_INLINE WideInt multiply_step(WideInt z, std::uint32_t factor) {
-  return wide_add(z, wide_multiply_low32(z, wide_set(factor)));
-}
-ISOBIT_INLINE WideInt shift_step(WideInt z) { return wide_xor(z, wide_shift_right(z, 32)); }
-
-// contract::mix on every lane; key = (index + 1) * kMixIndex.
-ISOBIT_INLINE void add_mixed(WideSums& sums, WideInt key, WideInt bits) {
-  WideInt z = wide_xor(key, bits);
-  z = shift_step(multiply_step(z, contract::kMixFactor0));
-  z = shift_step(wide_rotate_right24(multiply_step(z, contract::kMixFactor1)));
-  z = wide_rotate_right24(multiply_step(z, contract::kMixFactor2));
-  sums.high = wide_add(sums.high, z);
-  z = wide_rotate_right24(multiply_step(shift_step(z), contract::kMixFactor3));
-  sums.low = wide_add(sums.low, z);
+// contract::mix on every lane of z = key xor bits, key = (index + 1) * kMixIndex.
+ISOBIT_INLINE void add_mixed(WideSums& sums, States z) {
+  multiply_step(z, contract::kMixFactor0);
+  shift_step(z);
+  multiply_step(z, contract::kMixFactor1);
+  rotate_step(z);
+  shift_step(z);
+  multiply_step(z, contract::kMixFactor2);
+  rotate_step(z);
+  WideSums::add(sums.high, z);
+  shift_step(z);
+  multiply_step(z, contract::kMixFactor3);
+  rotate_step(z);
+  WideSums::add(sums.low, z);
 }
 
 // 2 * kWideLanes 32-bit patterns of an element type.
@@ -83,44 +118,47 @@ Fingerprint tail_sums(const T* x, std::int64_t first, std::int64_t b, std::int64
   return sums;
 }
 
+Fingerprint total(const WideSums& wide, Fingerprint rest) {
+  rest.high += wide_sum(wide.high[0]) + wide_sum(wide.high[1]);
+  rest.low += wide_sum(wide.low[0]) + wide_sum(wide.low[1]);
+  return rest;
+}
+
 template <class T>
 Fingerprint range_sums(const T* x, std::int64_t first, std::int64_t b, std::int64_t e) {
-  constexpr std::int64_t kStep = 2 * kWideLanes;
+  constexpr std::int64_t kPatterns = std::int64_t{2} * kWideLanes, kStep = 2 * kPatterns;
   std::uint64_t key[kWideLanes];
   for (int j = 0; j < kWideLanes; ++j) key[j] = key_of(first + b + 4 * (j / 2) + j % 2);
-  WideInt key_first = wide_load(key);
-  WideInt key_second = wide_add(key_first, wide_set(2 * contract::kMixIndex));
-  const WideInt step = wide_set(kStep * contract::kMixIndex);
-  WideSums even, odd;  // two chains of additions
+  WideInt keys = wide_load(key);
+  const WideInt step = wide_set(kStep * contract::kMixIndex), two = wide_set(2 * contract::kMixIndex);
+  const WideInt half = wide_set(kPatterns * contract::kMixIndex);
+  WideSums wide;
   std::int64_t i = b;
   for (; i + kStep <= e; i += kStep) {
-    const WideInt patterns = load_patterns(x + i);
-    add_mixed(even, key_first, unpack_first(patterns));
-    add_mixed(odd, key_second, unpack_second(patterns));
-    key_first = wide_add(key_first, step);
-    key_second = wide_add(key_second, step);
+    const WideInt patterns = load_patterns(x + i), more = load_patterns(x + i + kPatterns);
+    const WideInt further = wide_add(keys, half);
+    add_mixed(wide, {{wide_xor(keys, unpack_first(patterns)), wide_xor(wide_add(keys, two), unpack_second(patterns)),
+                      wide_xor(further, unpack_first(more)), wide_xor(wide_add(further, two), unpack_second(more))}});
+    keys = wide_add(keys, step);
   }
-  Fingerprint sums = tail_sums(x, first, i, e);
-  sums.high += wide_sum(even.high) + wide_sum(odd.high);
-  sums.low += wide_sum(even.low) + wide_sum(odd.low);
-  return sums;
+  return total(wide, tail_sums(x, first, i, e));
 }
 
 Fingerprint range_sums(const std::int64_t* x, std::int64_t first, std::int64_t b, std::int64_t e) {
+  constexpr std::int64_t kStep = std::int64_t{kStates} * kWideLanes;
   std::uint64_t key[kWideLanes];
   for (int j = 0; j < kWideLanes; ++j) key[j] = key_of(first + b + j);
   WideInt keys = wide_load(key);
-  const WideInt step = wide_set(kWideLanes * contract::kMixIndex);
+  const WideInt next = wide_set(kWideLanes * contract::kMixIndex);
   WideSums wide;
   std::int64_t i = b;
-  for (; i + kWideLanes <= e; i += kWideLanes) {
-    add_mixed(wide, keys, wide_load(x + i));
-    keys = wide_add(keys, step);
+  for (; i + kStep <= e; i += kStep) {
+    States z;
+    for (std::int64_t j = 0; j < kStates; ++j, keys = wide_add(keys, next))
+      z.of[j] = wide_xor(keys, wide_load(x + i + j * kWideLanes));
+    add_mixed(wide, z);
   }
-  Fingerprint sums = tail_sums(x, first, i, e);
-  sums.high += wide_sum(wide.high);
-  sums.low += wide_sum(wide.low);
-  return sums;
+  return total(wide, tail_sums(x, first, i, e));
 }
 
 template <class T>

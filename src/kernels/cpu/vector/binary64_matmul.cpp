@@ -60,7 +60,7 @@ class PieceProduct {
     const std::int64_t terms = std::min(p.k, kShortLeaf);
     if (!in_place_) packed_a_ = doubles(step_ * terms);
     packed_b_ = doubles(panels_ * kTileColumns * (keeps_ ? p.k : std::min(p.k, kFewTerms)) + kTileColumns * terms);
-    const int levels = std::bit_width(static_cast<std::uint64_t>(leaves_ - 1));
+    const auto levels = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(leaves_ - 1)));
     chain_ = doubles(level_ * (levels + 1)), left_ = chain_ + level_;
   }
   void multiply() {
@@ -135,7 +135,7 @@ class PieceProduct {
   void multiply_tile(const Run& r, const double* a, ColumnsAt from, const double* b, double* panel, std::int64_t i,
                      std::int64_t j, std::int64_t columns) {
     alignas(64) double outputs[kTileSize];
-    const std::int64_t rows = std::min<std::int64_t>(kTileRows, block_ - i * kTileRows);
+    const std::int64_t rows = std::min(kTileRows, block_ - i * kTileRows);
     const std::int64_t row = row_ + i * kTileRows, place = (i * panels_ + j) * kTileSize;
     const bool last = r.ends && leaf_ == leaves_ - 1, whole = columns == kTileColumns || columns == kWideLanes;
     double* const c = c_ + row * p_.c_row_stride + j * kTileColumns * p_.c_column_stride;
@@ -221,7 +221,7 @@ bool turns(const WideMatmulProblem& p) {
 }
 
 // Products of fewer multiplications are not shared out at all, and in as many pieces as there are threads.
-constexpr std::int64_t kOneThread = 64 * 64 * 64, kSmall = std::int64_t{1} << 24;
+constexpr std::int64_t kOneThread = std::int64_t{64} * 64 * 64, kSmall = std::int64_t{1} << 24;
 
 // How a product is cut for threads: pieces of so many rows and columns.
 struct Cut {
@@ -235,7 +235,7 @@ Cut cut_of(const WideMatmulProblem& p) {
   const auto pieces = [&] {
     return p.batch * ((p.m + cut.rows - 1) / cut.rows) * ((p.n + cut.columns - 1) / cut.columns);
   };
-  const std::int64_t wanted = thread_count() * (p.batch * p.m * p.n * p.k > kSmall ? 3 : 1);
+  const std::int64_t each = p.batch * p.m * p.n * p.k > kSmall ? 3 : 1, wanted = each * thread_count();
   while (pieces() < wanted && (cut.rows > 2 * kTileRows || cut.columns > 2 * kTileColumns)) {
     if (cut.columns <= 2 * kTileColumns || cut.rows >= cut.columns) {
       cut.rows = rounded_up((cut.rows + 1) / 2, kTileRows);

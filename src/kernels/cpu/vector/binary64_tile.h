@@ -17,7 +17,7 @@ namespace isobit::kernels::ISOBIT_ISA {
 namespace {
 
 // What 32 registers hold, or 16.
-constexpr int kTileRows = kWideLanes == 8 ? 14 : 6;
+constexpr std::int64_t kTileRows = kWideLanes == 8 ? 14 : 6;
 constexpr std::int64_t kTileColumns = std::int64_t{2} * kWideLanes;
 constexpr std::int64_t kTileSize = kTileRows * kTileColumns;
 
@@ -181,7 +181,7 @@ void pack_lines(const double* from, std::int64_t count, std::int64_t line_step, 
 inline void pack_tiles_of_rows(const double* from, std::int64_t rows, std::int64_t row, std::int64_t terms,
                                std::int64_t term, double* to) {
   for (std::int64_t r = 0; r < rows; r += kTileRows, to += terms * kTileRows)
-    pack_lines<kTileRows, false>(from + r * row, std::min<std::int64_t>(kTileRows, rows - r), row, terms, term, to);
+    pack_lines<kTileRows, false>(from + r * row, std::min(kTileRows, rows - r), row, terms, term, to);
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 // where their lane is a double.
 //
 // + - * / and square roots of binary64, one IEEE operation each in the order written here, and integers; fma in sinpi
-// and cospi alone; no library. Error at most 2.1 ulp (tests/contract/functions_binary64_test.cpp, against MPFR; each
-// function's own bound stands there). Series are Taylor's, cut where the next term is below 2^-57 of the result.
-// Special values are C's (Annex F), NaN canonical. sin and cos from 2^20 on and powers are host_functions.h's and
-// host_power.h's, correctly rounded. Host only; no state.
+// and cospi alone, and where three products stand for a quotient, which is the same number; no library. Error at most
+// 2.1 ulp (tests/contract/functions_binary64_test.cpp, against MPFR; each function's own bound stands there). Series
+// are Taylor's, cut where the next term is below 2^-57 of the result. Special values are C's (Annex F), NaN canonical.
+// sin and cos from 2^20 on and powers are host_functions.h's and host_power.h's, correctly rounded. Host only; no
+// state.
 #pragma once
 
 #include <bit>

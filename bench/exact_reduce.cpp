@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cli/bench_timing.h"
+#include "bench/timing.h"
 #include "kernels/threads.h"
 #include "scale/exact_reduce.h"
 #include "scale/host.h"
@@ -52,10 +52,10 @@ void bench(scale::Exchange& exchange, std::int64_t megabytes, int grains, int ro
   for (int round = -1; round < rounds; ++round) {
     const auto gloo = [&] {
       const std::span<float> all(values.mutable_data_ptr<float>(), static_cast<std::size_t>(n));
-      return cli::milliseconds([&] { scale::wait(exchange.all_reduce(all)); }, 1);
+      return bench::milliseconds([&] { scale::wait(exchange.all_reduce(all)); }, 1);
     };
     const auto ours = [&] {
-      return cli::milliseconds(
+      return bench::milliseconds(
           [&] { (void)scale::reduce_gradients(exchange, sums, parameters, agreed, memory, piece); }, 1);
     };
     values.fill_(0.001f);
@@ -68,9 +68,9 @@ void bench(scale::Exchange& exchange, std::int64_t megabytes, int grains, int ro
   }
   if (rank != 0) return;
   std::printf("%4lld MB  %d grain%s a worker  gloo %9.2f ms  exact %9.2f ms  ratio %5.2f  IQR %5.2f  (%d rounds)\n",
-              static_cast<long long>(megabytes), grains, grains == 1 ? " " : "s", cli::quantile(stock, 0.5),
-              cli::quantile(exact, 0.5), cli::quantile(ratios, 0.5),
-              cli::quantile(ratios, 0.75) - cli::quantile(ratios, 0.25), rounds);
+              static_cast<long long>(megabytes), grains, grains == 1 ? " " : "s", bench::quantile(stock, 0.5),
+              bench::quantile(exact, 0.5), bench::quantile(ratios, 0.5),
+              bench::quantile(ratios, 0.75) - bench::quantile(ratios, 0.25), rounds);
   std::fflush(stdout);
 }
 

@@ -20,7 +20,7 @@ from isobit._script import parsed
 
 BETWEEN = "between operators"
 SIDES = ("stock", "isobit")
-QUIET = 0.05  # of the time without a core: less needs no note (src/cli/core_wait.cpp)
+QUIET = 0.05  # of the time without a core: less needs no note (src/bench/core_wait.cpp)
 PROFILED = 3  # steps under the profiler, after the timed ones
 OF_THE_PROGRAM = ("ops", "step", "profile", "memory", "recording")  # `isobit bench WHAT`, which times models of its own
 

@@ -9,7 +9,6 @@
 // then.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,9 +29,6 @@ struct Command {
 
 // Sorted by rank.
 [[nodiscard]] const std::vector<Command>& commands();
-
-// what(), without the stack frames that torch puts after its own.
-[[nodiscard]] std::string message_of(const std::exception& error);
 
 class CommandRegistration {
  public:

@@ -9,9 +9,10 @@
 #include "archive/files.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/out_option.h"
-#include "cli/run.h"
-#include "cli/verify.h"
+#include "cli/execution_flags.h"
+#include "archive/out_option.h"
+#include "jobs/run.h"
+#include "proof/verify.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
 #include "train/demo_images.h"
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 struct DemoOptions {
   std::string data, out = "isobit-demo";
-  ExecutionOptions execution;
+  train::ExecutionOptions execution;
 };
 
 // What everyone gets. README.md states them, tests/cli/demo.transcript compares.
@@ -45,7 +46,7 @@ std::string experiment_over(const std::string& path, bool made) {
 }
 
 // Another instruction set and thread count than the run's.
-void use_other_settings(ExecutionOptions& execution) {
+void use_other_settings(train::ExecutionOptions& execution) {
   const kernels::Isa ran = kernels::active_isa();
   execution.isa = ran == kernels::Isa::avx512 ? "avx2" : ran == kernels::Isa::reference ? "auto" : "reference";
   execution.threads = kernels::thread_count() > 1 ? 1 : 2;
@@ -67,7 +68,7 @@ int demo(const DemoOptions& options) {
   const bool made = options.data.empty();
   const fs::path data = made ? out / "data" : fs::absolute(options.data);
   if (!made) expect_fashion_mnist(data);
-  writing_out([&] { archive::make_folders(out); });
+  archive::writing_out([&] { archive::make_folders(out); });
   if (made) {
     fmt::print(stderr, "making 14,000 images in {}\n", data.string());
     train::write_demo_images(data);
@@ -75,14 +76,14 @@ int demo(const DemoOptions& options) {
   const fs::path experiment = out / "experiment.toml";
   archive::write_file(experiment, experiment_over(data.string(), made));
 
-  RunOptions training;
+  jobs::RunOptions training;
   training.file = experiment.string();
   training.runs = (out / "runs").string();
   training.execution = options.execution;
-  const RunOutcome outcome = run(training);
+  const jobs::RunOutcome outcome = run(training);
   if (outcome.code != 0) return outcome.code;
 
-  VerifyOptions again;
+  proof::VerifyOptions again;
   again.run = outcome.folder.string();
   again.execution = options.execution;
   use_other_settings(again.execution);
@@ -104,7 +105,7 @@ Action declare_demo(OptionSet& app) {
   auto options = std::make_shared<DemoOptions>();
   app.add("--data", options->data, "Folder of Fashion-MNIST's four files, instead of images made here").type("DIR");
   app.add("--out", options->out, "Folder for data, experiment and record").type("DIR").show_default();
-  options->execution.declare(app);
+  declare_execution(app, options->execution);
   return [options] { return demo(*options); };
 }
 

@@ -6,9 +6,9 @@
 
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/diff_text.h"
-#include "cli/named_run.h"
-#include "cli/trace_again.h"
+#include "study/diff_text.h"
+#include "archive/named_run.h"
+#include "study/trace_again.h"
 #include "study/diff.h"
 #include "trace/trace_file.h"
 
@@ -17,12 +17,12 @@ namespace {
 
 struct DiffOptions {
   std::string a, b, runs;
-  AgainOptions again;
+  study::AgainOptions again;
   bool json = false, all = false, records_only = false;
 };
 
 study::Diff diff_of_runs(const DiffOptions& options) {
-  const NamedRun named_a(options.a, options.runs), named_b(options.b, options.runs);
+  const archive::NamedRun named_a(options.a, options.runs), named_b(options.b, options.runs);
   const study::ComparedRun a = study::read_run(named_a.folder(), named_a.name());
   const study::ComparedRun b = study::read_run(named_b.folder(), named_b.name());
   study::Diff diff = study::compare_runs(a, b);
@@ -31,7 +31,7 @@ study::Diff diff_of_runs(const DiffOptions& options) {
       diff.not_looked_into = "only the records were compared (--records-only)";
     }
   } else {
-    find_operator(a, b, options.again, diff);
+    study::find_operator(a, b, options.again, diff);
   }
   return diff;
 }
@@ -48,7 +48,7 @@ study::Diff diff_of(const DiffOptions& options) {
 
 int run_diff(const DiffOptions& options) {
   const study::Diff diff = diff_of(options);
-  fmt::print("{}", options.json ? to_json(diff) + "\n" : diff_text(diff, options.all));
+  fmt::print("{}", options.json ? to_json(diff) + "\n" : study::diff_text(diff, options.all));
   return diff.results == study::Results::equal ? 0 : diff.results == study::Results::differ ? 1 : 2;
 }
 

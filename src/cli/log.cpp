@@ -10,7 +10,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/summary_text.h"
+#include "archive/summary_text.h"
 
 namespace isobit::cli {
 namespace {
@@ -23,9 +23,9 @@ struct LogOptions {
 
 std::string last_test(const archive::RunSummary& run) {
   for (const archive::MetricsLine& line : run.metrics) {
-    if (line.set == "test") return metrics_text(line);
+    if (line.set == "test") return archive::metrics_text(line);
   }
-  return run.metrics.empty() ? "-" : metrics_text(run.metrics.front());
+  return run.metrics.empty() ? "-" : archive::metrics_text(run.metrics.front());
 }
 
 void print_table(const std::vector<archive::RunSummary>& runs) {
@@ -54,9 +54,9 @@ int run_log(const LogOptions& options) {
   auto runs = archive::list_runs(folder);
   if (options.count > 0 && runs.size() > static_cast<std::size_t>(options.count)) runs.resize(options.count);
   if (options.json) {
-    Json list = Json::array();
-    for (const archive::RunSummary& summary : runs) list.push_back(summary_json(summary));
-    print_json_line(list);
+    archive::Json list = archive::Json::array();
+    for (const archive::RunSummary& summary : runs) list.push_back(archive::summary_json(summary));
+    archive::print_json_line(list);
   } else if (runs.empty()) {
     fmt::print(stderr, "no runs in {}\n", folder.string());
   } else {

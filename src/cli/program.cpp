@@ -14,9 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "archive/error_message.h"
 #include "archive/printable.h"
 #include "archive/user_error.h"
-#include "cli/capability.h"
+#include "process/capability.h"
 #include "cli/command.h"
 #include "cli/error_report.h"
 #include "cli/usage.h"
@@ -90,14 +91,14 @@ int isobit::cli::program(int argc, char** argv) {
     isobit::kernels::give_way_to_others(true);
     std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write, with a message
     return run(argc, argv, json);
-  } catch (const BeginAnew& request) {
-    return begin_anew(request);
+  } catch (const process::BeginAnew& request) {
+    return process::begin_anew(request);
   } catch (const archive::UserError& error) {
     return report_error(archive::printable(error.what()), json);
   } catch (const std::bad_alloc&) {
     return report_error("out of memory (use a smaller batch or grain)", json);
   } catch (const std::exception& error) {  // refusals bring their own "isobit: "
-    const std::string message = archive::printable_lines(message_of(error)), own = "isobit: ";
+    const std::string message = archive::printable_lines(archive::message_of(error)), own = "isobit: ";
     return report_error(message.starts_with(own) ? message.substr(own.size()) : message, json);
   }
 }

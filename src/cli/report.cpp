@@ -1,206 +1,15 @@
 // isobit report: runs, a study or a comparison as one page that works offline.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <set>
 
-#include "archive/files.h"
-#include "archive/output_file.h"
-#include "archive/printable.h"
-#include "archive/run_record.h"
-#include "archive/runs.h"
-#include "archive/secret_scan.h"
-#include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/out_option.h"
-#include "cli/summary_text.h"
-#include "report/document.h"
-#include "report/page.h"
-#include "report/study_check.h"
-#include "study/compared_run.h"
-#include "study/diff.h"
-#include "study/drift.h"
-#include "study/test_set.h"
+#include "report/write_report.h"
 
 namespace isobit::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using archive::plural;
-using archive::UserError;
-
-struct ReportOptions {
-  std::vector<std::string> what, allow;
-  std::string runs, out, diff, drift, targets, title;
-  bool redact = false, json = false;
-};
-
-// Of two runs: what isobit diff --records-only and isobit drift say, where no file says it.
-void compare_two(const std::vector<fs::path>& folders, const ReportOptions& options, report::ReportParts& parts) {
-  if (!parts.diff) {
-    const auto side = [&](std::size_t i) { return study::read_run(folders[i], options.what[i]); };
-    study::Diff diff = study::compare_runs(side(0), side(1));
-    if (diff.results == study::Results::differ)
-      diff.not_looked_into =
-          "only the records were compared: isobit diff A B --json finds the operator, --diff shows it";
-    parts.diff = report::parse_diff(study::to_json(diff), "isobit diff");
-  }
-  const auto finished = [](const report::RunEntry& run) { return run.summary.state == archive::RunState::finished; };
-  if (parts.drift || !std::all_of(parts.runs.begin(), parts.runs.end(), finished)) return;
-  try {
-    std::vector<archive::RunRecord> records;
-    for (const fs::path& folder : folders) records.push_back(archive::RunRecord::open(folder));
-    const study::Drift drift = study::measure_drift(records);
-    if (!drift.cells.empty()) parts.drift = report::parse_drift(study::drift_json(drift, records), "isobit drift");
-  } catch (const UserError& error) {  // networks that differ, or runs without steps
-    fmt::print(stderr, "isobit: the page shows no drift: {}\n", archive::printable(error.what()));
-  }
-}
-
-// The true classes of evaluations, from the data files that the runs name, where they are here and still the same.
-report::TargetsByDigest targets_in_data(const report::ReportParts& parts) {
-  report::TargetsByDigest found;
-  std::set<std::string> looked_for;
-  for (const report::RunEntry& run : parts.runs) {
-    for (const archive::PredictionsLine& line : run.predictions) {
-      if (run.script || !looked_for.insert(line.targets).second) continue;
-      if (auto targets = study::targets_of(run.experiment, line.targets)) found[line.targets] = std::move(*targets);
-    }
-  }
-  return found;
-}
-
-// What the words mean: a study's folder, or runs.
-report::ReportParts gather(const ReportOptions& options) {
-  report::ReportParts parts;
-  parts.title = options.title;
-  std::vector<fs::path> folders;
-  const fs::path archive_folder = archive::runs_folder(options.runs);
-  for (const std::string& word : options.what) {
-    if (!report::is_study(word)) {
-      folders.push_back(archive::find_run(archive_folder, word));
-      continue;
-    }
-    if (options.what.size() > 1)
-      throw UserError(word, "is a study, which a report shows by itself", "call isobit report with this folder alone");
-    parts.study = report::read_study(word);
-    folders = parts.study->runs;
-  }
-  const bool person = isatty(STDERR_FILENO) != 0 && folders.size() > 20;
-  parts.runs = report::read_runs(folders, [&](std::size_t done) {
-    if (person && (done % 16 == 0 || done == folders.size()))
-      fmt::print(stderr, "\rreading run {}/{} ", done, folders.size());
-  });
-  if (person) fmt::print(stderr, "\n");
-  if (parts.study) report::check_study(*parts.study, parts.runs, options.what[0]);
-  if (!options.diff.empty()) parts.diff = report::read_diff(options.diff);
-  if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
-  if (!parts.study && folders.size() == 2) compare_two(folders, options, parts);
-  if (!options.targets.empty()) parts.targets = report::read_targets(options.targets);
-  if (options.targets.empty()) parts.found_targets = targets_in_data(parts);
-  return parts;
-}
-
-// A page is given to others: no home paths, and no secrets (archive/secret_scan.h), as in an export.
-class Cleaner {
- public:
-  explicit Cleaner(const ReportOptions& options)
-      : redact_(options.redact), scan_(options.allow, archive::environment_variables(), home()) {}
-
-  void clean(const std::string& place, std::string& text) {
-    text = scan_.without_home(text);
-    for (archive::Finding& finding : scan_.find(place, text)) {
-      if (!redact_ || finding.always) findings_.push_back(std::move(finding));
-    }
-    if (redact_) text = scan_.redacted(text);
-  }
-
-  void clean(report::ReportParts& parts) {
-    for (report::RunEntry& run : parts.runs) {
-      clean(run.summary.id + "/experiment.toml", run.experiment);
-      clean(run.summary.id + "/environment.json", run.environment);
-      clean(run.summary.id + "/data.json", run.data);
-      clean(run.summary.id + "/state.json", run.summary.note);
-      run.settings = report::parse_settings(run.experiment);
-    }
-    if (parts.diff) clean_json("--diff", *parts.diff);
-    if (parts.drift) clean_json("--drift", (*parts.drift)["layers"]);
-    if (parts.study) {
-      clean_json("cells.json", parts.study->cells);
-      clean_json("results.json", parts.study->results);
-    }
-  }
-
-  void require_clean() const {
-    if (findings_.empty()) return;
-    for (const archive::Finding& finding : findings_)
-      fmt::print(stderr, "{}: looks like {}\n", archive::printable(finding.place), archive::printable(finding.what));
-    throw UserError("", plural(findings_.size(), "possible secret") + "; nothing written",
-                    "--redact removes them, but never a private key; --allow TEXT accepts lines that contain TEXT");
-  }
-
- private:
-  static std::string home() {
-    const char* folder = std::getenv("HOME");
-    return folder == nullptr ? "" : folder;
-  }
-
-  // Every text in it.
-  void clean_json(const std::string& place, report::Json& value) {
-    if (value.is_string()) {
-      auto text = value.get<std::string>();
-      clean(place, text);
-      value = text;
-    } else if (value.is_structured()) {
-      for (report::Json& item : value) clean_json(place, item);
-    }
-  }
-
-  bool redact_;
-  archive::SecretScan scan_;
-  std::vector<archive::Finding> findings_;
-};
-
-// Only a report is replaced by a report.
-void write_page(const fs::path& path, const std::string& page) {
-  if (archive::is_there(path)) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored) || !archive::read_file(path).starts_with(report::kPageBeginning))
-      throw UserError(path.string(), "exists and is no report", "name another file with --out");
-  }
-  archive::write_file(path, page);
-}
-
-int run_report(const ReportOptions& options) {
-  report::ReportParts parts = gather(options);
-  Cleaner cleaner(options);
-  cleaner.clean(parts);
-  cleaner.require_clean();
-  const std::string page = report::page(report::document(parts));
-  if (options.out == "-") {
-    std::fwrite(page.data(), 1, page.size(), stdout);
-    return 0;
-  }
-  std::string out = options.out;
-  if (out.empty()) out = parts.runs.size() == 1 ? parts.runs[0].summary.id + ".html" : "report.html";
-  writing_out([&] { write_page(out, page); });
-  if (options.json) {
-    Json runs = Json::array();
-    for (const report::RunEntry& entry : parts.runs) runs.push_back(entry.summary.id);
-    print_json_line({{"file", out}, {"size", page.size()}, {"sha256", archive::sha256(page)}, {"runs", runs}});
-  } else {
-    fmt::print("{}: {}, {} bytes\n", archive::printable(out), plural(parts.runs.size(), "run"), page.size());
-  }
-  return 0;
-}
-
 Action declare_report(OptionSet& app) {
-  auto options = std::make_shared<ReportOptions>();
+  auto options = std::make_shared<report::ReportOptions>();
   app.add("runs", options->what, "Runs (folder, id, beginning of an id, or last), or one study's folder")
       .type("RUN")
       .required();
@@ -221,7 +30,7 @@ Action declare_report(OptionSet& app) {
       .type("TEXT")
       .repeatable();
   app.flag("--json", options->json, "One JSON object on stdout: file, size, sha256, runs");
-  return [options] { return run_report(*options); };
+  return [options] { return report::run_report(*options); };
 }
 
 const CommandRegistration report_command(

@@ -1,183 +1,16 @@
 // isobit run: trains by the contract, or by stock PyTorch, and leaves a record.
-#include "cli/run.h"
-
-#include <fmt/format.h>
-
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "archive/runs.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "cli/run_in_job.h"
-#include "cli/run_once.h"
-#include "cli/run_session.h"
-#include "cli/run_worker.h"
-#include "cli/run_workers.h"
-#include "cli/training_progress.h"
-#include "train/arithmetic.h"
-#include "train/recording.h"
+#include "cli/execution_flags.h"
+#include "jobs/run.h"
 
 namespace isobit::cli {
 namespace {
 
-using archive::UserError;
-
-// Records, shows, and remembers the last metrics.
-class RunListener : public train::Recorder {
- public:
-  RunListener(archive::RunWriter& writer, const train::Experiment& experiment, const train::Trainer& trainer)
-      : Recorder(writer, experiment),
-        progress_(trainer.steps_done(), trainer.timetable().steps(), trainer.timetable().epochs()) {}
-
-  void on_step(const train::StepReport& report) override {
-    Recorder::on_step(report);
-    seconds_ += report.seconds;
-    progress_.step(report);
-  }
-  void on_metrics(const train::MetricsReport& report) override {
-    Recorder::on_metrics(report);
-    for (const archive::MetricsLine& line : train::metrics_lines(report)) {
-      for (const auto& [name, value] : line.values) metrics_[line.set][name] = value;
-    }
-    progress_.metrics(report);
-  }
-  [[nodiscard]] const nlohmann::ordered_json& metrics() const { return metrics_; }
-  [[nodiscard]] double seconds() const { return seconds_; }
-
- private:
-  TrainingProgress progress_;
-  nlohmann::ordered_json metrics_ = nlohmann::ordered_json::object();
-  double seconds_ = 0;
-};
-
-// The run of a name (--once) that was finished before: there is nothing to do.
-RunOutcome finished_before(const std::filesystem::path& folder, const archive::RunSummary& summary, bool json) {
-  fmt::print(stderr, "run {} is finished\n", folder.string());
-  if (json) {
-    const nlohmann::ordered_json result{{"id", summary.id},
-                                        {"folder", folder.string()},
-                                        {"name", summary.name},
-                                        {"state", "finished"},
-                                        {"steps", summary.steps},
-                                        {"weights", summary.weights},
-                                        {"weights_sha256", summary.weights_sha256}};
-    fmt::print("{}\n", result.dump());
-  } else {
-    fmt::print("sha256  {}\nweights {}\n", summary.weights_sha256, summary.weights);
-  }
-  return {0, folder, summary.weights};
-}
-
-void print_result(const RunSession& session, const RunListener& listener, const char* state, const std::string& weights,
-                  const std::string& sha256, bool json) {
-  if (!json) {
-    if (!weights.empty()) fmt::print("sha256  {}\nweights {}\n", sha256, weights);
-    return;
-  }
-  nlohmann::ordered_json result;
-  result["id"] = session.writer->id();
-  result["folder"] = session.writer->folder().string();
-  result["name"] = session.experiment.name;
-  result["state"] = state;
-  result["steps"] = session.trainer->steps_done();
-  result["weights"] = weights;
-  result["weights_sha256"] = sha256;
-  result["metrics"] = listener.metrics();
-  result["training_seconds"] = listener.seconds();
-  fmt::print("{}\n", result.dump());
-}
-
-RunOutcome execute(RunSession& session, bool json) {
-  const std::filesystem::path folder = session.writer->folder();
-  const train::ArithmeticScope arithmetic(session.experiment);
-  const StopSignal stop;
-  RunListener listener(*session.writer, session.experiment, *session.trainer);
-  try {
-    if (train::execute(*session.trainer, session.trainer->timetable().steps(), listener, stop.flag()) ==
-        train::Outcome::interrupted) {
-      print_result(session, listener, "interrupted", "", "", json);
-      fmt::print(stderr, "isobit: interrupted after step {}; resume with: isobit run --resume {}\n",
-                 session.trainer->steps_done(), session.writer->folder().string());
-      return {kInterruptedExit, folder, ""};
-    }
-    const std::string weights = train::weights_name(*session.trainer);
-    const std::string sha256 = train::weights_sha256(*session.trainer);
-    session.writer->finish(weights, sha256);
-    print_result(session, listener, "finished", weights, sha256, json);
-    return {0, folder, weights};
-  } catch (const train::NotFinite& error) {
-    session.writer->fail(error.what());
-    print_result(session, listener, "failed", "", "", json);
-    fmt::print(stderr, "isobit: {}: {} (lower optimizer.lr, or check the data; the step changed nothing)\n",
-               session.writer->folder().string(), error.what());
-    return {1, folder, ""};
-  } catch (const UserError& error) {
-    session.writer->fail(error.what());
-    const std::string go_on = "isobit run --resume " + session.writer->folder().string();
-    throw UserError(error.place(), error.problem(),
-                    error.remedy().empty() ? go_on : error.remedy() + "; then " + go_on);
-  } catch (const std::exception& error) {
-    session.writer->fail(error.what());
-    throw;
-  }
-}
-
-}  // namespace
-
-RunOutcome run(const RunOptions& options) {
-  if (options.file.empty() == options.resume.empty()) {
-    throw UserError("run", options.file.empty() ? "no experiment given" : "both an experiment and --resume given",
-                    "name either a TOML file or --resume RUN");
-  }
-  if (options.file.ends_with(".py")) {
-    throw UserError(options.file, "is a Python script, and isobit run takes an experiment's TOML file",
-                    "run it with python; isobit.record in it makes the record (docs/python.md)");
-  }
-  if (!options.resume.empty() && !options.overrides.empty()) {
-    throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
-  }
-  if (!options.resume.empty() && (!options.once.empty() || options.dry_run)) {
-    throw UserError(options.dry_run ? "--dry-run" : "--once", "is for an experiment, not for a run that is resumed",
-                    "leave --resume out");
-  }
-  if (options.finished && options.once.empty())
-    throw UserError("--finished", "asks for the run of a name", "name it with --once NAME");
-  if (options.dry_run) {
-    const train::Experiment experiment = train::load_experiment(options.file, options.overrides);
-    const nlohmann::ordered_json result{{"name", experiment.name}, {"experiment", train::to_toml(experiment)}};
-    fmt::print("{}", options.json ? result.dump() + "\n" : train::to_toml(experiment));
-    return {};
-  }
-  RunOptions chosen = options;
-  if (!options.once.empty()) {
-    const auto experiment = train::load_experiment(options.file, options.overrides);
-    const auto run = find_run_once(archive::runs_folder(options.runs), options.once, experiment);
-    if (run) {
-      const archive::RunSummary summary = archive::summarize(*run);
-      if (summary.state == archive::RunState::finished) return finished_before(*run, summary, options.json);
-      chosen.resume = run->string();
-    }
-    if (options.finished) {
-      fmt::print(stderr, "{}\n", run ? "run " + run->string() + " is not finished" : "there is no run of this name");
-      return {1, {}, ""};
-    }
-  }
-  const auto task = slurm::allocation();
-  const bool of_several = task && task->in_step && task->tasks > 1 && options.join.empty() && options.workers == 0;
-  if (task && task->in_step) take_share(chosen, *task);
-  chosen.execution.apply();
-  if (of_several) return run_in_job(chosen, *task);
-  if (!chosen.join.empty()) return run_worker(chosen);
-  if (chosen.workers > 0) return run_workers(chosen);
-  RunSession session = chosen.resume.empty() ? begin_run(chosen) : resume_run(chosen);
-  return execute(session, options.json);
-}
-
-namespace {
-
 Action declare_run(OptionSet& app) {
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<jobs::RunOptions>();
   app.add("file", options->file, "The experiment (docs/experiment.md)").type("FILE.toml");
   app.add("--set", options->overrides, "Override a key: --set optimizer.lr=0.1 (repeatable)")
       .type("KEY=VALUE")
@@ -204,8 +37,8 @@ Action declare_run(OptionSet& app) {
       .at_least(2)
       .group("Workers");
   app.flag("--json", options->json, "One JSON object on stdout instead of the last line, or of --dry-run's TOML");
-  options->execution.declare(app);
-  return [options] { return run(*options).code; };
+  declare_execution(app, options->execution);
+  return [options] { return jobs::run(*options).code; };
 }
 
 const CommandRegistration run_command({.name = "run",

@@ -1,7 +1,7 @@
 // What other programs say about a record that is verified: isobit._verify about running its program, ssh-keygen about
 // who signed it, and the signature that comes with the record.
-#include "cli/script_plan.h"
-#include "cli/ssh_signature.h"
+#include "proof/script_plan.h"
+#include "proof/ssh_signature.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
 
@@ -9,7 +9,7 @@ namespace isobit::fuzz {
 
 void run_plan(std::string_view input) {
   try {
-    const cli::ScriptPlan plan = cli::parse_plan(input);
+    const proof::ScriptPlan plan = proof::parse_plan(input);
     require(plan.python.starts_with('/') && !plan.file.starts_with('/') && !plan.file.empty(),
             "paths are as they must be");
     for (const auto& part : std::filesystem::path("/program") / plan.folder / plan.file)
@@ -35,13 +35,13 @@ std::vector<std::string> plan_seeds() {
 
 void run_signature(std::string_view input) {
   accepts([&] {
-    const cli::SshSignature signature = cli::parse_ssh_signature(input, "run.tar.sig");
+    const proof::SshSignature signature = proof::parse_ssh_signature(input, "run.tar.sig");
     require(!signature.key_type.empty() && !signature.purpose.empty(), "a signature says what it is for");
     require(signature.purpose.find_first_of("\n\r\x1b") == std::string::npos, "in a word that can be printed");
     require(signature.hash == "sha256" || signature.hash == "sha512", "with a known hash");
   });
-  require(cli::first_principal(input).find('\n') == std::string::npos, "a name is a line");
-  const std::string key = cli::parse_good_signature(input, "export@isobit", "alice@lab");
+  require(proof::first_principal(input).find('\n') == std::string::npos, "a name is a line");
+  const std::string key = proof::parse_good_signature(input, "export@isobit", "alice@lab");
   require(key.empty() || input.starts_with("Good \"export@isobit\" signature for alice@lab with "), "good means good");
 }
 

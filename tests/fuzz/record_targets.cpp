@@ -20,7 +20,7 @@
 #include "archive/run_folder.h"
 #include "archive/unfinished_run.h"
 #include "archive/small_run.h"
-#include "cli/summary_text.h"
+#include "archive/summary_text.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
 
@@ -196,8 +196,8 @@ std::string input_of(const std::string& kind, const Files& parts) {
 
 // As commands print it.
 void print(const RunSummary& summary) {
-  static_cast<void>(cli::summary_json(summary).dump(2, ' ', true, cli::Json::error_handler_t::replace));
-  for (const MetricsLine& line : summary.metrics) static_cast<void>(cli::metrics_text(line));
+  static_cast<void>(summary_json(summary).dump(2, ' ', true, Json::error_handler_t::replace));
+  for (const MetricsLine& line : summary.metrics) static_cast<void>(metrics_text(line));
 }
 
 // A record that is sound can be given away, and whoever gets it finds the same.

@@ -6,7 +6,7 @@
 #include "archive/files.h"
 #include "archive/output_file.h"
 #include "archive/tar_file.h"
-#include "cli/second_record.h"
+#include "proof/second_record.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
 
@@ -14,7 +14,7 @@ namespace isobit::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-using cli::Reports;
+using proof::Reports;
 
 constexpr std::uint64_t kMost = 64 << 10;
 constexpr std::string_view kRecord = "\nrecord\n";

@@ -1,0 +1,12 @@
+#include "cli/tune_search.h"
+
+namespace isobit::cli {
+namespace {
+
+const bool registered = [] {
+  tune_search() = bench::tune;
+  return true;
+}();
+
+}  // namespace
+}  // namespace isobit::cli

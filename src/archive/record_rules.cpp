@@ -14,6 +14,7 @@
 #include "archive/json_text.h"
 #include "archive/manifest.h"
 #include "archive/printable.h"
+#include "archive/record_part.h"
 #include "archive/run_export.h"
 #include "archive/user_error.h"
 #include "contract/product_tier.h"
@@ -115,6 +116,7 @@ class Rules {
   [[nodiscard]] bool is_input(const std::string& path) const {
     if (path == kExperimentFile || path == kEnvironmentFile || path == kDataFile) return true;
     if (path == kSourcesFile || path == kPatchFile) return p_.script;
+    if (!part_name(path).empty()) return true;
     constexpr std::string_view begin = "environment-", end = ".json";  // one for each time it was resumed
     if (!path.starts_with(begin) || !path.ends_with(end) || path.size() <= begin.size() + end.size()) return false;
     const std::string number = path.substr(begin.size(), path.size() - begin.size() - end.size());
@@ -126,7 +128,10 @@ class Rules {
     for (const auto& [path, text] : *p_.contents) {
       if (!path.ends_with(".json")) continue;
       try {
-        if (!parse_json(text).is_object()) damaged(path, "it is no JSON object");
+        const auto object = parse_json(text);
+        if (!object.is_object()) damaged(path, "it is no JSON object");
+        if (!part_name(path).empty() && !(object.contains("format") && object["format"].is_string()))
+          damaged(path, "a part of a record says its format");
       } catch (const UserError&) {
         throw;
       } catch (const std::invalid_argument& error) {

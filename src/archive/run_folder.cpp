@@ -1,5 +1,7 @@
 #include "archive/run_folder.h"
 
+#include "archive/record_part.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -278,6 +280,17 @@ void RunFolder::replace(const std::string& name, const std::string& content) {
   remove_file(before_of(file));
 }
 
+void RunFolder::write_part(const std::string& name, const std::string& content) {
+  const std::string file = part_file(name);
+  require_part(content);
+  if (impl_->inputs.contains(file)) return replace(file, content);
+  // The file first: a state that names it finds it, and one that does not passes over it.
+  write_held(impl_->lock, impl_->folder / file, content);
+  impl_->state.inputs[file] = {content.size(), sha256(content)};
+  impl_->inputs[file] = content;
+  impl_->write_state();
+}
+
 void RunFolder::Impl::write_checkpoint(CheckpointLine line, std::span<const std::span<const std::byte>> pieces) {
   lock.require_held();
   for (auto& [name, log] : logs) {
@@ -387,7 +400,8 @@ void RunFolder::Impl::finish(const std::string& weights, const std::string& sha2
   for (const fs::path& part : {folder, folder / kCheckpointFolder}) {
     remove_temporaries(part);
     for (const std::string& name : names_in(part)) {
-      if (name.starts_with(kBefore)) remove_file(part / name);
+      const bool unnamed = !part_name(name).empty() && !state.inputs.contains(name);  // its writer was killed
+      if (name.starts_with(kBefore) || unnamed) remove_file(part / name);
     }
   }
   state.state = "finished";

@@ -77,6 +77,8 @@ class RunFolder {
                         const Retention& keep, const std::string& weights_sha256 = "");
   // Another content for an input.
   void replace(const std::string& name, const std::string& content);
+  // A part of a component (record_part.h), new or instead of the one that is there.
+  void write_part(const std::string& name, const std::string& content);
 
   // Seals the record: state, then the manifest. `weights` is "<contract>:<32 hex>", `sha256` that of the same
   // weights (weights_digest.h).

@@ -13,6 +13,7 @@
 #include "archive/runs.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "archive/record_part.h"
 
 namespace isobit::archive {
 namespace {
@@ -130,6 +131,9 @@ RunRecord RunRecord::open(const fs::path& folder, Contents read) {
   record.experiment_ = contents[kExperimentFile];
   record.environment_ = contents[kEnvironmentFile];
   record.data_ = contents[kDataFile];
+  for (const auto& [path, text] : contents) {
+    if (const std::string part = part_name(path); !part.empty()) record.parts_[part] = text;
+  }
   record.steps_ = std::move(parts.steps);
   record.metrics_ = std::move(parts.metrics);
   record.evaluations_ = std::move(parts.evaluations);

@@ -43,6 +43,9 @@ class RunRecord {
   [[nodiscard]] const std::string& environment() const { return environment_; }  // JSON, of the first start
   [[nodiscard]] const std::string& data() const { return data_; }                // JSON
 
+  // What components added, by name: JSON objects (record_part.h). isobit verify judges them.
+  [[nodiscard]] const std::map<std::string, std::string>& parts() const { return parts_; }
+
   [[nodiscard]] const std::vector<StepLine>& steps() const { return steps_; }
   [[nodiscard]] const std::vector<MetricsLine>& metrics() const { return metrics_; }
   // Of a Python program; nothing where the record has no such log.
@@ -70,6 +73,7 @@ class RunRecord {
   std::filesystem::path folder_;
   RunSummary summary_;
   std::string seal_, experiment_, environment_, data_;
+  std::map<std::string, std::string> parts_;
   std::vector<StepLine> steps_;
   std::vector<MetricsLine> metrics_;
   std::optional<std::vector<EvaluationLine>> evaluations_;

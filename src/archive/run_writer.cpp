@@ -9,6 +9,7 @@
 #include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_lines.h"
+#include "archive/record_part.h"
 #include "archive/run_folder.h"
 #include "archive/run_state.h"
 
@@ -42,13 +43,14 @@ const std::string& RunWriter::data() const { return impl_->run.input(kDataFile);
 const std::optional<Checkpoint>& RunWriter::checkpoint() const { return impl_->checkpoint; }
 
 RunWriter RunWriter::create(const std::filesystem::path& runs, const RunInputs& inputs) {
-  return RunWriter(std::make_unique<Impl>(
-      Impl{RunFolder::create(
-               runs, inputs.name,
-               {{kExperimentFile, inputs.experiment}, {kEnvironmentFile, inputs.environment}, {kDataFile, inputs.data}},
-               kind_of(inputs.experiment), inputs.ending, inputs.contract),
-           {},
-           0}));
+  std::map<std::string, std::string> files = {
+      {kExperimentFile, inputs.experiment}, {kEnvironmentFile, inputs.environment}, {kDataFile, inputs.data}};
+  add_collected_parts(files);
+  return RunWriter(
+      std::make_unique<Impl>(Impl{RunFolder::create(runs, inputs.name, std::move(files), kind_of(inputs.experiment),
+                                                    inputs.ending, inputs.contract),
+                                  {},
+                                  0}));
 }
 
 RunWriter RunWriter::resume(const std::filesystem::path& run, const std::string& environment,
@@ -74,6 +76,7 @@ void RunWriter::append_predictions(const PredictionsLine& line) {
   impl_->run.append(kPredictionsLog, format_line(line));
 }
 void RunWriter::flush() { impl_->run.flush(); }
+void RunWriter::write_part(const std::string& name, const std::string& json) { impl_->run.write_part(name, json); }
 
 void RunWriter::write_checkpoint(std::span<const TensorView> tensors, const std::string& state, const Retention& keep,
                                  const std::string& weights_sha256) {

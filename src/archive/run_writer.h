@@ -63,6 +63,8 @@ class RunWriter {
   // Precondition: the experiment keeps predictions (experiment_text.h).
   void append_predictions(const PredictionsLine& line);
   void flush();  // writes what waits
+  // A part of a component: a JSON object with a "format" (record_part.h), new or instead of the one that is there.
+  void write_part(const std::string& name, const std::string& json);
 
   // After the step last appended; `state` is kept word for word. The logs are made durable first. Of earlier
   // checkpoints those stay that `keep` says. One checkpoint a step: throws std::logic_error at a second.

@@ -52,6 +52,7 @@ Action declare_bench(OptionSet& app) {
 const CommandRegistration bench_command({.name = "bench",
                                          .summary = "Time stock PyTorch against isobit",
                                          .example = "isobit bench step --models lenet5 --threads 1,2",
+                                         .group = Group::scale,
                                          .rank = 60,
                                          .declare = declare_bench});
 

@@ -21,6 +21,7 @@ const CommandRegistration bisect_command(
     {.name = "bisect",
      .summary = "Find the first operator that differs between two machines' traces",
      .example = "isobit bisect here.trace there.trace",
+     .group = Group::prove,
      .rank = 43,
      .declare = declare_bisect});
 

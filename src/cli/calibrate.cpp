@@ -26,6 +26,7 @@ Action declare_calibrate(OptionSet& app) {
 const CommandRegistration calibrate_command({.name = "calibrate",
                                              .summary = "Make baselines anew after an upgrade, and say what moved",
                                              .example = "isobit calibrate --add last --as lenet; isobit calibrate",
+                                             .group = Group::prove,
                                              .rank = 47,
                                              .declare = declare_calibrate});
 

@@ -113,6 +113,7 @@ const CommandRegistration demo_command(
     {.name = "demo",
      .summary = "A first run that anyone can compare: half a minute, no data needed",
      .example = "isobit demo\n  isobit demo --data /usr/share/datasets/fashion-mnist",
+     .group = Group::train,
      .rank = 5,
      .declare = declare_demo});
 

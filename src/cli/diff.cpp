@@ -71,6 +71,7 @@ const CommandRegistration diff_command(
     {.name = "diff",
      .summary = "Compare two runs or traces: the first step and operator that differ",
      .example = "isobit diff 20261121-0458 last",
+     .group = Group::prove,
      .rank = 42,
      .declare = declare_diff});
 

@@ -40,6 +40,7 @@ Action declare_drift(OptionSet& app) {
 const CommandRegistration drift_command({.name = "drift",
                                          .summary = "How runs part: distances of weights, losses and predictions",
                                          .example = "isobit drift RUN1 RUN2 --json",
+                                         .group = Group::prove,
                                          .rank = 45,
                                          .declare = declare_drift});
 

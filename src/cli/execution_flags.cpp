@@ -1,8 +1,11 @@
 #include "cli/execution_flags.h"
 
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "archive/user_error.h"
+#include "process/execution_place.h"
 
 namespace isobit::cli {
 
@@ -37,6 +40,26 @@ void declare_execution(OptionSet& app, train::ExecutionOptions& options) {
           "CPU's)")
       .type("LEVEL")
       .group("Advanced");
+}
+
+Action at_place(OptionSet& app, Action action) {
+  const auto& places = process::execution_places();
+  if (places.empty()) return action;
+  const auto values = std::make_shared<std::vector<std::string>>(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    app.add(places[i].option, (*values)[i], places[i].help).type(places[i].type).group("Where");
+  return [&places, values, line = app.line(), action = std::move(action)] {
+    const process::ExecutionPlace* chosen = nullptr;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if ((*values)[i].empty()) continue;
+      if (chosen != nullptr)
+        throw UserError(places[i].option, "cannot be given beside " + chosen->option, "leave one of the two out");
+      chosen = &places[i];
+    }
+    if (chosen == nullptr) return action();
+    return chosen->execute((*values)[static_cast<std::size_t>(chosen - places.data())],
+                           process::without_option(line, chosen->option));
+  };
 }
 
 }  // namespace isobit::cli

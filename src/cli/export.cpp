@@ -38,6 +38,7 @@ const CommandRegistration export_command(
      .summary = "Write a finished run to one file that anyone can verify",
      .example = "isobit export last --out run.tar --sign ~/.ssh/id_ed25519\n  isobit verify run.tar --signers signers\n"
                 "  isobit export last --to mlflow mlruns",
+     .group = Group::prove,
      .rank = 25,
      .declare = declare_export});
 

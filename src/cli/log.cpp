@@ -76,6 +76,7 @@ Action declare_log(OptionSet& app) {
 const CommandRegistration log_command({.name = "log",
                                        .summary = "List the runs of an archive, newest first",
                                        .example = "isobit log --json --count 1",
+                                       .group = Group::see,
                                        .rank = 30,
                                        .declare = declare_log});
 

@@ -114,6 +114,7 @@ const CommandRegistration ops_command(
     {.name = "ops",
      .summary = "List PyTorch's operators: certified, exact, composite or refused",
      .example = "isobit ops --search conv\n  isobit ops --class certified --json\n  isobit ops --coverage",
+     .group = Group::prove,
      .rank = 50,
      .declare = declare_ops});
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -43,7 +44,8 @@ class Option {
 
 class OptionSet {
  public:
-  explicit OptionSet(CLI::App& app) : app_(app) {}
+  // `line`: the words of this command line, without the program's name.
+  OptionSet(CLI::App& app, std::vector<std::string> line) : app_(app), line_(std::move(line)) {}
 
   Option add(const std::string& names, std::string& value, const std::string& help);
   Option add(const std::string& names, int& value, const std::string& help);
@@ -54,9 +56,11 @@ class OptionSet {
   // Words after "--", which are not this program's; commands without this have none.
   void after_dashes(std::vector<std::string>& words, const std::string& help);
   [[nodiscard]] std::vector<std::string>* words_after_dashes() const { return after_dashes_; }
+  [[nodiscard]] const std::vector<std::string>& line() const { return line_; }
 
  private:
   CLI::App& app_;
+  std::vector<std::string> line_;
   std::vector<std::string>* after_dashes_ = nullptr;
 };
 

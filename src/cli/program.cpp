@@ -44,8 +44,9 @@ int run(int argc, char** argv, bool& json) {
   int own = argc;  // words before a "--" whose rest is another program's
   for (const auto& command : isobit::cli::commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->group(isobit::cli::heading(command.group));
     sub->footer("Example:\n  " + command.example);
-    OptionSet options(*sub);
+    OptionSet options(*sub, {argv + 1, argv + argc});
     actions.emplace_back(sub, command.declare(options));
     if (argc > 1 && argv[1] == command.name && options.words_after_dashes() != nullptr) {
       char** const dashes = std::find(argv, argv + argc, std::string_view("--"));

@@ -18,6 +18,7 @@ Action declare_queue(OptionSet& app) {
 const CommandRegistration queue_command({.name = "queue",
                                          .summary = "Show your jobs under Slurm, and what of the cluster is free",
                                          .example = "isobit queue --all",
+                                         .group = Group::scale,
                                          .rank = 14,
                                          .declare = declare_queue});
 

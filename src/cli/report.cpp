@@ -37,6 +37,7 @@ const CommandRegistration report_command(
     {.name = "report",
      .summary = "Write runs, a study or a comparison as one page that works offline",
      .example = "isobit report last --out run.html\n  isobit report RUN RUN --diff diff.json --out comparison.html",
+     .group = Group::see,
      .rank = 48,
      .declare = declare_report});
 

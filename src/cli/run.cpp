@@ -38,12 +38,13 @@ Action declare_run(OptionSet& app) {
       .group("Workers");
   app.flag("--json", options->json, "One JSON object on stdout instead of the last line, or of --dry-run's TOML");
   declare_execution(app, options->execution);
-  return [options] { return jobs::run(*options).code; };
+  return at_place(app, [options] { return jobs::run(*options).code; });
 }
 
 const CommandRegistration run_command({.name = "run",
                                        .summary = "Train by the contract and leave a record",
                                        .example = "isobit run examples/fashion-lenet5.toml --set epochs=2",
+                                       .group = Group::train,
                                        .rank = 10,
                                        .declare = declare_run});
 

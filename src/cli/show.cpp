@@ -20,6 +20,7 @@ Action declare_show(OptionSet& app) {
 const CommandRegistration show_command({.name = "show",
                                         .summary = "Show one run and check its record against its manifest",
                                         .example = "isobit show last",
+                                        .group = Group::see,
                                         .rank = 40,
                                         .declare = declare_show});
 

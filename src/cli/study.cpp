@@ -35,6 +35,7 @@ Action declare_study(OptionSet& app) {
 const CommandRegistration study_command({.name = "study",
                                          .summary = "Make many runs, and say what they show and what is noise",
                                          .example = "isobit study examples/study-optimizers.toml --jobs 2",
+                                         .group = Group::train,
                                          .rank = 46,
                                          .declare = declare_study});
 

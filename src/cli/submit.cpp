@@ -42,6 +42,7 @@ Action declare_submit(OptionSet& app) {
 const CommandRegistration submit_command({.name = "submit",
                                           .summary = "Submit a run to a cluster under Slurm",
                                           .example = "isobit submit examples/fashion-lenet5.toml --time 30",
+                                          .group = Group::scale,
                                           .rank = 12,
                                           .declare = declare_submit});
 

@@ -49,12 +49,13 @@ Action declare_trace(OptionSet& app) {
       .type("NAME=N")
       .repeatable();
   declare_execution(app, options->execution);
-  return [options] { return proof::run_trace(*options); };
+  return at_place(app, [options] { return proof::run_trace(*options); });
 }
 
 const CommandRegistration trace_command({.name = "trace",
                                          .summary = "Execute steps of a run again and write every operator down",
                                          .example = "isobit trace last --steps 100:3 --out here.trace",
+                                         .group = Group::prove,
                                          .rank = 44,
                                          .declare = declare_trace});
 

@@ -32,6 +32,7 @@ const CommandRegistration tune_command(
     {.name = "tune",
      .summary = "Fit the kernels' block sizes to this machine: changes speed, never a bit",
      .example = "isobit tune\n  isobit tune --threads 1 --dry-run\n  isobit tune --show",
+     .group = Group::train,
      .rank = 65,
      .without_torch_only_with = "--show",
      .declare = declare_tune});

@@ -7,6 +7,7 @@
 
 #include "archive/suggest.h"
 #include "archive/user_error.h"
+#include "component/component.h"
 
 namespace isobit::cli {
 namespace {
@@ -33,6 +34,7 @@ std::string first_example(const Command& command) { return command.example.subst
 // An option that nobody took: the nearest one of the command that was meant.
 std::string unknown_option(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
+  component::require_built(component::Brings::execution_option, name, name);
   std::vector<std::string> options;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& known : option->get_lnames()) options.push_back("--" + known);
@@ -61,11 +63,29 @@ std::string missing_value(const CLI::App& app, const std::string& what) {
 
 }  // namespace
 
+std::string heading(Group group) {
+  switch (group) {
+    case Group::train: return "Train";
+    case Group::prove: return "Prove";
+    case Group::see: return "See";
+    case Group::scale: return "Scale";
+    case Group::data: return "Data";
+    case Group::applications: break;
+  }
+  return "Applications";
+}
+
 std::string program_footer() {
   std::string text = "Commands of the Python package (python -m isobit COMMAND, or the isobit beside that python):\n";
   for (const PackageCommand& command : kPackageCommands) {
     text += fmt::format("  {:<28}{}\n", command.name, command.summary);
   }
+  std::string missing;
+  for (const component::Component& one : component::components()) {
+    if (!one.built) missing += fmt::format("  {:<28}{}\n", one.name, one.summary);
+  }
+  if (!missing.empty())
+    text += "\nComponents that are not built here (in a clone: scripts/build release NAME):\n" + missing;
   return text + "\nExample:\n  isobit run examples/fashion-lenet5.toml\nEach command: isobit COMMAND --help";
 }
 
@@ -87,6 +107,7 @@ void check_first_word(int argc, char** argv) {
     }
     names.emplace_back(command.name);
   }
+  component::require_built(component::Brings::command, word, word);
   const std::string nearest = archive::nearest(word, names);
   const std::string remedy = nearest.empty() ? "see isobit --help" : "did you mean '" + nearest + "'?";
   throw archive::UserError("", fmt::format("unknown {} '{}'", word[0] == '-' ? "option" : "command", word), remedy);

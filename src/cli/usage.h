@@ -10,7 +10,11 @@
 
 namespace isobit::cli {
 
-// The end of isobit --help: the commands that the Python package answers itself, and an example.
+// How isobit --help heads a group of commands.
+[[nodiscard]] std::string heading(Group group);
+
+// The end of isobit --help: the commands that the Python package answers itself, components that were not built, and an
+// example.
 [[nodiscard]] std::string program_footer();
 
 // A first word that is no subcommand: throws archive::UserError that suggests the nearest one, or says where the Python

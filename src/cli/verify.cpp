@@ -39,7 +39,7 @@ Action declare_verify(OptionSet& app) {
   app.flag("--json", options->json, "One JSON object on stdout: verdict, steps, weights, difference (docs/cli.md)");
   declare_execution(app, options->execution);
   app.after_dashes(options->arguments, "arguments for a Python program's script instead of the recorded ones");
-  return [options] { return proof::verify(*options); };
+  return at_place(app, [options] { return proof::verify(*options); });
 }
 
 const CommandRegistration verify_command(
@@ -48,6 +48,7 @@ const CommandRegistration verify_command(
      .example = "isobit verify last --threads 1 --isa reference\n  isobit verify last --from 100 --to 120 --json\n  "
                 "isobit verify last --workers 4\n  isobit verify run.tar --data data\n  isobit verify last "
                 "--repository ~/project -- --epochs 2",
+     .group = Group::prove,
      .rank = 20,
      .declare = declare_verify});
 

@@ -48,6 +48,7 @@ Action declare_watch(OptionSet& app) {
 const CommandRegistration watch_command({.name = "watch",
                                          .summary = "Show runs in a browser on this machine while they go on",
                                          .example = "isobit watch last",
+                                         .group = Group::see,
                                          .rank = 49,
                                          .declare = declare_watch});
 

@@ -15,6 +15,7 @@
 #include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_lines.h"
+#include "archive/record_part.h"
 #include "archive/run_folder.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
@@ -112,6 +113,7 @@ const char* isobit_record_create(const char* runs, const char* name, const char*
   return reported([=] {
     std::map<std::string, std::string> inputs;
     for (std::int64_t i = 0; i < count; ++i) inputs[names[i]] = text_of(contents[i], sizes[i]);
+    archive::add_collected_parts(inputs);
     const archive::RunKind kind = kind_of(inputs[archive::kExperimentFile]);
     open(RunFolder::create(runs, name, std::move(inputs), kind, ending, contract), record);
   });

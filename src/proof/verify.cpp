@@ -19,6 +19,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "archive/named_run.h"
+#include "proof/judge_parts.h"
 #include "proof/signature.h"
 #include "train/training_progress.h"
 #include "proof/verdict_text.h"
@@ -115,22 +116,8 @@ void prepare_stock(const archive::RunRecord& record, const VerifyOptions& option
       fmt::format("{} thread{}, {}", threads, threads == 1 ? "" : "s", train::stock_environment().at("cpu_capability"));
 }
 
-// Fills `so_far` as it goes, so that an error leaves what was known.
-void judge(const VerifyOptions& options, Judgement& so_far) {
-  options.execution.apply();
-  std::optional<SignedFile> is_signed;
-  if (!options.signers.empty()) is_signed.emplace(options);
-  const archive::NamedRun named(options.run, options.runs, options.into, is_signed ? is_signed->copy() : "");
-  const std::filesystem::path& folder = named.folder();
-  so_far.folder = named.name();
-  if (is_signed) so_far.signer = is_signed->signer();
-  const archive::RunRecord record = archive::RunRecord::open(folder);
-  if (!options.segment.empty() && options.segment != record.seal())
-    throw archive::UserError(so_far.folder, "was changed while it was verified", "verify it once nobody writes it");
-  so_far.recorded_weights = record.weights();
-  if (record.steps().empty()) {
-    throw archive::UserError(so_far.folder, "has no step, so there is nothing to prove", "verify a run that trains");
-  }
+// Fills `so_far` as it goes, so that an error leaves what was known. `record` is that of so_far.folder.
+void execute_again(const archive::RunRecord& record, const VerifyOptions& options, Judgement& so_far) {
   if (record.is_stock()) prepare_stock(record, options, so_far);
   if (record.is_script()) {
     return take(verify_script(record, options, so_far.folder, so_far.script_output), so_far);
@@ -163,6 +150,26 @@ void judge(const VerifyOptions& options, Judgement& so_far) {
   }
   std::unique_ptr<train::TrainingProgress> progress;
   so_far.verdict = train::verify(record, request, stop.flag(), show, &progress);
+}
+
+// The same, with the record found and opened, and the parts of components judged.
+void judge(const VerifyOptions& options, Judgement& so_far) {
+  options.execution.apply();
+  std::optional<SignedFile> is_signed;
+  if (!options.signers.empty()) is_signed.emplace(options);
+  const archive::NamedRun named(options.run, options.runs, options.into, is_signed ? is_signed->copy() : "");
+  so_far.folder = named.name();
+  if (is_signed) so_far.signer = is_signed->signer();
+  const archive::RunRecord record = archive::RunRecord::open(named.folder());
+  if (!options.segment.empty() && options.segment != record.seal())
+    throw archive::UserError(so_far.folder, "was changed while it was verified", "verify it once nobody writes it");
+  so_far.recorded_weights = record.weights();
+  if (record.steps().empty()) {
+    throw archive::UserError(so_far.folder, "has no step, so there is nothing to prove", "verify a run that trains");
+  }
+  expect_known_parts(record);
+  execute_again(record, options, so_far);
+  if (options.segment.empty() && so_far.verdict) judge_parts(record, *so_far.verdict);
 }
 
 }  // namespace

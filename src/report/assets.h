@@ -6,8 +6,9 @@
 
 namespace isobit::report::assets {
 
-extern const std::string_view kStyle;       // page/page.css
-extern const std::string_view kPageScript;  // page/*.js in the order of their names, in one function
+extern const std::string_view kStyle;  // page/page.css
+// page/*.js in the order of their names, in one function: its beginning, and the last of them (90-main.js).
+extern const std::string_view kPageScript, kPageScriptEnd;
 extern const std::string_view kD3, kPlot;
 extern const std::string_view kD3Licence, kPlotLicence;
 

@@ -10,6 +10,8 @@
 #include "archive/json_text.h"
 #include "archive/printable.h"
 #include "archive/user_error.h"
+#include "component/component.h"
+#include "report/page_section.h"
 #include "report/qr_code.h"
 #include "report/tables.h"
 
@@ -159,6 +161,12 @@ Json run_json(const RunEntry& run, std::size_t points, const TargetsByDigest& ta
               {"predictions", predictions_json(run, targets)},
               {"outside", Json::array()}};
   object["loss"]["of"] = run.loss.of;
+  if (!run.sections.empty()) object["sections"] = run.sections;
+  for (const auto& [name, text] : run.parts) {
+    const component::Component* missing = component::missing(component::Brings::record_part, name);
+    object["parts"].push_back(
+        missing == nullptr ? name : fmt::format("{} (component '{}' is not built here)", name, missing->name));
+  }
   for (const archive::OutsideLine& line : run.outside) {
     if (object["outside"].size() < 20) object["outside"].push_back(archive::printable(archive::describe(line)));
   }
@@ -202,6 +210,11 @@ Json document(const ReportParts& parts) {
   }
   object["study"] = nullptr;
   if (parts.study) object["study"] = {{"cells", parts.study->cells}, {"results", parts.study->results}};
+  for (const PageSection& section : page_sections()) {
+    if (!section.of_page) continue;
+    if (const Json whole = section.of_page(parts); !whole.is_null())
+      object["sections"][section.name] = printable_json(whole);
+  }
   object["diff"] = parts.diff ? *parts.diff : Json(nullptr);
   object["drift"] = parts.drift ? *parts.drift : Json(nullptr);
   return object;

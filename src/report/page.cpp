@@ -6,6 +6,7 @@
 
 #include "archive/sha256.h"
 #include "report/assets.h"
+#include "report/page_section.h"
 
 namespace isobit::report {
 namespace {
@@ -40,6 +41,13 @@ std::string without_scripts(const Json& document) {
     if (text.size() > 50'000) break;
   }
   return text + "</noscript>\n";
+}
+
+// The page's own script with the sections of components in it: the same for the whole process.
+const std::string& page_script() {
+  static const std::string script =
+      std::string(assets::kPageScript) + section_scripts() + std::string(assets::kPageScriptEnd);
+  return script;
 }
 
 std::string licences() {
@@ -90,7 +98,7 @@ std::string policy_digest(std::string_view text) { return "sha256-" + base64_of_
 
 std::string policy(const PageOptions& options) {
   static const std::string kScripts = fmt::format("'{}' '{}' '{}'", policy_digest(assets::kD3),
-                                                  policy_digest(assets::kPlot), policy_digest(assets::kPageScript));
+                                                  policy_digest(assets::kPlot), policy_digest(page_script()));
   return fmt::format(
       "default-src 'none'; script-src {}; style-src '{}'; img-src data:;{} base-uri 'none'; form-action 'none'",
       kScripts, policy_digest(assets::kStyle), options.live ? " connect-src 'self';" : "");
@@ -115,7 +123,7 @@ std::string page(const Json& document, const PageOptions& options) {
   element("<script type=\"application/json\" id=\"report\">", json_for_script(document), "</script>\n");
   element("<script>", assets::kD3, "</script>\n");
   element("<script>", assets::kPlot, "</script>\n");
-  element("<script>", assets::kPageScript, "</script>\n");
+  element("<script>", page_script(), "</script>\n");
   return text + "</body>\n</html>\n";
 }
 

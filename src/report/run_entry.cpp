@@ -20,6 +20,10 @@
 #include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "archive/printable.h"
+#include "archive/record_part.h"
+#include "report/inputs.h"
+#include "report/page_section.h"
 
 namespace isobit::report {
 namespace {
@@ -67,6 +71,7 @@ void read_sealed(RunEntry& entry, const fs::path& folder) {
   add_times(entry, record.timings());
   entry.metrics = record.metrics();
   if (const auto& outside = record.outside()) entry.outside = *outside;
+  entry.parts = record.parts();
   add_predictions(entry, folder, false);
   entry.verify = "isobit verify " + entry.summary.id;
 }
@@ -82,6 +87,24 @@ void read_unsealed(RunEntry& entry, const fs::path& folder) {
   entry.metrics = archive::parse_unfinished_log<archive::MetricsLine>(text_of(folder / archive::kMetricsLog));
   entry.outside = archive::parse_unfinished_log<archive::OutsideLine>(text_of(folder / archive::kOutsideLog));
   add_predictions(entry, folder, true);
+  for (const std::string& file : archive::names_in(folder)) {
+    if (const std::string part = archive::part_name(file); !part.empty()) entry.parts[part] = text_of(folder / file);
+  }
+}
+
+// A section that cannot read its run says so, and hides neither the run nor the other sections.
+void add_sections(RunEntry& entry, const fs::path& folder) {
+  entry.sections = nlohmann::ordered_json::object();
+  if (entry.summary.state == RunState::damaged) return;
+  for (const PageSection& section : page_sections()) {
+    if (!section.of_run) continue;
+    try {
+      nlohmann::ordered_json data = section.of_run(entry, folder);
+      if (!data.is_null()) entry.sections[section.name] = printable_json(data);
+    } catch (const std::exception& error) {  // the part may be anybody's
+      entry.sections[section.name] = {{"problem", archive::printable(error.what())}};
+    }
+  }
 }
 
 std::string folder_name(const fs::path& folder) {
@@ -137,6 +160,7 @@ RunEntry read_run(const fs::path& folder) {
   if (entry.summary.state == RunState::damaged) entry.record = "damaged";
   entry.path = with_home_as_tilde(folder.string());
   entry.settings = parse_settings(entry.experiment);
+  add_sections(entry, folder);
   return entry;
 }
 
@@ -152,6 +176,10 @@ std::string stamp_of_run(const fs::path& folder) {
       stamp +=
           fmt::format(";{}:{}.{}:{}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ino);
     }
+  }
+  for (const std::string& file : archive::names_in(folder)) {
+    if (struct stat status{}; !archive::part_name(file).empty() && ::stat((folder / file).c_str(), &status) == 0)
+      stamp += fmt::format(";{}:{}.{}", file, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   }
   return stamp;
 }

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,8 @@ struct RunEntry {
   double seconds = 0;                        // of its epochs and evaluations, by the recorder's clock
   bool script = false;                       // of a Python program
   std::vector<PredictionsLine> predictions;  // the last of each set
+  std::map<std::string, std::string> parts;  // of components, by name (archive/record_part.h)
+  nlohmann::ordered_json sections;           // what they show of it (page_section.h), by name; an object
 };
 
 [[nodiscard]] RunEntry read_run(const std::filesystem::path& folder);

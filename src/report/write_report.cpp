@@ -120,6 +120,7 @@ class Cleaner {
       clean(run.summary.id + "/environment.json", run.environment);
       clean(run.summary.id + "/data.json", run.data);
       clean(run.summary.id + "/state.json", run.summary.note);
+      clean_json(run.summary.id + "/sections", run.sections);
       run.settings = report::parse_settings(run.experiment);
     }
     if (parts.diff) clean_json("--diff", *parts.diff);

@@ -12,8 +12,8 @@
 #include "archive/files.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
+#include "samples/data_format.h"
 #include "samples/digest_cache.h"
-#include "samples/image_file.h"
 #include "samples/image_list.h"
 #include "samples/reader.h"
 
@@ -107,6 +107,8 @@ std::vector<Identity> identify(const Source& source, Digests digests) {
     identities.push_back(digester.folder(source.file, path, image_paths(source)));
   } else if (source.format == "npy" && fs::is_directory(path, none)) {
     identities.push_back(digester.folder(source.file, path, array_files(path)));
+  } else if (const DataFormat* format = find_data_format(source.format); format != nullptr && format->files) {
+    for (const std::string& file : format->files(source)) add_file(file);
   } else {
     add_file(source.file);
     if (source.format == "idx") add_file(source.labels);
@@ -114,6 +116,9 @@ std::vector<Identity> identify(const Source& source, Digests digests) {
   return identities;
 }
 
-std::string decoder(const Source& source) { return source.format == "images" ? image_libraries() : ""; }
+std::string decoder(const Source& source) {
+  const DataFormat* format = find_data_format(source.format);
+  return format != nullptr && format->decoder ? format->decoder(source) : "";
+}
 
 }  // namespace isobit::samples

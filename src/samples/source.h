@@ -11,7 +11,7 @@
 //           [columns] of several
 //   text    bytes of a file in windows: "tokens" int64 [window], "next" int64 [window], the bytes one further on
 //
-// Errors are archive::UserError naming file and place.
+// Components add formats of their own (data_format.h). Errors are archive::UserError naming file and place.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct Source {
   std::int64_t window = 0;                   // text
   bool whole_targets = true;                 // csv, tables: targets are classes (int64), not numbers (float32)
   bool masks = false;                        // idx: labels are masks
+  std::vector<std::string> settings = {};    // of a component's format: "key=value"
 };
 
 [[nodiscard]] std::shared_ptr<const Samples> open_source(const Source& source);

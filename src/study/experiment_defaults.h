@@ -35,6 +35,7 @@ data.targets = []
 data.weight = ""
 data.count = ""
 data.window = 64
+data.settings = []
 data.train_limit = 0
 data.test_limit = 0
 data.mean = 0.0

@@ -39,6 +39,7 @@ samples::Source source_of(const Experiment& e, bool train) {
   source.window = d.window;
   source.whole_targets = d.target != "value" && d.target != "labels";
   source.masks = d.target == "mask";
+  source.settings = d.settings;
   return source;
 }
 

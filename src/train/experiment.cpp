@@ -14,6 +14,7 @@
 #include "archive/toml.h"
 #include "archive/toml_names.h"
 #include "archive/user_error.h"
+#include "component/component.h"
 #include "train/experiment_schema.h"
 
 namespace isobit::train {
@@ -129,6 +130,8 @@ void set_key(Experiment& experiment, const Key& key, const toml::node& node, con
                     fmt::format("allowed: {}", key.range));
   }
   if (!key.valid(experiment)) {
+    if (key.name == "data.format")
+      component::require_built(component::Brings::data_format, experiment.data.format, place);
     throw UserError(place, fmt::format("'{}' is {}", key.name, toml_value(field)),
                     fmt::format("allowed: {}", key.range));
   }

@@ -35,6 +35,7 @@ struct DataSettings {
   std::vector<std::string> inputs, targets;    // fields or columns
   std::string weight, count;                   // columns
   std::int64_t window = 64;                    // text
+  std::vector<std::string> settings;           // a component's format
   double mean = 0, deviation = 1;
   std::vector<double> channel_mean, channel_deviation;
   std::string target = "class";

@@ -1,5 +1,7 @@
 #include "train/experiment_schema.h"
 
+#include "samples/data_format.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +30,25 @@ bool fraction(double x) { return x >= 0 && x < 1; }
 
 bool is_idx(const E& e) { return e.data.format == "idx"; }
 bool has_test(const E& e) { return e.split.of_files(); }
-bool takes_names(const E& e) { return one_of(e.data.format, {"images", "npy", "csv"}); }
+bool takes_names(const E& e) {
+  const samples::DataFormat* format = samples::find_data_format(e.data.format);
+  return format != nullptr && format->takes_names;
+}
+bool takes_settings(const E& e) {
+  const samples::DataFormat* format = samples::find_data_format(e.data.format);
+  return format != nullptr && format->takes_settings;
+}
+// "\"idx\", \"images\" or \"npy\"", those of components among them.
+std::string_view format_names() {
+  static const std::string text = [] {
+    const auto& all = samples::data_formats();
+    std::string names;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      names += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == all.size() ? " or " : ", ", all[i].name);
+    return names;
+  }();
+  return text;
+}
 bool has_heads(const E& e) { return one_of(e.model.name, {"transformer", "vit_tiny", "gpt2"}); }
 bool has_width(const E& e) { return has_heads(e) || one_of(e.model.name, {"unet", "cnn_lstm"}); }
 bool has_averages(const E& e) { return one_of(e.optimizer.name, {"adam", "adamw"}); }
@@ -72,8 +92,8 @@ std::vector<Key> make_keys() {
   KEY_WHERE(e.seeds.dropout >= 0, seeds.dropout, "", kSeed, e.seeds.dropout >= -1,
             "Seed of dropout, and of what else a network draws while it trains.");
 
-  KEY(data.format, "", "\"idx\", \"images\", \"npy\", \"csv\" or \"text\"",
-      one_of(e.data.format, {"idx", "images", "npy", "csv", "text"}), "Format of the data (docs/data.md).");
+  KEY(data.format, "", format_names(), samples::find_data_format(e.data.format) != nullptr,
+      "Format of the data (docs/data.md).");
   KEY(data.path, "", "a folder", !e.data.path.empty(),
       "Folder of the data files, absolute or from the working directory.");
   KEY_WHERE(is_idx(e), data.train_images, "", "a file name", !e.data.train_images.empty(),
@@ -101,6 +121,8 @@ std::vector<Key> make_keys() {
             "Array of how many targets of a sample count, from its first; the others are -100 (npy).");
   KEY_WHERE(e.data.format == "text", data.window, "bytes", "1 to 65536", e.data.window >= 1 && e.data.window <= 65536,
             "Bytes of a sample; the bytes one further on are what it learns (text).");
+  KEY_WHERE(takes_settings(e), data.settings, "", "texts \"key=value\"", true,
+            "What else a component's format is told (its guide names the keys).");
   KEY(data.train_limit, "samples", kCount, is_count(e.data.train_limit),
       "Training samples to use, counted from the first; 0: all.");
   KEY(data.test_limit, "samples", kCount, is_count(e.data.test_limit),

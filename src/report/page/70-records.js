@@ -90,7 +90,7 @@ const statementCard = (run, index) => h("article", {class: "statement"},
     run.outside.length ? h("p", {class: "callout"}, "Parts of it ran in stock arithmetic: ", run.outside.join("; "), ".") : null,
     run.verify ? h("pre", {class: "command", tabindex: "0", "aria-label": "Command"}, run.verify) : null,
     pairs([["weights", run.weights ? h("code", {}, run.weights) : ""], ["SHA-256 of the weights", run.weights_sha256 ? h("code", {}, run.weights_sha256) : ""], ["seal of the record", run.seal ? h("code", {}, run.seal) : ""],
-      ["record", run.record], ["claimed by the recorder: machine", machineOf(report.environments[run.environment])], ["claimed: began", run.created]]),
+      ["record", run.record], ["parts of components", run.parts ? run.parts.join(", ") : ""], ["claimed by the recorder: machine", machineOf(report.environments[run.environment])], ["claimed: began", run.created]]),
     run.data ? details(`data-${run.id}`, "Data files with their digests", () => dataTable(run.data) ?? h("p", {}, "The record names no data files: steps.jsonl has a digest of each batch.")) : null),
   run.qr?.rows.length ? h("div", {class: "code"}, qrImage(run.qr), h("p", {class: "soft"}, "the command, the weights and the seal")) : null));
 

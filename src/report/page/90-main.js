@@ -6,7 +6,7 @@ const contents = sections => h("nav", {"aria-label": "Contents"}, h("ul", {}, se
 function render() {
   drawings.clear();
   sizes.disconnect();
-  const sections = [diffSection(), ...study(), curves(), driftSection(), confusionSection(), settingsSection(), runsSection(), reproducibility()].filter(Boolean);
+  const sections = [diffSection(), ...study(), curves(), driftSection(), confusionSection(), ...componentSections(), settingsSection(), runsSection(), reproducibility()].filter(Boolean);
   const place = window.scrollY, focused = document.activeElement?.id;
   document.getElementById("page").replaceChildren(overview(), sections.length > 1 ? contents(sections) : "", h("main", {id: "content"}, sections));
   for (const container of [...drawings.keys()]) drawInto(container);

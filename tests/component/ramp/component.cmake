@@ -1,0 +1,6 @@
+set(summary "Made-up samples on a ramp, for the tests of components")
+set(commands ramp ramp-sum)
+set(data_formats ramp)
+set(execution_options --ramp-room)
+set(page_sections ramp)
+set(record_parts ramp)

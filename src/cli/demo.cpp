@@ -12,7 +12,7 @@
 #include "cli/out_option.h"
 #include "cli/run.h"
 #include "cli/verify.h"
-#include "kernels/isa.h"
+#include "kernels/isa_beside.h"
 #include "kernels/threads.h"
 #include "train/demo_images.h"
 
@@ -44,10 +44,9 @@ std::string experiment_over(const std::string& path, bool made) {
       path, files);
 }
 
-// Another instruction set and thread count than the run's.
+// Another thread count than the run's, and another instruction set where there is one of its speed.
 void use_other_settings(ExecutionOptions& execution) {
-  const kernels::Isa ran = kernels::active_isa();
-  execution.isa = ran == kernels::Isa::avx512 ? "avx2" : ran == kernels::Isa::reference ? "auto" : "reference";
+  execution.isa = kernels::name(kernels::isa_beside(kernels::active_isa()));
   execution.threads = kernels::thread_count() > 1 ? 1 : 2;
 }
 

@@ -223,7 +223,8 @@ std::optional<ScriptVerdict> verify_script_segments(const RunRecord& record, con
     return {};
   }
   show_segments(*plan);
-  const ScriptSettings settings{plan->threads, other_settings(record, options.execution).isa};
+  ScriptSettings settings = other_settings(record, options.execution);
+  settings.threads = plan->threads;
   const Program program{record,
                         options,
                         *std::move(script),

@@ -59,6 +59,7 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   const auto plan = plan_again(record, options, work, stop);
   if (!plan) return result;
   result.settings = with_instead(result.settings, *plan);
+  if (!record.is_stock()) tell_settings(record, settings);
   const ScriptPlace place{printable(plan->file), plan->beside, !options.trust};
   const Again again{
       static_cast<std::int64_t>(record.steps().size()), place, limits, work, stop.flag(), traced != nullptr};
@@ -101,15 +102,15 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   if (options.workers > 1) {
     if (auto verdict = verify_script_segments(record, options, named, printed)) return *std::move(verdict);
   }
-  const ScriptSettings settings =
-      record.is_stock() ? ScriptSettings{kernels::thread_count(), ""} : other_settings(record, options.execution);
+  const ScriptSettings settings = record.is_stock() ? ScriptSettings{kernels::thread_count(), "", false}
+                                                    : other_settings(record, options.execution);
   const archive::TemporaryFolder work;
   return execute_again(record, options, named, settings, nullptr, work.path(), printed);
 }
 
 ScriptVerdict trace_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
                            const trace::TraceHeader& asked, const fs::path& out) {
-  const ScriptSettings settings{kernels::thread_count(), record.is_stock() ? "" : options.execution.isa};
+  const ScriptSettings settings{kernels::thread_count(), record.is_stock() ? "" : options.execution.isa, false};
   const archive::TemporaryFolder work;
   std::string printed;
   ScriptVerdict result = execute_again(record, options, named, settings, &asked, work.path(), printed);

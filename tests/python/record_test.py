@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -153,6 +154,38 @@ class Record(Folder):
         self.assertIn("identical: 8 steps", self.call(PROGRAM, "verify", "last", "--isa", "reference", "--threads", "2"))
         self.call(PROGRAM, "run", "--resume", "last", expect=2)
         self.call(PROGRAM, "show", "last")
+
+    def test_verify_takes_another_instruction_set_of_its_speed(self):
+        """Whatever was recorded; where there is none, the same one with other threads, and the verdict says so."""
+        features = pathlib.Path("/proc/cpuinfo").read_text()
+        if " avx2" not in features:
+            self.skipTest("this CPU has no AVX2")
+        both = {"avx512": "avx2", "avx2": "avx512", "reference": "avx512"}
+        taken = both if " avx512vl" in features else {"avx2": "avx2 as recorded", "reference": "avx2"}
+        for isa, other in taken.items():
+            self.write("train.py", f"import isobit; isobit.enable('{isa}')\n" + SCRIPT.replace("END", "pass"))
+            self.train()
+            told = self.verify()["message"]
+            if "lanes16" in told:  # a build that has it
+                continue
+            self.assertTrue(told.endswith(f" thread, {other})") or told.endswith(f" threads, {other})"), told)
+
+    def test_verify_says_how_long_it_may_take(self):
+        run = self.folder / self.train(OMP_NUM_THREADS="2")[0]
+
+        def told(*words):
+            done = subprocess.run(self.trusting([PROGRAM, "verify", "last", *words]), cwd=self.folder, capture_output=True, text=True,
+                                  check=True, env={**os.environ, **self.environment()})
+            self.assertIn("identical: 8 steps", done.stdout)
+            return done.stderr
+        written = os.stat(run / "steps.jsonl").st_mtime
+        os.utime(run / "experiment.toml", (written, written - 3600))
+        slow, fast = (told("--threads", "1", "--isa", isa) for isa in ("reference", "auto"))
+        self.assertRegex(slow, r"isobit: again with 1 thread, reference: up to about \d+:\d\d:\d\d \(recorded in 1:00:\d\d, on \d threads? with ")
+        hours = [int(re.search(r"about (\d+):\d\d:", text)[1]) for text in (slow, fast)]
+        self.assertGreater(hours[0], 2 * hours[1])
+        os.utime(run / "experiment.toml", (written, written))  # a copy
+        self.assertIn("times as long as it was recorded", told("--isa", "reference"))
 
     def test_killed_and_failed(self):
         self.write("train.py", SCRIPT.replace("END", f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"))

@@ -8,12 +8,12 @@
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/manifest.h"
+#include "archive/record_part.h"
 #include "archive/record_rules.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
-#include "archive/record_part.h"
 
 namespace isobit::archive {
 namespace {

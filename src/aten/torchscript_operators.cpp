@@ -84,7 +84,8 @@ constexpr Group kGroups[] = {
      "aten::is_autocast_enabled aten::is_autocast_cpu_enabled aten::get_autocast_dtype"},
     // Code of the JIT's that calls operators of the dispatcher.
     {ScriptRule::allowed,
-     "aten::cpu aten::cuda aten::numpy_T.a aten::mT.a aten::mH.a aten::matrix_H.a aten::to.prim_Device "
+     "prim::ConstantChunk aten::cpu aten::cuda aten::numpy_T.a aten::mT.a aten::mH.a aten::matrix_H.a "
+     "aten::to.prim_Device "
      "aten::to.prim_dtype "
      "aten::to.prim_other aten::copy_.Tensor aten::copy_.float aten::copy_.int aten::einsum.sublist aten::split "
      "prim::abs "

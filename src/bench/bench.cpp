@@ -11,10 +11,10 @@
 
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
-#include "bench/workload.h"
 #include "bench/core_wait.h"
-#include "process/stop_signal.h"
+#include "bench/workload.h"
 #include "kernels/isa.h"
+#include "process/stop_signal.h"
 
 namespace isobit::bench {
 namespace {

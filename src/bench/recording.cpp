@@ -4,12 +4,12 @@
 #include <atomic>
 #include <filesystem>
 
-#include "aten/operator_switch.h"
 #include "archive/run_writer.h"
+#include "aten/operator_switch.h"
 #include "bench/bench.h"
 #include "bench/workload.h"
-#include "process/stop_signal.h"
 #include "contract/philox.h"
+#include "process/stop_signal.h"
 #include "samples/memory_samples.h"
 #include "train/recording.h"
 

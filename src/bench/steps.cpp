@@ -1,9 +1,9 @@
 // Whole training steps: forward, cross entropy, backward, SGD with momentum.
 #include "bench/bench.h"
 #include "bench/bound.h"
-#include "bench/workload.h"
 #include "bench/disturbance.h"
 #include "bench/machine_peak.h"
+#include "bench/workload.h"
 
 namespace isobit::bench {
 namespace {

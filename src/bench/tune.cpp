@@ -14,14 +14,14 @@
 #include "archive/tuning_text.h"
 #include "archive/user_error.h"
 #include "bench/timing.h"
-#include "train/execution_options.h"
-#include "process/terminal_line.h"
 #include "contract/philox.h"
 #include "kernels/conv2d.h"
 #include "kernels/isa.h"
 #include "kernels/matmul.h"
 #include "kernels/threads.h"
 #include "process/stop_signal.h"
+#include "process/terminal_line.h"
+#include "train/execution_options.h"
 
 namespace isobit::bench {
 namespace {

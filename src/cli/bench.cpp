@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "archive/user_error.h"
-#include "cli/command.h"
 #include "bench/bench.h"
 #include "bench/workload.h"
+#include "cli/command.h"
 
 namespace isobit::cli {
 namespace {

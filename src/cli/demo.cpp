@@ -7,14 +7,14 @@
 #include <string>
 
 #include "archive/files.h"
+#include "archive/out_option.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
 #include "cli/execution_flags.h"
-#include "archive/out_option.h"
 #include "jobs/run.h"
-#include "proof/verify.h"
-#include "kernels/isa.h"
+#include "kernels/isa_beside.h"
 #include "kernels/threads.h"
+#include "proof/verify.h"
 #include "train/demo_images.h"
 
 namespace isobit::cli {
@@ -45,10 +45,9 @@ std::string experiment_over(const std::string& path, bool made) {
       path, files);
 }
 
-// Another instruction set and thread count than the run's.
+// Another thread count than the run's, and another instruction set where there is one of its speed.
 void use_other_settings(train::ExecutionOptions& execution) {
-  const kernels::Isa ran = kernels::active_isa();
-  execution.isa = ran == kernels::Isa::avx512 ? "avx2" : ran == kernels::Isa::reference ? "auto" : "reference";
+  execution.isa = kernels::name(kernels::isa_beside(kernels::active_isa()));
   execution.threads = kernels::thread_count() > 1 ? 1 : 2;
 }
 

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "archive/named_run.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "study/diff_text.h"
-#include "archive/named_run.h"
-#include "study/trace_again.h"
 #include "study/diff.h"
+#include "study/diff_text.h"
+#include "study/trace_again.h"
 #include "trace/trace_file.h"
 
 namespace isobit::cli {

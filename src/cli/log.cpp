@@ -8,9 +8,9 @@
 
 #include "archive/files.h"
 #include "archive/runs.h"
+#include "archive/summary_text.h"
 #include "archive/user_error.h"
 #include "cli/command.h"
-#include "archive/summary_text.h"
 
 namespace isobit::cli {
 namespace {

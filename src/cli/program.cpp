@@ -17,12 +17,12 @@
 #include "archive/error_message.h"
 #include "archive/printable.h"
 #include "archive/user_error.h"
-#include "process/capability.h"
 #include "cli/command.h"
 #include "cli/error_report.h"
 #include "cli/usage.h"
 #include "cli/version.h"
 #include "kernels/threads.h"
+#include "process/capability.h"
 
 namespace {
 

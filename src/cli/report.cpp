@@ -10,9 +10,10 @@ namespace {
 
 Action declare_report(OptionSet& app) {
   auto options = std::make_shared<report::ReportOptions>();
-  app.add("runs", options->what, "Runs (folder, id, beginning of an id, or last), or one study's folder")
-      .type("RUN")
-      .required();
+  app.add("runs", options->what,
+          "Runs (folder, id, beginning of an id, or last), folders of runs, or one study's folder (default: all of "
+          "--runs)")
+      .type("RUN");
   app.add("-o,--out", options->out, "The page to write; - for stdout (default: <id>.html, of several report.html)")
       .type("FILE");
   app.add("--runs", options->runs, "The archive: a folder of runs (default: $ISOBIT_RUNS, else runs)").type("DIR");

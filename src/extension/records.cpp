@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "aten/check_mode.h"
 #include "archive/experiment_text.h"
 #include "archive/files.h"
 #include "archive/log_lines.h"
@@ -23,6 +22,7 @@
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "archive/weights_digest.h"
+#include "aten/check_mode.h"
 
 struct isobit_record {
   isobit::archive::RunFolder run;

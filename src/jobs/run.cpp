@@ -13,10 +13,10 @@
 #include "jobs/run_session.h"
 #include "jobs/run_worker.h"
 #include "jobs/run_workers.h"
-#include "train/training_progress.h"
+#include "process/stop_signal.h"
 #include "train/arithmetic.h"
 #include "train/recording.h"
-#include "process/stop_signal.h"
+#include "train/training_progress.h"
 
 namespace isobit::jobs {
 namespace {

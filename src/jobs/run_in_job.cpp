@@ -19,12 +19,12 @@
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "jobs/run_workers.h"
-#include "slurm/programs.h"
 #include "jobs/worker_processes.h"
 #include "kernels/threads.h"
+#include "process/stop_signal.h"
 #include "scale/job_key.h"
 #include "slurm/job_folder.h"
-#include "process/stop_signal.h"
+#include "slurm/programs.h"
 
 namespace isobit::jobs {
 namespace {

@@ -13,13 +13,13 @@
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "jobs/run_session.h"
+#include "process/stop_signal.h"
 #include "scale/elastic_steps.h"
 #include "scale/job_key.h"
 #include "scale/shared_recording.h"
 #include "train/arithmetic.h"
 #include "train/experiment_schema.h"
 #include "train/recording.h"
-#include "process/stop_signal.h"
 
 namespace isobit::jobs {
 namespace {

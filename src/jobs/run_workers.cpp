@@ -18,11 +18,11 @@
 #include "jobs/worker_processes.h"
 #include "jobs/workers_progress.h"
 #include "kernels/threads.h"
+#include "process/stop_signal.h"
 #include "scale/exchange.h"
 #include "scale/host.h"
 #include "scale/job_key.h"
 #include "train/recording.h"
-#include "process/stop_signal.h"
 
 namespace isobit::jobs {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "archive/log_lines.h"
 #include "archive/printable.h"
+#include "process/duration.h"
 #include "process/terminal_line.h"
 #include "train/training_progress.h"
-#include "process/duration.h"
 
 namespace isobit::jobs {
 namespace {

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "archive/checked_files.h"
 #include "archive/checkpoint_compare.h"
 #include "archive/files.h"
 #include "archive/json_text.h"
 #include "archive/log_lines.h"
 #include "archive/run_export.h"
-#include "archive/checked_files.h"
 
 namespace isobit::proof {
 namespace {

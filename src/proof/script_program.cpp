@@ -3,19 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "archive/checked_files.h"
 #include "archive/files.h"
+#include "archive/log_lines.h"
 #include "archive/printable.h"
+#include "archive/recorded_settings.h"
 #include "archive/run_export.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
-#include "archive/checked_files.h"
-#include "archive/recorded_settings.h"
+#include "kernels/isa_beside.h"
+#include "kernels/threads.h"
+#include "process/duration.h"
 #include "proof/sandbox.h"
 #include "train/arithmetic.h"
 
@@ -59,6 +64,21 @@ std::string last_line(std::string text) {
 
 std::vector<fs::path> paths_of(const std::vector<std::string>& words) { return {words.begin(), words.end()}; }
 
+kernels::Isa recorded_isa(const RunRecord& record) {
+  const auto isa = kernels::parse_isa(archive::recorded_setting(record.environment(), "isa"));
+  return isa.value_or(kernels::Isa::reference);
+}
+
+// From the first file of the record to its last, by their times; 0 where these say nothing, as those of an export.
+double recorded_seconds(const RunRecord& record) {
+  std::error_code error, other;
+  const auto begin = fs::last_write_time(record.folder() / archive::kExperimentFile, error);
+  const auto end = fs::last_write_time(record.folder() / archive::kStepsLog, other);
+  if (error || other) return 0;
+  const double seconds = std::chrono::duration<double>(end - begin).count();
+  return seconds < 0.01 ? 0 : seconds;
+}
+
 // What the package reads of the record, as it was when its seal was checked. The folder that has it.
 fs::path write_checked(const RunRecord& record, const fs::path& work) {
   fs::path folder = work / "recorded";
@@ -74,19 +94,47 @@ fs::path write_checked(const RunRecord& record, const fs::path& work) {
 }  // namespace
 
 std::string ScriptSettings::text() const {
-  return fmt::format("{} thread{}{}{}", threads, threads == 1 ? "" : "s", isa.empty() ? "" : ", ", isa);
+  return fmt::format("{} thread{}{}{}{}", threads, threads == 1 ? "" : "s", isa.empty() ? "" : ", ", isa,
+                     as_recorded ? " as recorded" : "");
 }
 
-// Where nothing is asked for: other threads and another instruction set than recorded.
 ScriptSettings other_settings(const RunRecord& record, const train::ExecutionOptions& asked) {
   ScriptSettings settings{asked.threads, asked.isa};
-  const std::string threads = archive::recorded_setting(record.environment(), "threads"),
-                    isa = archive::recorded_setting(record.environment(), "isa");
-  if (settings.threads == 0) settings.threads = threads == "1" || threads.empty() ? 2 : 1;
-  if (settings.isa == "auto") {
-    settings.isa = isa == "avx512" ? "avx2" : isa == "reference" ? "auto" : "reference";
+  const int threads = archive::recorded_threads(record.environment());
+  if (settings.threads == 0) settings.threads = threads <= 1 ? 2 : 1;
+  if (settings.isa != "auto") return settings;
+  const kernels::Isa ran = recorded_isa(record);
+  kernels::Isa beside = kernels::isa_beside(ran);
+  settings.as_recorded = beside == ran && ran != kernels::Isa::reference;
+  if (settings.as_recorded && settings.threads == threads) {  // nothing would be another
+    beside = kernels::Isa::reference;
+    settings.as_recorded = false;
   }
+  settings.isa = kernels::name(beside);
   return settings;
+}
+
+void tell_settings(const RunRecord& record, const ScriptSettings& settings) {
+  constexpr double kLong = 10;
+  const kernels::Isa ran = recorded_isa(record), runs = kernels::parse_isa(settings.isa).value_or(kernels::best_isa());
+  const double slower = kernels::relative_time(runs) / kernels::relative_time(ran);
+  const int before = std::max(1, archive::recorded_threads(record.environment())),
+            now = std::max(1, std::min(settings.threads, kernels::available_cpus()));
+  const double recorded = recorded_seconds(record);
+  const double expected = recorded * slower * std::max(1.0, static_cast<double>(before) / now);
+  std::string text;
+  if (expected >= kLong) {
+    text = fmt::format(": up to about {} (recorded in {}, on {} thread{} with {})", process::duration(expected),
+                       process::duration(recorded), before, before == 1 ? "" : "s", kernels::name(ran));
+  } else if (recorded == 0 && slower > 2) {
+    text = fmt::format(": about {:.0f} times as long as it was recorded", slower);
+  } else if (!settings.as_recorded) {
+    return;
+  }
+  fmt::print(stderr, "isobit: again with {}{}{}\n", settings.text(),
+             settings.as_recorded ? ", as this CPU has no other instruction set of its speed" : "", text);
+  if (runs == kernels::Isa::reference && kernels::best_isa() != runs)
+    fmt::print(stderr, "isobit: --isa {} is faster\n", kernels::name(kernels::best_isa()));
 }
 
 void expect_repeatable_script(const RunRecord& record, const VerifyOptions& options, const std::string& named) {

@@ -9,9 +9,9 @@
 
 #include "archive/run_record.h"
 #include "process/child_process.h"
+#include "process/stop_signal.h"
 #include "proof/sandbox_limits.h"
 #include "proof/script_plan.h"
-#include "process/stop_signal.h"
 #include "proof/verify.h"
 #include "trace/trace_lines.h"
 
@@ -20,11 +20,17 @@ namespace isobit::proof {
 struct ScriptSettings {
   int threads = 1;
   std::string isa;                         // "": of stock PyTorch, which chooses itself
-  [[nodiscard]] std::string text() const;  // "2 threads, reference"
+  bool as_recorded = false;                // the instruction set, though nobody asked for it: no other is as fast here
+  [[nodiscard]] std::string text() const;  // "2 threads, avx2", "1 thread, avx2 as recorded"
 };
 
-// Where nothing is asked for: other threads and another instruction set than recorded.
+// Where nothing is asked for: other threads and another instruction set of comparable speed than recorded
+// (kernels/isa_beside.h). One of the two always differs.
 [[nodiscard]] ScriptSettings other_settings(const archive::RunRecord& record, const train::ExecutionOptions& asked);
+
+// Before it runs, on stderr, where that may be long or is not what one would expect: the instruction set, and how long
+// it takes by the times of the record's files and the settings. A guess: the recording machine may have been another.
+void tell_settings(const archive::RunRecord& record, const ScriptSettings& settings);
 
 // UserError for what is asked of a Python program in vain, and for a record of another contract. `named` is the record.
 void expect_repeatable_script(const archive::RunRecord& record, const VerifyOptions& options, const std::string& named);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/checked_files.h"
 #include "archive/files.h"
 #include "archive/log_lines.h"
 #include "archive/output_file.h"
@@ -16,14 +17,13 @@
 #include "archive/run_state.h"
 #include "archive/sha256.h"
 #include "archive/user_error.h"
-#include "archive/checked_files.h"
+#include "process/child_process.h"
+#include "process/stop_signal.h"
 #include "proof/compare_records.h"
 #include "proof/sandbox.h"
 #include "proof/script_program.h"
 #include "proof/second_record.h"
 #include "proof/side_by_side.h"
-#include "process/stop_signal.h"
-#include "process/child_process.h"
 
 namespace isobit::proof {
 namespace {
@@ -224,7 +224,8 @@ std::optional<ScriptVerdict> verify_script_segments(const RunRecord& record, con
     return {};
   }
   show_segments(*plan);
-  const ScriptSettings settings{plan->threads, other_settings(record, options.execution).isa};
+  ScriptSettings settings = other_settings(record, options.execution);
+  settings.threads = plan->threads;
   const Program program{record,
                         options,
                         *std::move(script),

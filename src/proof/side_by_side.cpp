@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "process/terminal_line.h"
 #include "kernels/threads.h"
+#include "process/terminal_line.h"
 
 namespace isobit::proof {
 namespace {

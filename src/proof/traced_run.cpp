@@ -8,19 +8,19 @@
 #include <optional>
 
 #include "archive/files.h"
+#include "archive/named_run.h"
 #include "archive/printable.h"
 #include "archive/run_record.h"
 #include "archive/user_error.h"
-#include "train/execution_options.h"
-#include "archive/named_run.h"
+#include "process/stop_signal.h"
 #include "process/terminal_line.h"
 #include "proof/verify_script.h"
 #include "trace/trace_environment.h"
 #include "trace/trace_file.h"
 #include "train/arithmetic.h"
+#include "train/execution_options.h"
 #include "train/experiment.h"
 #include "train/tracing.h"
-#include "process/stop_signal.h"
 
 namespace isobit::proof {
 namespace {

@@ -13,23 +13,23 @@
 #include <utility>
 
 #include "archive/error_message.h"
+#include "archive/named_run.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
-#include "archive/named_run.h"
+#include "kernels/threads.h"
+#include "process/stop_signal.h"
 #include "proof/judge_parts.h"
 #include "proof/signature.h"
-#include "train/training_progress.h"
 #include "proof/verdict_text.h"
 #include "proof/verify_script.h"
 #include "proof/verify_segments.h"
-#include "kernels/threads.h"
 #include "train/arithmetic.h"
 #include "train/experiment.h"
+#include "train/training_progress.h"
 #include "train/verification.h"
-#include "process/stop_signal.h"
 
 namespace isobit::proof {
 namespace {

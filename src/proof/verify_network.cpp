@@ -16,18 +16,18 @@
 #include "archive/sha256.h"
 #include "archive/tar_file.h"
 #include "archive/user_error.h"
+#include "kernels/threads.h"
+#include "process/child_process.h"
+#include "process/stop_signal.h"
 #include "proof/compare_records.h"
 #include "proof/sandbox.h"
 #include "proof/script_program.h"
 #include "proof/second_record.h"
 #include "proof/verify_script.h"
-#include "kernels/threads.h"
 #include "train/arithmetic.h"
 #include "train/dataset.h"
 #include "train/recording.h"
 #include "train/verification.h"
-#include "process/child_process.h"
-#include "process/stop_signal.h"
 
 namespace isobit::proof {
 namespace {

@@ -15,22 +15,22 @@
 #include "archive/json_text.h"
 #include "archive/output_file.h"
 #include "archive/printable.h"
+#include "archive/recorded_settings.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "kernels/threads.h"
 #include "process/child_process.h"
+#include "process/stop_signal.h"
 #include "proof/compare_records.h"
-#include "archive/recorded_settings.h"
 #include "proof/sandbox.h"
 #include "proof/script_failure.h"
 #include "proof/script_plan.h"
 #include "proof/script_program.h"
 #include "proof/script_segments.h"
 #include "proof/second_record.h"
-#include "kernels/threads.h"
 #include "trace/trace_file.h"
 #include "train/arithmetic.h"
-#include "process/stop_signal.h"
 
 namespace isobit::proof {
 namespace {
@@ -44,6 +44,11 @@ using Json = nlohmann::ordered_json;
 bool starts_differently(const std::optional<train::Difference>& difference) {
   return difference && difference->step == 1 &&
          (difference->what == "batch" || difference->what == "loss" || difference->what == "weights");
+}
+
+// Every step was compared before, so weights are equal; what run.save kept beside them is not.
+bool keeps_other_state(const std::optional<train::Difference>& difference) {
+  return difference && difference->what.starts_with("checkpoint (") && difference->what.ends_with("/data.pkl)");
 }
 
 // In `work`, which is empty.
@@ -60,6 +65,7 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   const auto plan = plan_again(record, options, work, stop);
   if (!plan) return result;
   result.settings = with_instead(result.settings, *plan);
+  if (!record.is_stock()) tell_settings(record, settings);
   const ScriptPlace place{printable(plan->file), plan->beside, !options.trust};
   const Again again{
       static_cast<std::int64_t>(record.steps().size()), place, limits, work, stop.flag(), traced != nullptr};
@@ -71,6 +77,11 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   std::vector<std::string>& unproven = result.verdict.not_recomputed;
   unproven.insert(unproven.end(), plan->unused.begin(), plan->unused.end());
   if (result.verdict.difference && !plan->instead.empty()) result.hint = "it ran with " + plan->instead;
+  if (keeps_other_state(result.verdict.difference))
+    result.hint =
+        "the weights until there are equal: run.save was given other values, or Python's or NumPy's random numbers "
+        "were "
+        "drawn without a seed (isobit.seed seeds all)";
   if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;
@@ -102,15 +113,15 @@ ScriptVerdict verify_script(const RunRecord& record, const VerifyOptions& option
   if (options.workers > 1) {
     if (auto verdict = verify_script_segments(record, options, named, printed)) return *std::move(verdict);
   }
-  const ScriptSettings settings =
-      record.is_stock() ? ScriptSettings{kernels::thread_count(), ""} : other_settings(record, options.execution);
+  const ScriptSettings settings = record.is_stock() ? ScriptSettings{kernels::thread_count(), "", false}
+                                                    : other_settings(record, options.execution);
   const archive::TemporaryFolder work;
   return execute_again(record, options, named, settings, nullptr, work.path(), printed);
 }
 
 ScriptVerdict trace_script(const RunRecord& record, const VerifyOptions& options, const std::string& named,
                            const trace::TraceHeader& asked, const fs::path& out) {
-  const ScriptSettings settings{kernels::thread_count(), record.is_stock() ? "" : options.execution.isa};
+  const ScriptSettings settings{kernels::thread_count(), record.is_stock() ? "" : options.execution.isa, false};
   const archive::TemporaryFolder work;
   std::string printed;
   ScriptVerdict result = execute_again(record, options, named, settings, &asked, work.path(), printed);

@@ -1,8 +1,8 @@
 #include "proof/verify_segments.h"
 
+#include "process/stop_signal.h"
 #include "proof/segment_process.h"
 #include "proof/side_by_side.h"
-#include "process/stop_signal.h"
 
 namespace isobit::proof {
 

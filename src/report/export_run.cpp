@@ -10,13 +10,13 @@
 #include <memory>
 
 #include "archive/files.h"
+#include "archive/out_option.h"
 #include "archive/printable.h"
 #include "archive/run_export.h"
 #include "archive/runs.h"
-#include "archive/user_error.h"
-#include "archive/out_option.h"
-#include "proof/signature.h"
 #include "archive/summary_text.h"
+#include "archive/user_error.h"
+#include "proof/signature.h"
 #include "report/export_formats.h"
 
 namespace isobit::report {

@@ -15,8 +15,8 @@
 #include "archive/run_record.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
-#include "archive/user_error.h"
 #include "archive/summary_text.h"
+#include "archive/user_error.h"
 #include "report/tables.h"
 
 namespace isobit::report {

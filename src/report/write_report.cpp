@@ -10,15 +10,15 @@
 #include <set>
 
 #include "archive/files.h"
+#include "archive/out_option.h"
 #include "archive/output_file.h"
 #include "archive/printable.h"
 #include "archive/run_record.h"
 #include "archive/runs.h"
 #include "archive/secret_scan.h"
 #include "archive/sha256.h"
-#include "archive/user_error.h"
-#include "archive/out_option.h"
 #include "archive/summary_text.h"
+#include "archive/user_error.h"
 #include "report/document.h"
 #include "report/page.h"
 #include "report/study_check.h"
@@ -34,10 +34,12 @@ namespace fs = std::filesystem;
 using archive::plural;
 using archive::UserError;
 
-// Of two runs: what isobit diff --records-only and isobit drift say, where no file says it.
-void compare_two(const std::vector<fs::path>& folders, const ReportOptions& options, report::ReportParts& parts) {
+// Of two runs: what isobit diff --records-only and isobit drift say, where no file says it. `names`: as the user named
+// them.
+void compare_two(const std::vector<fs::path>& folders, const std::vector<std::string>& names,
+                 report::ReportParts& parts) {
   if (!parts.diff) {
-    const auto side = [&](std::size_t i) { return study::read_run(folders[i], options.what[i]); };
+    const auto side = [&](std::size_t i) { return study::read_run(folders[i], names[i]); };
     study::Diff diff = study::compare_runs(side(0), side(1));
     if (diff.results == study::Results::differ)
       diff.not_looked_into =
@@ -69,15 +71,42 @@ report::TargetsByDigest targets_in_data(const report::ReportParts& parts) {
   return found;
 }
 
-// What the words mean: a study's folder, or runs.
+// All runs of an archive, the oldest first; none where it is no folder.
+std::vector<fs::path> runs_in(const fs::path& archive_folder) {
+  std::vector<fs::path> folders;
+  for (const archive::RunSummary& run : archive::list_runs(archive_folder)) folders.push_back(archive_folder / run.id);
+  std::reverse(folders.begin(), folders.end());
+  return folders;
+}
+
+// The runs that a word means: a folder's, where it holds runs, else one run.
+std::vector<fs::path> runs_of(const fs::path& archive_folder, const std::string& word) {
+  std::error_code ignored;
+  if (word != "last" && fs::is_directory(word, ignored)) {
+    if (std::vector<fs::path> inside = runs_in(word); !inside.empty()) return inside;
+  }
+  return {archive::find_run(archive_folder, word)};
+}
+
+// What the words mean: a study's folder, or runs; no word means all runs of the archive.
 report::ReportParts gather(const ReportOptions& options) {
   report::ReportParts parts;
   parts.title = options.title;
   std::vector<fs::path> folders;
+  std::vector<std::string> names;
   const fs::path archive_folder = archive::runs_folder(options.runs);
+  if (options.what.empty()) {
+    folders = runs_in(archive_folder);
+    for (const fs::path& folder : folders) names.push_back(folder.string());
+    if (folders.empty())
+      throw UserError(archive_folder.string(), "holds no runs",
+                      "start one with isobit run, or name another folder with --runs");
+  }
   for (const std::string& word : options.what) {
     if (!report::is_study(word)) {
-      folders.push_back(archive::find_run(archive_folder, word));
+      const std::vector<fs::path> meant = runs_of(archive_folder, word);
+      folders.insert(folders.end(), meant.begin(), meant.end());
+      for (const fs::path& folder : meant) names.push_back(meant.size() == 1 ? word : folder.string());
       continue;
     }
     if (options.what.size() > 1)
@@ -94,7 +123,7 @@ report::ReportParts gather(const ReportOptions& options) {
   if (parts.study) report::check_study(*parts.study, parts.runs, options.what[0]);
   if (!options.diff.empty()) parts.diff = report::read_diff(options.diff);
   if (!options.drift.empty()) parts.drift = report::read_drift(options.drift);
-  if (!parts.study && folders.size() == 2) compare_two(folders, options, parts);
+  if (!parts.study && folders.size() == 2) compare_two(folders, names, parts);
   if (!options.targets.empty()) parts.targets = report::read_targets(options.targets);
   if (options.targets.empty()) parts.found_targets = targets_in_data(parts);
   return parts;

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "archive/printable.h"
-#include "slurm/programs.h"
 #include "archive/summary_text.h"
 #include "slurm/cluster.h"
+#include "slurm/programs.h"
 
 namespace isobit::slurm {
 namespace {

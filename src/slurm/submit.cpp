@@ -14,12 +14,12 @@
 #include "archive/sha256.h"
 #include "archive/user_error.h"
 #include "process/child_process.h"
-#include "slurm/programs.h"
-#include "slurm/submitted_experiment.h"
 #include "slurm/host_list.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_script.h"
+#include "slurm/programs.h"
 #include "slurm/step_time.h"
+#include "slurm/submitted_experiment.h"
 
 namespace isobit::slurm {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "archive/named_run.h"
 #include "archive/printable.h"
 #include "archive/user_error.h"
-#include "study/diff_text.h"
-#include "archive/named_run.h"
 #include "study/diff.h"
+#include "study/diff_text.h"
 #include "trace/trace_file.h"
 
 namespace isobit::study {

@@ -12,11 +12,11 @@
 #include "archive/run_record.h"
 #include "archive/run_state.h"
 #include "archive/runs.h"
+#include "archive/summary_text.h"
 #include "archive/user_error.h"
 #include "process/capability.h"
 #include "process/child_process.h"
 #include "process/stop_signal.h"
-#include "archive/summary_text.h"
 #include "study/baselines.h"
 #include "study/calibration.h"
 

@@ -17,12 +17,12 @@
 #include "archive/record_types.h"
 #include "archive/runs.h"
 #include "archive/user_error.h"
+#include "kernels/threads.h"
 #include "process/capability.h"
 #include "process/child_process.h"
 #include "process/free_memory.h"
 #include "study/study_progress.h"
 #include "study/study_script.h"
-#include "kernels/threads.h"
 
 namespace isobit::study {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/user_error.h"
-#include "slurm/programs.h"
 #include "slurm/host_list.h"
 #include "slurm/job_folder.h"
 #include "slurm/job_script.h"
+#include "slurm/programs.h"
 
 namespace isobit::study {
 namespace {

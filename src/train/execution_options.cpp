@@ -8,15 +8,15 @@
 #include <optional>
 #include <regex>
 
+#include "archive/recorded_settings.h"
 #include "archive/suggest.h"
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "aten/device_work.h"
-#include "process/capability.h"
-#include "archive/recorded_settings.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
 #include "kernels/threads.h"
+#include "process/capability.h"
 
 namespace isobit::train {
 namespace {

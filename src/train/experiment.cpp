@@ -9,8 +9,8 @@
 #include <fstream>
 #include <map>
 
-#include "archive/suggest.h"
 #include "archive/sha256.h"
+#include "archive/suggest.h"
 #include "archive/toml.h"
 #include "archive/toml_names.h"
 #include "archive/user_error.h"
@@ -297,6 +297,25 @@ void check_together(const Experiment& e, const std::string& origin, const Places
   }
 }
 
+// A file that leaves out what an experiment must say was cut short, or never written.
+void check_complete(const std::string& origin, const Places& places) {
+  std::vector<std::string> missing;
+  for (const std::string_view key : kRequiredKeys) {
+    if (!places.contains(key)) missing.push_back(fmt::format("'{}'", key));
+  }
+  if (missing.empty()) return;
+  std::string names = missing.back();
+  for (std::size_t i = missing.size() - 1; i-- > 0;)
+    names.insert(0, missing[i] + (i + 2 == missing.size() ? " and " : ", "));
+  throw UserError(
+      origin,
+      places.empty() ? fmt::format("the experiment says nothing: {} are missing", names)
+                     : fmt::format("the experiment does not say {}", names),
+      fmt::format("{}, or give them with --set; perhaps the file was not copied to its end: compare it with "
+                  "its source (docs/experiment.md)",
+                  places.empty() ? "write them" : "add what is missing"));
+}
+
 // `places`: where the text gives each key.
 Experiment parse(const std::string& text, const std::string& origin, const std::vector<std::string>& overrides,
                  Places& places) {
@@ -343,7 +362,9 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
                     run ? "to resume a run: isobit run --resume " + path
                         : "name an existing TOML file, for example examples/fashion-mlp.toml");
   }
-  Experiment experiment = parse_experiment(text, path, overrides);
+  Places places;
+  Experiment experiment = parse(text, path, overrides, places);
+  check_complete(path, places);
   const std::string& network = experiment.model.torchscript;
   if (experiment.model.sha256.empty() && std::filesystem::is_regular_file(network, none))
     experiment.model.sha256 = archive::digest_file(network).sha256;

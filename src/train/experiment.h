@@ -137,10 +137,10 @@ struct Experiment {
 
 // Reads a file and applies overrides ("optimizer.lr=0.1"), in order. Throws archive's UserError with file,
 // line and column (or the override) and a remedy: not readable, not TOML, unknown key, wrong type, out of
-// range, contradictory values.
+// range, contradictory values, or without the keys that an experiment must say (kRequiredKeys).
 [[nodiscard]] Experiment load_experiment(const std::string& path, const std::vector<std::string>& overrides = {});
 
-// The same from text; `origin` stands in error messages for the file's name.
+// The same from text, which may leave out any key; `origin` stands in error messages for the file's name.
 [[nodiscard]] Experiment parse_experiment(const std::string& text, const std::string& origin,
                                           const std::vector<std::string>& overrides = {});
 

@@ -335,8 +335,11 @@ std::string keys_as_markdown() {
   std::string out = "| Key | Type | Unit | Default | Range | Meaning |\n|---|---|---|---|---|---|\n";
   for (const Key& key : experiment_keys()) {
     const Field field = key.field(defaults);
-    out += fmt::format("| `{}` | {} | {} | `{}` | {} | {} |\n", key.name, type_name(field),
-                       key.unit.empty() ? "-" : key.unit, toml_value(field), key.range, key.meaning);
+    const bool required =
+        std::find(std::begin(kRequiredKeys), std::end(kRequiredKeys), key.name) != std::end(kRequiredKeys);
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", key.name, type_name(field),
+                       key.unit.empty() ? "-" : key.unit,
+                       required ? "to be given" : fmt::format("`{}`", toml_value(field)), key.range, key.meaning);
   }
   return out;
 }

@@ -28,6 +28,11 @@ struct Key {
 
 [[nodiscard]] const std::vector<Key>& experiment_keys();
 
+// The keys without which a file is no experiment: the data, the network, and how fast it learns. Their defaults fill in
+// what old records and parts of an experiment leave out; a file must say them, because one that broke off in its
+// download is often still TOML, and would train another network than its author's.
+inline constexpr std::string_view kRequiredKeys[] = {"data.path", "model.name", "optimizer.lr"};
+
 // "an integer", "a number", "true or false", ... as errors and documentation say it.
 [[nodiscard]] std::string_view type_name(const Field& field);
 

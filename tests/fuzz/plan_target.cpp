@@ -1,9 +1,9 @@
 // What other programs say about a record that is verified: isobit._verify about running its program, ssh-keygen about
 // who signed it, and the signature that comes with the record.
-#include "proof/script_plan.h"
-#include "proof/ssh_signature.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
+#include "proof/script_plan.h"
+#include "proof/ssh_signature.h"
 
 namespace isobit::fuzz {
 

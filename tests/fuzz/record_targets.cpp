@@ -18,9 +18,9 @@
 #include "archive/record_rules.h"
 #include "archive/run_export.h"
 #include "archive/run_folder.h"
-#include "archive/unfinished_run.h"
 #include "archive/small_run.h"
 #include "archive/summary_text.h"
+#include "archive/unfinished_run.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
 

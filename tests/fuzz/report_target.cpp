@@ -6,9 +6,9 @@
 #include "archive/files.h"
 #include "archive/output_file.h"
 #include "archive/tar_file.h"
-#include "proof/second_record.h"
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
+#include "proof/second_record.h"
 
 namespace isobit::fuzz {
 namespace {

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -120,6 +121,34 @@ class Folder(Programs):
         return process.wait(), seen.decode()
 
 
+# Seeds PyTorch alone, as most programs do, and saves.
+UNSEEDED = """
+import random, sys
+import torch, isobit
+import numpy
+
+with isobit.record("runs", resume=True) as run:
+    torch.manual_seed(1)
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = torch.utils.data.DataLoader(torch.randn(32, 4), batch_size=8, shuffle=True)
+    if saved := run.load():
+        model.load_state_dict(saved)
+    DRAW
+    for epoch in run.epochs(2):
+        for x in run.batches(loader):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            if run.steps % 2 == 0:
+                run.save(model.state_dict())
+            if run.steps == 6 and "stop" in sys.argv:
+                import os
+                os.kill(os.getpid(), 9)
+print(run.path)
+"""
+
+
 class Record(Folder):
     def test_what_is_recorded(self):
         lines = self.call(sys.executable, "train.py", OMP_NUM_THREADS="1").splitlines()
@@ -153,6 +182,81 @@ class Record(Folder):
         self.assertIn("identical: 8 steps", self.call(PROGRAM, "verify", "last", "--isa", "reference", "--threads", "2"))
         self.call(PROGRAM, "run", "--resume", "last", expect=2)
         self.call(PROGRAM, "show", "last")
+
+    def test_verify_takes_another_instruction_set_of_its_speed(self):
+        """Whatever was recorded; where there is none, the same one with other threads, and the verdict says so."""
+        features = pathlib.Path("/proc/cpuinfo").read_text()
+        if " avx2" not in features:
+            self.skipTest("this CPU has no AVX2")
+        both = {"avx512": "avx2", "avx2": "avx512", "reference": "avx512"}
+        taken = both if " avx512vl" in features else {"avx2": "avx2 as recorded", "reference": "avx2"}
+        for isa, other in taken.items():
+            self.write("train.py", f"import isobit; isobit.enable('{isa}')\n" + SCRIPT.replace("END", "pass"))
+            self.train()
+            told = self.verify()["message"]
+            if "lanes16" in told:  # a build that has it
+                continue
+            self.assertTrue(told.endswith(f" thread, {other})") or told.endswith(f" threads, {other})"), told)
+
+    def test_verify_says_how_long_it_may_take(self):
+        run = self.folder / self.train(OMP_NUM_THREADS="2")[0]
+
+        def told(*words):
+            done = subprocess.run(self.trusting([PROGRAM, "verify", "last", *words]), cwd=self.folder, capture_output=True, text=True,
+                                  check=True, env={**os.environ, **self.environment()})
+            self.assertIn("identical: 8 steps", done.stdout)
+            return done.stderr
+        written = os.stat(run / "steps.jsonl").st_mtime
+        os.utime(run / "experiment.toml", (written, written - 3600))
+        slow, fast = (told("--threads", "1", "--isa", isa) for isa in ("reference", "auto"))
+        self.assertRegex(slow, r"isobit: again with 1 thread, reference: up to about \d+:\d\d:\d\d \(recorded in 1:00:\d\d, on \d threads? with ")
+        hours = [int(re.search(r"about (\d+):\d\d:", text)[1]) for text in (slow, fast)]
+        self.assertGreater(hours[0], 2 * hours[1])
+        os.utime(run / "experiment.toml", (written, written))  # a copy
+        self.assertIn("times as long as it was recorded", told("--isa", "reference"))
+
+    def test_generators_that_the_program_left_alone_are_not_compared(self):
+        def train(*words, expect=0):  # in processes of their own, which begin as chance has it
+            return self.call(sys.executable, "train.py", *words, expect=expect)
+        self.write("train.py", UNSEEDED.replace("DRAW", "pass"))
+        whole = self.run_of(train().splitlines())
+        self.assertIn("identical: 8 steps", self.verify()["message"])
+        train("stop", expect=-signal.SIGKILL)
+        self.assertEqual(self.run_of(train().splitlines())["steps.jsonl"], whole["steps.jsonl"])
+        self.assertIn("identical: 8 steps", self.verify()["message"])
+        for draw, named in (("random.random(); numpy.random.rand()", True), ("random.seed(3); numpy.random.seed(3)", False)):
+            self.write("train.py", UNSEEDED.replace("DRAW", draw))
+            train()
+            told = self.verify(expect=int(named))["message"]
+            self.assertEqual("checkpoint (archive/data.pkl)" in told and "drawn without a seed (isobit.seed seeds all)" in told, named, told)
+
+    def test_what_a_checkpoint_keeps_of_generators(self):
+        self.write("kept.py", """
+import random, numpy
+from isobit import _generators
+
+def kept():
+    return sorted(set(_generators.kept(_generators.states())) - {"torch"})
+
+fresh, of_numpy = random.getstate(), numpy.random.get_state()
+assert kept() == [], kept()
+for seed in (0, 1, -7, 2**32, 3**500, "abc", b"seed" * 200, 0.25):
+    random.seed(seed)
+    assert kept() == ["python"], (seed, kept())
+for draw in (random.random, lambda: random.gauss(0, 1), lambda: random.getrandbits(32 * 624), lambda: random.shuffle([1, 2])):
+    random.seed()
+    assert kept() == [], kept()
+    draw()
+    assert kept() == ["python"], kept()
+random.setstate(fresh)
+for draw in (numpy.random.rand, numpy.random.randn, lambda: numpy.random.bytes(4 * 624), lambda: numpy.random.seed(0)):
+    draw()
+    assert kept() == ["numpy"], kept()
+    numpy.random.set_state(of_numpy)
+    assert kept() == ([] if numpy.random.get_bit_generator().seed_seq is not None else ["numpy"]), kept()
+print("ok")
+""")
+        self.assertEqual(self.call(sys.executable, "kept.py"), "ok\n")
 
     def test_killed_and_failed(self):
         self.write("train.py", SCRIPT.replace("END", f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"))

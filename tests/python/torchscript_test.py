@@ -408,6 +408,52 @@ def whole(x: float) -> int:
         traced: Any = torch.jit.trace(model, torch.ones(2, 6))
         self.assertEqual(gradients(traced, 4), gradients(model, 4))
 
+    def test_traces_of_convolutions(self):
+        """The tracer records aten::_convolution, as under stock, with the bits of a call and of its gradients."""
+        for name, dims in (("Conv1d", 1), ("Conv2d", 2), ("Conv3d", 3), ("ConvTranspose1d", 1), ("ConvTranspose2d", 2), ("ConvTranspose3d", 3)):
+            for more in ({}, {"bias": False}, {"groups": 2, "stride": 2}):
+                model = getattr(torch.nn, name)(4, 6, 3, **more)
+                for x in (torch.randn(2, 4, *[6] * dims), torch.randn(4, *[7] * dims)):
+                    traced: Any = torch.jit.trace(model, x)
+                    with isobit.disabled():
+                        stock: Any = torch.jit.trace(model, x)
+                    self.assertEqual([node.kind() for node in traced.graph.nodes()], [node.kind() for node in stock.graph.nodes()])
+                    self.assertIn("aten::_convolution", [node.kind() for node in traced.graph.nodes()])
+                    for _ in range(3):
+                        found, expected = traced(x), model(x)
+                        self.assertTrue(torch.equal(found, expected), (name, more))
+                        of = [torch.autograd.grad(y.square().sum(), model.parameters()) for y in (found, expected)]
+                        self.assertTrue(all(map(torch.equal, *of)), (name, more))
+        x = torch.randn(1, 4, 8, 8, dtype=torch.bfloat16)
+        narrow = torch.nn.Conv2d(4, 6, 3).bfloat16()
+        self.assertTrue(torch.equal(torch.jit.trace(narrow, x)(x), narrow(x)))  # type: ignore[operator]
+
+    def test_a_traced_network_is_saved_and_read(self):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.norm, self.attention = torch.nn.Conv2d(1, 8, 3, padding="same"), torch.nn.BatchNorm2d(8), \
+                    torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+            def forward(self, x):
+                one, other = torch.relu(self.norm(self.first(x))).chunk(2, 1)  # compiled: prim::ConstantChunk
+                tokens = torch.cat([other, one], 1).flatten(2).mT
+                return self.attention(tokens, tokens, tokens)[0]
+
+        model, x = Net().eval(), torch.randn(2, 1, 5, 5)
+        traced: Any = torch.jit.trace(model, x)
+        file = io.BytesIO()
+        torch.jit.save(traced, file)
+        file.seek(0)
+        read: Any = torch.jit.load(file)
+        for _ in range(3):
+            self.assertTrue(torch.equal(read(x), model(x)))
+            self.assertTrue(torch.equal(traced(x), model(x)))
+
+    def test_what_is_refused_is_refused_while_it_is_traced(self):
+        with self.assertRaisesRegex(isobit.RefusedError, "convolution is certified for float32 only, got Double"):
+            torch.jit.trace(torch.nn.Conv1d(1, 1, 1).double(), torch.ones(1, 1, 4, dtype=torch.float64))
+
     def test_compiled_before_isobit(self):
         """What ran before the package was there holds stock's code; it is compiled again."""
         self.assertEqual(run_python("""

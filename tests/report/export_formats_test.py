@@ -146,6 +146,43 @@ class Reports(Case):
             self.assertIn(words, self.isobit("report", study, "--out", "forged.html", expect=2))
         self.assertFalse((self.folder / "forged.html").exists())
 
+    def test_no_word_is_every_run_and_a_folder_all_of_its_runs(self):
+        self.assertIn("isobit: runs: holds no runs", self.isobit("report", expect=2))
+        oldest, newest = (self.make_run(name, "finished", "runs") for name in ("oldest", "newest"))
+        unfinished = self.make_run("unfinished", "interrupted", "runs")
+        elsewhere = self.make_run("small", "finished", "else where/of the lab")
+        made = sorted([oldest, newest, unfinished])
+
+        def shown(*words, **keywords):
+            told = json.loads(self.isobit("report", *words, "--json", **keywords))
+            self.assertEqual(told["runs"], [run["id"] for run in self.document(told["file"])["runs"]])
+            return told["runs"]
+        for words in ((), ("runs",), ("./runs/",), (self.folder / "runs",), ("--runs", "runs")):
+            self.assertEqual(sorted(shown(*words)), made)
+        self.assertEqual(sorted(shown(environment={"ISOBIT_RUNS": "runs"})), made)
+        self.assertEqual(shown(environment={"ISOBIT_RUNS": "else where/of the lab"}), [elsewhere])
+        self.assertEqual(shown("else where/of the lab"), [elsewhere])
+        self.assertEqual(sorted(shown("else where/of the lab", "runs")), sorted([*made, elsewhere]))
+        self.assertEqual(shown("else where/of the lab", oldest), [elsewhere, oldest])
+        self.assertEqual(shown(f"runs/{newest}"), [newest])  # a run is one, though it is a folder, too
+        (self.folder / "last").symlink_to("else where/of the lab")
+        self.assertIn(shown("last")[0], made)
+        study = made_up.study(self.folder / "study", [self.make_run("cell", "finished", "study/runs")])
+        self.isobit("report", study, "--out", "study.html")
+        self.assertEqual(self.document("study.html")["study"]["cells"]["name"], "lr and arithmetic")
+        self.assertEqual(len(shown("study/runs")), 1)
+        self.assertIn("study, which a report shows by itself", self.isobit("report", study, "runs", expect=2))
+        (self.folder / "nothing").mkdir()
+        self.assertIn("isobit: nothing/: not a run's folder", self.isobit("report", "nothing/", expect=2))
+        self.assertIn("isobit: nobody: holds no runs", self.isobit("report", "--runs", "nobody", expect=2))
+
+    def test_two_runs_of_a_folder_are_compared(self):
+        for name in ("one", "two"):
+            self.make_run(name)
+        self.isobit("report", "--out", "all.html")
+        compared = self.document("all.html")["diff"]
+        self.assertEqual({compared["a"]["name"], compared["b"]["name"]}, {"one", "two"})
+
     def test_only_a_report_is_replaced(self):
         run = self.make_run()
         page = self.folder / "page.html"

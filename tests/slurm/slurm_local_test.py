@@ -28,11 +28,14 @@ epochs = {epochs}
 batch = 64
 grain = 16
 [data]
+path = "/usr/share/datasets/fashion-mnist"
 train_limit = 2048
 test_limit = 64
 [model]
 name = "mlp"
 hidden = [32]
+[optimizer]
+lr = 0.01
 [checkpoint]
 every = 50
 """

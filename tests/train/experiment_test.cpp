@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "archive/user_error.h"
 #include "study/experiment_defaults.h"
 #include "study/experiment_metrics.h"
 #include "train/experiment_schema.h"
@@ -108,6 +110,63 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"batch = 8\n", "grain=9", {"--set grain=9", "above 'batch' (8)"}}));
 
 TEST(Experiment, DefaultsAreValid) { EXPECT_EQ(error_of(""), ""); }
+
+// A file on disk, as an experiment: the error's text, or "" where it is taken.
+std::string error_of_file(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const std::string path = testing::TempDir() + "incomplete.toml";
+  std::ofstream(path, std::ios::binary) << text;
+  try {
+    (void)load_experiment(path, overrides);
+  } catch (const archive::UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Experiment, FileThatSaysNothingIsRefused) {
+  for (const char* text :
+       {"", "\n", " \t\r\n\n", "# an experiment\n", "# no newline", "\xef\xbb\xbf", "[model]\n[data]\n"}) {
+    const std::string error = error_of_file(text);
+    EXPECT_NE(
+        error.find(
+            "incomplete.toml: the experiment says nothing: 'data.path', 'model.name' and 'optimizer.lr' are missing"),
+        std::string::npos)
+        << testing::PrintToString(text) << ": " << error;
+  }
+}
+
+// Wherever a download of an example ends, it is refused until the line of the last key that an experiment must say.
+TEST(Experiment, FileCutShortIsRefused) {
+  for (const char* name : {"mlp", "lenet5", "resnet18", "unet", "vit", "large-batch"}) {
+    std::ostringstream stream;
+    stream << std::ifstream(std::string(ISOBIT_SOURCE_DIR "/examples/fashion-") + name + ".toml").rdbuf();
+    const std::string whole = stream.str();
+    const std::size_t last = std::max({whole.find("\npath ="), whole.find("\n[model]\nname ="), whole.find("\nlr =")});
+    ASSERT_NE(last, std::string::npos) << name;
+    for (std::size_t size = 0; size <= last + 1; ++size)
+      ASSERT_NE(error_of_file(whole.substr(0, size)), "") << name << " cut after " << size << " bytes";
+    EXPECT_EQ(error_of_file(whole), "");
+  }
+  EXPECT_NE(
+      error_of_file("epochs = 3\n[data]\npath = \"data\"\n").find("does not say 'model.name' and 'optimizer.lr' (add"),
+      std::string::npos);
+  EXPECT_NE(error_of_file("[data]\npath = \"data\"\n[model]\nname = \"mlp\"\n").find("does not say 'optimizer.lr'"),
+            std::string::npos);
+}
+
+TEST(Experiment, OverridesSupplyWhatAFileLeavesOut) {
+  EXPECT_EQ(error_of_file("", {"data.path=data", "model.name=lenet5", "optimizer.lr=0.1"}), "");
+  EXPECT_EQ(error_of_file("[data]\npath = \"data\"\n[optimizer]\nlr = 1\n", {"model.name=mlp"}), "");
+  EXPECT_NE(error_of_file("", {"data.path=data", "model.name=lenet5"}).find("does not say 'optimizer.lr'"),
+            std::string::npos);
+}
+
+TEST(Experiment, RequiredKeysAreKeys) {
+  for (const std::string_view required : kRequiredKeys)
+    EXPECT_TRUE(std::any_of(experiment_keys().begin(), experiment_keys().end(), [&](const Key& key) {
+      return key.name == required;
+    })) << required;
+}
 
 TEST(Experiment, OverridesComeAfterTheFileInOrder) {
   const Experiment e =

@@ -1,5 +1,9 @@
 // Convolutions, transposed ones too, of one to three dimensions (contract, section 3). conv1d, conv2d, conv3d,
 // conv_transpose and their modules all reach aten::convolution, and their backward aten::convolution_backward.
+#include <ATen/Context.h>
+#include <ATen/TracerMode.h>
+#include <ATen/ops/_convolution.h>
+
 #include <array>
 #include <optional>
 #include <tuple>
@@ -100,9 +104,17 @@ Tensor forward(const char* op, const Tensor& input, const Tensor& kernel, const 
   return y;
 }
 
+// torch.jit.trace records nothing of aten::convolution: it waits for the aten::_convolution that stock's kernel calls,
+// and without one takes the result for a constant. While it traces, so does this kernel.
 Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
                    IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                    std::int64_t groups) {
+  if (at::tracer::impl::is_dispatch_enabled()) [[unlikely]] {
+    const at::Context& context = at::globalContext();
+    return at::_convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
+                            context.benchmarkCuDNN(), context.deterministicCuDNN(), context.userEnabledCuDNN(),
+                            context.allowTF32CuDNN(at::Float32Op::CONV));
+  }
   return forward("aten::convolution", input, weight, bias,
                  {stride, padding, dilation, output_padding, transposed, groups});
 }

@@ -26,6 +26,10 @@ inline constexpr std::int64_t kPanelTerms = 64;  // of each side that are gather
 void add_outer_products(float* chain, const float* row, std::int64_t rows, const float* column, std::int64_t terms);
 void add_outer_products(double* chain, const double* row, std::int64_t rows, const double* column, std::int64_t terms);
 
+// sum[r * kPanelColumns + c] = sum[...] + the chain over all terms from +0, in the same layout: a leaf of its own,
+// added to what stands there.
+void add_chains(float* sum, const float* row, std::int64_t rows, const float* column, std::int64_t terms);
+
 // The tree over whole panels of leaves, which arrive left to right: see contract::PairwiseTree.
 template <class T>
 class PanelTree {

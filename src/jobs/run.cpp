@@ -9,7 +9,7 @@
 #include "archive/runs.h"
 #include "archive/user_error.h"
 #include "jobs/run_in_job.h"
-#include "jobs/run_once.h"
+#include "jobs/run_request.h"
 #include "jobs/run_session.h"
 #include "jobs/run_worker.h"
 #include "jobs/run_workers.h"
@@ -69,6 +69,13 @@ RunOutcome finished_before(const std::filesystem::path& folder, const archive::R
   return {0, folder, summary.weights};
 }
 
+RunOutcome print_experiment(const RunRequest& request) {
+  const std::string text = train::to_toml(request.experiment);
+  const nlohmann::ordered_json result{{"name", request.experiment.name}, {"experiment", text}};
+  fmt::print("{}", request.json ? result.dump() + "\n" : text);
+  return {};
+}
+
 void print_result(const RunSession& session, const RunListener& listener, const char* state, const std::string& weights,
                   const std::string& sha256, bool json) {
   if (!json) {
@@ -126,52 +133,30 @@ RunOutcome execute(RunSession& session, bool json) {
 }  // namespace
 
 RunOutcome run(const RunOptions& options) {
-  if (options.file.empty() == options.resume.empty()) {
-    throw UserError("run", options.file.empty() ? "no experiment given" : "both an experiment and --resume given",
-                    "name either a TOML file or --resume RUN");
-  }
-  if (options.file.ends_with(".py")) {
-    throw UserError(options.file, "is a Python script, and isobit run takes an experiment's TOML file",
-                    "run it with python; isobit.record in it makes the record (docs/python.md)");
-  }
-  if (!options.resume.empty() && !options.overrides.empty()) {
-    throw UserError("--set", "a resumed run keeps its experiment", "leave --set out, or start a new run");
-  }
-  if (!options.resume.empty() && (!options.once.empty() || options.dry_run)) {
-    throw UserError(options.dry_run ? "--dry-run" : "--once", "is for an experiment, not for a run that is resumed",
-                    "leave --resume out");
-  }
-  if (options.finished && options.once.empty())
-    throw UserError("--finished", "asks for the run of a name", "name it with --once NAME");
-  if (options.dry_run) {
-    const train::Experiment experiment = train::load_experiment(options.file, options.overrides);
-    const nlohmann::ordered_json result{{"name", experiment.name}, {"experiment", train::to_toml(experiment)}};
-    fmt::print("{}", options.json ? result.dump() + "\n" : train::to_toml(experiment));
-    return {};
-  }
-  RunOptions chosen = options;
+  RunRequest request = read_request(options);
+  if (options.dry_run) return print_experiment(request);
   if (!options.once.empty()) {
-    const auto experiment = train::load_experiment(options.file, options.overrides);
-    const auto run = find_run_once(archive::runs_folder(options.runs), options.once, experiment);
-    if (run) {
-      const archive::RunSummary summary = archive::summarize(*run);
-      if (summary.state == archive::RunState::finished) return finished_before(*run, summary, options.json);
-      chosen.resume = run->string();
+    const std::filesystem::path& run = request.resumed;
+    if (!run.empty()) {
+      const archive::RunSummary summary = archive::summarize(run);
+      if (summary.state == archive::RunState::finished) return finished_before(run, summary, request.json);
     }
     if (options.finished) {
-      fmt::print(stderr, "{}\n", run ? "run " + run->string() + " is not finished" : "there is no run of this name");
+      fmt::print(stderr, "{}\n",
+                 run.empty() ? "there is no run of this name" : "run " + run.string() + " is not finished");
       return {1, {}, ""};
     }
   }
   const auto task = slurm::allocation();
-  const bool of_several = task && task->in_step && task->tasks > 1 && options.join.empty() && options.workers == 0;
-  if (task && task->in_step) take_share(chosen, *task);
-  chosen.execution.apply();
-  if (of_several) return run_in_job(chosen, *task);
-  if (!chosen.join.empty()) return run_worker(chosen);
-  if (chosen.workers > 0) return run_workers(chosen);
-  RunSession session = chosen.resume.empty() ? begin_run(chosen) : resume_run(chosen);
-  return execute(session, options.json);
+  const bool of_several =
+      task && task->in_step && task->tasks > 1 && request.workers.join.empty() && request.workers.count == 0;
+  if (task && task->in_step) take_share(request.execution, *task);
+  request.execution.apply();
+  if (of_several) return run_in_job(std::move(request), *task);
+  if (!request.workers.join.empty()) return run_worker(request);
+  if (request.workers.count > 0) return run_workers(request);
+  RunSession session = open_session(request);
+  return execute(session, request.json);
 }
 
 }  // namespace isobit::jobs

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,7 @@ struct RunOptions {
   bool json = false;
   std::int64_t workers = 0;  // 0: this process alone
   std::string listen, join, key_file;
-  std::int64_t expected = 0;  // workers of all machines, for whom the first step waits; 0: those of this machine
-  std::function<void(const std::string& address)> listening;  // the host's address, once workers can join there
-  int silence = 10;                                           // seconds
+  int silence = 10;  // seconds
   train::ExecutionOptions execution;
 };
 

@@ -75,9 +75,9 @@ std::string host_address(const slurm::Allocation& task) {
                   "set ISOBIT_JOB_HOST to its address in the network of the cluster");
 }
 
-fs::path address_file(const RunOptions& options, const slurm::Allocation& task) {
+fs::path address_file(const RunRequest& request, const slurm::Allocation& task) {
   const std::string name = fmt::format("{}.{} restart {}", slurm::run_name_of(task), task.step, task.restarts);
-  return archive::runs_folder(options.runs) / slurm::kJobsFolder / ("address-" + archive::sha256(name).substr(0, 16));
+  return request.runs / slurm::kJobsFolder / ("address-" + archive::sha256(name).substr(0, 16));
 }
 
 // Is there as long as the job's host.
@@ -113,25 +113,26 @@ std::string await_address(const fs::path& file, const slurm::Allocation& task) {
   return address;
 }
 
-// What `isobit run` was called with, for a process of its own that joins the job.
-std::vector<std::string> joining_words(const RunOptions& options) {
-  std::vector<std::string> words = {"isobit", "run", options.file, "--join", options.join};
-  words.insert(words.end(), {"--threads", std::to_string(options.execution.threads)});
-  words.insert(words.end(), {"--silence", std::to_string(options.silence)});
-  if (!options.key_file.empty()) words.insert(words.end(), {"--key-file", options.key_file});
-  for (const std::string& setting : options.overrides) words.insert(words.end(), {"--set", setting});
-  const std::vector<std::string> same = options.execution.words();
+// What `isobit run` is called with, for a process of its own that joins the job.
+std::vector<std::string> joining_words(const RunRequest& request) {
+  const WorkersRequest& workers = request.workers;
+  std::vector<std::string> words = {"isobit", "run"};
+  words.insert(words.end(), request.file_words.begin(), request.file_words.end());
+  words.insert(words.end(), {"--join", workers.join, "--threads", std::to_string(request.execution.threads)});
+  words.insert(words.end(), {"--silence", std::to_string(workers.silence)});
+  if (!workers.key_file.empty()) words.insert(words.end(), {"--key-file", workers.key_file});
+  const std::vector<std::string> same = request.execution.words();
   words.insert(words.end(), same.begin(), same.end());
   return words;
 }
 
 // This task's worker, started again where a signal ended it: the task's exit code is that of a worker that ended by
 // itself.
-RunOutcome look_after_worker(const RunOptions& options) {
+RunOutcome look_after_worker(const RunRequest& request) {
   constexpr int kMostDeaths = 5;
   constexpr double kShort = 30;  // seconds; one that lived longer may have met bad luck
   const process::StopSignal stop;
-  WorkerProcesses worker(joining_words(options), {});
+  WorkerProcesses worker(joining_words(request), {});
   worker.start();
   bool told = false;
   for (int deaths = 0;;) {
@@ -154,30 +155,30 @@ RunOutcome look_after_worker(const RunOptions& options) {
 
 }  // namespace
 
-void take_share(RunOptions& options, const slurm::Allocation& task) {
-  if (options.execution.threads == 0)
-    options.execution.threads = static_cast<int>(std::min<std::int64_t>(task.cpus, kernels::available_cpus()));
+void take_share(train::ExecutionOptions& execution, const slurm::Allocation& task) {
+  if (execution.threads == 0)
+    execution.threads = static_cast<int>(std::min<std::int64_t>(task.cpus, kernels::available_cpus()));
   if (task.gpus.empty() || task.local_tasks == 1) return;
   std::string own;
   for (const std::string& gpu : task.gpus) own += (own.empty() ? "" : ",") + gpu;
   ::setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
 }
 
-RunOutcome run_in_job(RunOptions options, const slurm::Allocation& task) {
-  if (options.key_file.empty() && std::getenv(scale::kKeyVariable) == nullptr)
+RunOutcome run_in_job(RunRequest request, const slurm::Allocation& task) {
+  if (request.workers.key_file.empty() && std::getenv(scale::kKeyVariable) == nullptr)
     throw UserError("srun", fmt::format("{} tasks of one run need the job's key", task.tasks),
                     "submit the job with isobit submit, name a file with --key-file, or start one task (srun -n 1)");
-  const fs::path file = address_file(options, task);
+  const fs::path file = address_file(request, task);
   if (task.task > 0) {
-    options.join = await_address(file, task);
-    return look_after_worker(options);
+    request.workers.join = await_address(file, task);
+    return look_after_worker(request);
   }
   const Published published(file);
-  options.workers = 1;
-  options.expected = task.tasks;
-  options.listen = host_address(task);
-  options.listening = [&](const std::string& address) { published.publish(address); };
-  return run_workers(options);
+  request.workers.count = 1;
+  request.workers.expected = task.tasks;
+  request.workers.listen = host_address(task);
+  request.workers.listening = [&](const std::string& address) { published.publish(address); };
+  return run_workers(request);
 }
 
 }  // namespace isobit::jobs

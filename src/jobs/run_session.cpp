@@ -23,14 +23,14 @@ namespace isobit::jobs {
 
 using archive::UserError;
 
-std::string run_environment(const RunOptions& options, const train::ArithmeticSettings& arithmetic) {
-  const train::ExecutionOptions& execution = options.execution;
+std::string run_environment(const train::ExecutionOptions& execution, std::int64_t workers,
+                            const train::ArithmeticSettings& arithmetic) {
   if (arithmetic.products != "ordered") kernels::prefer_exact_products();  // so that the record names what computes
   std::map<std::string, std::string> extra = {{"threads", std::to_string(kernels::thread_count())},
                                               {"isa", std::string(kernels::name(kernels::active_isa()))},
                                               {"device", execution.device_description()},
                                               {"torch", TORCH_VERSION}};
-  if (options.workers > 0) extra["workers"] = std::to_string(options.workers);
+  if (workers > 0) extra["workers"] = std::to_string(workers);
   if (arithmetic.is_stock()) {
     extra.erase("isa");  // of kernels that are not asked
     extra.merge(train::stock_environment());
@@ -38,28 +38,30 @@ std::string run_environment(const RunOptions& options, const train::ArithmeticSe
   return archive::environment_json(extra, train::contract_of(arithmetic));
 }
 
-RunSession begin_run(const RunOptions& options) {
+namespace {
+
+RunSession begin_run(const RunRequest& request) {
   RunSession session;
-  session.experiment = train::load_experiment(options.file, options.overrides);
-  if (session.experiment.arithmetic.is_stock()) options.execution.expect_stock();
+  session.experiment = request.experiment;
+  if (session.experiment.arithmetic.is_stock()) request.execution.expect_stock();
   session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
-  const archive::RunInputs inputs{session.experiment.name,
-                                  train::to_toml(session.experiment),
-                                  run_environment(options, session.experiment.arithmetic),
-                                  train::describe_data(session.experiment, samples::Digests::cached),
-                                  options.once.empty() ? "" : archive::ending_of(options.once),
-                                  train::contract_of(session.experiment.arithmetic)};
-  session.writer =
-      std::make_unique<archive::RunWriter>(archive::RunWriter::create(archive::runs_folder(options.runs), inputs));
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, request.execution.execution());
+  const archive::RunInputs inputs{
+      session.experiment.name,
+      train::to_toml(session.experiment),
+      run_environment(request.execution, request.workers.all(), session.experiment.arithmetic),
+      train::describe_data(session.experiment, samples::Digests::cached),
+      request.ending,
+      train::contract_of(session.experiment.arithmetic)};
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::create(request.runs, inputs));
   fmt::print(stderr, "run {}\n", session.writer->folder().string());
   if (!session.data.split.empty()) fmt::print(stderr, "{}\n", session.data.split);
   return session;
 }
 
-RunSession resume_run(const RunOptions& options) {
+RunSession resume_run(const RunRequest& request) {
   RunSession session;
-  const auto folder = archive::find_run(archive::runs_folder(options.runs), options.resume);
+  const std::filesystem::path& folder = request.resumed;
   const archive::RunSummary summary = archive::summarize(folder);
   const std::string ours = train::contract_of(train::arithmetic_of(summary.contract));
   if (!summary.contract.empty() && !archive::is_stock(summary.contract) && summary.contract != ours) {
@@ -76,16 +78,16 @@ RunSession resume_run(const RunOptions& options) {
   }
   const train::ArithmeticSettings arithmetic = train::asked_arithmetic(text);
   const auto environment = folder / "environment.json";
-  if (arithmetic.is_stock()) options.execution.expect_stock();
+  if (arithmetic.is_stock()) request.execution.expect_stock();
   if (arithmetic.is_stock() && archive::is_there(environment))
-    options.execution.repeat_stock(archive::read_file(environment));
-  session.writer = std::make_unique<archive::RunWriter>(
-      archive::RunWriter::resume(folder, run_environment(options, arithmetic), train::contract_of(arithmetic)));
+    request.execution.repeat_stock(archive::read_file(environment));
+  session.writer = std::make_unique<archive::RunWriter>(archive::RunWriter::resume(
+      folder, run_environment(request.execution, request.workers.all(), arithmetic), train::contract_of(arithmetic)));
   session.experiment = train::recorded_experiment(session.writer->experiment(), experiment.string());
   train::expect_data(session.writer->data(), session.experiment,
                      "put the recorded files there: a resumed run keeps its data.path");
   session.data = train::load_data(session.experiment);
-  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, options.execution.execution());
+  session.trainer = std::make_unique<train::Trainer>(session.experiment, session.data, request.execution.execution());
   if (train::contract_of(session.experiment.arithmetic) != train::contract_of(arithmetic)) {
     throw UserError(experiment.string(), "damaged: it asks for another arithmetic than state.json names",
                     "restore the run's folder from a copy");
@@ -97,6 +99,12 @@ RunSession resume_run(const RunOptions& options) {
     fmt::print(stderr, "run {} has no checkpoint yet: it starts again from step 1\n", folder.string());
   }
   return session;
+}
+
+}  // namespace
+
+RunSession open_session(const RunRequest& request) {
+  return request.resumed.empty() ? begin_run(request) : resume_run(request);
 }
 
 }  // namespace isobit::jobs

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "archive/run_writer.h"
-#include "jobs/run.h"
+#include "jobs/run_request.h"
 #include "train/dataset.h"
 #include "train/trainer.h"
 
@@ -18,11 +18,11 @@ struct RunSession {
   std::unique_ptr<archive::RunWriter> writer;
 };
 
-// Says on stderr which run it is. UserError for bad input: nothing is written then.
-[[nodiscard]] RunSession begin_run(const RunOptions& options);
-[[nodiscard]] RunSession resume_run(const RunOptions& options);
+// A new run, or the one that is resumed. Says on stderr which it is. UserError for bad input: nothing is written then.
+[[nodiscard]] RunSession open_session(const RunRequest& request);
 
-// What environment.json says of this process.
-[[nodiscard]] std::string run_environment(const RunOptions& options, const train::ArithmeticSettings& arithmetic = {});
+// What environment.json says of this process, of a run with so many workers (0: none).
+[[nodiscard]] std::string run_environment(const train::ExecutionOptions& execution, std::int64_t workers,
+                                          const train::ArithmeticSettings& arithmetic);
 
 }  // namespace isobit::jobs

@@ -26,32 +26,32 @@ namespace {
 
 using archive::UserError;
 
-scale::Link::Options link_options(const RunOptions& options, const std::string& identity) {
+scale::Link::Options link_options(const RunRequest& request, const std::string& identity) {
   scale::Link::Options link;
-  link.host = scale::parse_address(options.join, "--join");
-  link.silence = options.silence;
-  link.key = scale::find_key(options.key_file);
+  link.host = scale::parse_address(request.workers.join, "--join");
+  link.silence = request.workers.silence;
+  link.key = scale::find_key(request.workers.key_file);
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   link.about = {identity, fmt::format("{}:{}", name, ::getpid()),
-                options.execution.device == "cpu" ? archive::cpu_name() : options.execution.device_description()};
+                request.execution.device == "cpu" ? archive::cpu_name() : request.execution.device_description()};
   return link;
 }
 
 class Worker {
  public:
-  Worker(const RunOptions& options, train::Experiment experiment)
-      : experiment_(std::move(experiment)),
+  explicit Worker(const RunRequest& request)
+      : experiment_(request.experiment),
         data_(train::load_data(experiment_)),
-        steps_({link_options(options,
+        steps_({link_options(request,
                              job_identity(experiment_, train::describe_data(experiment_, samples::Digests::cached))),
                 {},
                 &stop_.flag(),
                 &agreed_,
                 nullptr}),
         job_(archive::parse_json(steps_.job())),
-        trainer_(experiment_, data_, shared(options)),
-        recording_({job_.at("folder").get<std::string>(), environment(options), job_.at("job").get<std::string>(), 0,
+        trainer_(experiment_, data_, shared(request)),
+        recording_({job_.at("folder").get<std::string>(), environment(request), job_.at("job").get<std::string>(), 0,
                     experiment_.checkpoint.keep, train::contract_of(experiment_.arithmetic)},
                    trainer_.timetable(), [this] { return steps_.alive(); }) {
     steps_.set_recording(&recording_);
@@ -83,12 +83,11 @@ class Worker {
 
  private:
   // Of this worker, and how many began.
-  [[nodiscard]] std::string environment(RunOptions options) const {
-    options.workers = job_.at("workers").get<std::int64_t>();
-    return run_environment(options, experiment_.arithmetic);
+  [[nodiscard]] std::string environment(const RunRequest& request) const {
+    return run_environment(request.execution, job_.at("workers").get<std::int64_t>(), experiment_.arithmetic);
   }
-  train::Execution shared(const RunOptions& options) {
-    train::Execution execution = options.execution.execution();
+  train::Execution shared(const RunRequest& request) {
+    train::Execution execution = request.execution.execution();
     execution.shared = &steps_;
     return execution;
   }
@@ -126,19 +125,14 @@ void require_grains(const train::Experiment& experiment) {
                   std::max<std::int64_t>(1, experiment.batch / 8)));
 }
 
-RunOutcome run_worker(const RunOptions& options) {
-  if (options.file.empty())
-    throw UserError("--join", "the experiment is not named", "isobit run FILE.toml --join HOST:PORT");
-  if (options.workers > 0) throw UserError("--join", "goes without --workers", "leave one of them out");
+RunOutcome run_worker(const RunRequest& request) {
   const bool quiet = std::getenv(kSpawnedVariable) != nullptr;
   // Whoever is gone before it was reached is reported at once, and the group is formed anew. The transport reads it
   // when it first connects; no thread but this one runs yet.
   ::setenv("GLOO_DISABLE_CONNECTION_RETRIES", "1", 0);
-  train::Experiment experiment = quiet ? train::recorded_experiment(archive::read_file(options.file), options.file)
-                                       : train::load_experiment(options.file, options.overrides);
-  require_grains(experiment);
-  Worker worker(options, std::move(experiment));
-  if (!quiet) fmt::print(stderr, "joined the job at {}\n", options.join);
+  require_grains(request.experiment);
+  Worker worker(request);
+  if (!quiet) fmt::print(stderr, "joined the job at {}\n", request.workers.join);
   try {
     const RunOutcome outcome = worker.work();
     if (!quiet) fmt::print(stderr, "the job has ended: {}\n", outcome.folder.string());

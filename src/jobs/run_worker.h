@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "jobs/run.h"
+#include "jobs/run_request.h"
 #include "train/experiment.h"
 
 namespace isobit::jobs {
@@ -18,6 +18,6 @@ void require_grains(const train::Experiment& experiment);
 inline constexpr const char* kSpawnedVariable = "ISOBIT_SPAWNED_WORKER";
 
 // Throws archive::UserError for bad input, and where the job refuses this worker.
-RunOutcome run_worker(const RunOptions& options);
+RunOutcome run_worker(const RunRequest& request);
 
 }  // namespace isobit::jobs

@@ -41,22 +41,13 @@ struct Job {
   std::int64_t done = 0, steps = 0;
 };
 
-std::int64_t expected_workers(const RunOptions& options) {
-  return options.expected > 0 ? options.expected : options.workers;
-}
-
 // The record's folder, new or to be resumed. Its first recorder opens it again.
-Job prepare(RunOptions options) {
-  options.workers = expected_workers(options);  // as the record names them
-  if (!options.resume.empty()) {
-    const RunSession session = resume_run(options);
-    require_grains(session.experiment);
-    return {session.experiment, session.writer->folder(), session.trainer->steps_done(),
-            session.trainer->timetable().steps()};
-  }
-  require_grains(train::load_experiment(options.file, options.overrides));
-  const RunSession session = begin_run(options);
-  return {session.experiment, session.writer->folder(), 0, session.trainer->timetable().steps()};
+Job prepare(const RunRequest& request) {
+  if (request.resumed.empty()) require_grains(request.experiment);
+  const RunSession session = open_session(request);
+  if (!request.resumed.empty()) require_grains(session.experiment);
+  return {session.experiment, session.writer->folder(), session.trainer->steps_done(),
+          session.trainer->timetable().steps()};
 }
 
 // Where this machine's own workers find the host: they exchange with others by the way that leads there.
@@ -67,57 +58,58 @@ std::string local_address(const scale::HostOptions& host, int port) {
   return bracketed ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
 }
 
-std::vector<std::string> worker_words(const RunOptions& options, const Job& job, const std::string& host) {
-  const int threads = options.execution.threads > 0
-                          ? options.execution.threads
-                          : std::max(1, kernels::available_cpus() / static_cast<int>(options.workers));
+std::vector<std::string> worker_words(const RunRequest& request, const Job& job, const std::string& host) {
+  const int threads = request.execution.threads > 0
+                          ? request.execution.threads
+                          : std::max(1, kernels::available_cpus() / static_cast<int>(request.workers.count));
   std::vector<std::string> words = {
       "isobit", "run", (job.folder / "experiment.toml").string(), "--join", host, "--threads", std::to_string(threads)};
-  const std::vector<std::string> same = options.execution.words();
+  const std::vector<std::string> same = request.execution.words();
   words.insert(words.end(), same.begin(), same.end());
-  words.insert(words.end(), {"--silence", std::to_string(options.silence)});
+  words.insert(words.end(), {"--silence", std::to_string(request.workers.silence)});
   return words;
 }
 
-scale::HostOptions host_options(const RunOptions& options, const Job& job) {
+scale::HostOptions host_options(const RunRequest& request, const Job& job) {
   scale::HostOptions host;
-  if (!options.listen.empty()) {
-    const bool port = options.listen.find(':') != std::string::npos && options.listen.back() != ']';
-    const scale::Address address = scale::parse_address(port ? options.listen : options.listen + ":0", "--listen");
+  if (!request.workers.listen.empty()) {
+    const bool port = request.workers.listen.find(':') != std::string::npos && request.workers.listen.back() != ']';
+    const scale::Address address =
+        scale::parse_address(port ? request.workers.listen : request.workers.listen + ":0", "--listen");
     host.address = address.host, host.port = address.port;
   }
-  const bool given = std::getenv(scale::kKeyVariable) != nullptr || !options.key_file.empty();
-  host.key = given ? scale::find_key(options.key_file) : scale::make_key();
+  const bool given = std::getenv(scale::kKeyVariable) != nullptr || !request.workers.key_file.empty();
+  host.key = given ? scale::find_key(request.workers.key_file) : scale::make_key();
   host.identity = job_identity(job.experiment, train::describe_data(job.experiment, samples::Digests::cached));
-  host.expected = expected_workers(options);
+  host.expected = request.workers.all();
   host.job = nlohmann::json{{"folder", fs::absolute(job.folder).string()},
                             {"job", scale::make_key().substr(0, 16)},
                             {"workers", host.expected}}
                  .dump();
   host.folder = job.folder.string();
-  host.silence = options.silence;
+  host.silence = request.workers.silence;
   return host;
 }
 
 class Launcher {
  public:
-  Launcher(const RunOptions& options, Job job)
-      : options_(options),
+  Launcher(const RunRequest& request, Job job)
+      : request_(request),
         job_(std::move(job)),
-        host_options_(host_options(options, job_)),
+        host_options_(host_options(request, job_)),
         host_(host_options_),
-        processes_(worker_words(options, job_, local_address(host_options_, host_.port())),
+        processes_(worker_words(request, job_, local_address(host_options_, host_.port())),
                    {std::string(scale::kKeyVariable) + "=" + host_options_.key, std::string(kSpawnedVariable) + "=1"}),
         progress_(job_.done, job_.steps, job_.folder / archive::kMetricsLog) {
-    if (options.listening) {
-      options.listening(local_address(host_options_, host_.port()));
-    } else if (!options.listen.empty())
+    if (request.workers.listening) {
+      request.workers.listening(local_address(host_options_, host_.port()));
+    } else if (!request.workers.listen.empty())
       fmt::print(stderr, "workers join with: isobit run FILE.toml --join {}:{}\n", host_options_.address, host_.port());
   }
 
   scale::HostView run() {
     const process::StopSignal stop;
-    for (std::int64_t i = 0; i < options_.workers; ++i) processes_.start();
+    for (std::int64_t i = 0; i < request_.workers.count; ++i) processes_.start();
     while (true) {
       scale::HostView view = host_.view();
       if (stop.flag()) host_.stop();
@@ -135,7 +127,7 @@ class Launcher {
     if (processes_.running() > 0 || !(view.recorded || view.failure || exhausted_ || stopped)) return false;
     const auto now = Clock::now();
     if (!over_) over_ = now;
-    const bool patient = now - *over_ < std::chrono::seconds(options_.silence);
+    const bool patient = now - *over_ < std::chrono::seconds(request_.workers.silence);
     return view.workers.empty() || ((view.recorded || view.failure) && !patient);
   }
 
@@ -156,7 +148,7 @@ class Launcher {
     }
   }
 
-  const RunOptions& options_;
+  const RunRequest& request_;
   Job job_;
   scale::HostOptions host_options_;
   scale::Host host_;
@@ -205,21 +197,21 @@ RunOutcome report(const Job& job, const scale::HostView& view, bool json, double
 
 }  // namespace
 
-RunOutcome run_workers(const RunOptions& options) {
-  if (!scale::Exchange::available() && options.workers > 1)
+RunOutcome run_workers(const RunRequest& request) {
+  if (!scale::Exchange::available() && request.workers.count > 1)
     throw UserError("--workers", "this build of isobit has no transport between workers",
                     "install Debian's libgloo-dev and build it again");
-  const Job job = prepare(options);
+  const Job job = prepare(request);
   const auto start = Clock::now();
   std::string last_words;
   const scale::HostView view = [&] {
-    Launcher launcher(options, job);
+    Launcher launcher(request, job);
     scale::HostView seen = launcher.run();
     last_words = launcher.last_words();
     return seen;
   }();
   const RunOutcome outcome =
-      report(job, view, options.json, std::chrono::duration<double>(Clock::now() - start).count());
+      report(job, view, request.json, std::chrono::duration<double>(Clock::now() - start).count());
   if (outcome.code == 0) return outcome;  // whatever somebody met once the record was complete
   const std::string go_on = "isobit run --resume " + job.folder.string();
   if (view.failure && view.failure->kind == scale::Failure::Kind::not_finite) {

@@ -4,11 +4,11 @@
 // resumed.
 #pragma once
 
-#include "jobs/run.h"
+#include "jobs/run_request.h"
 
 namespace isobit::jobs {
 
 // Throws archive::UserError for bad input, and for what a worker reports.
-RunOutcome run_workers(const RunOptions& options);
+RunOutcome run_workers(const RunRequest& request);
 
 }  // namespace isobit::jobs

@@ -49,6 +49,7 @@ constexpr Field kFields[] = {
     {"data.json", "files.[].sha256", bound, "the data"},
     {"data.json", "note", claimed, "of a program: its batches are in steps.jsonl"},
     {"environment*.json", "*", claimed, "the machine and the libraries that the run was executed with"},
+    {"part-*.json", "*", claimed, "what the component says of it when it verifies: recomputed, or not"},
     {"sources.json", "format", bound, "one spelling"},
     {"sources.json", "files.*", bound,
      "verify executes exactly this, and names what the program did not import, or imported besides"},

@@ -100,6 +100,7 @@ fs::path run_with_predictions(const fs::path& runs) {
   writer.append_step(small_step(1));
   writer.append_metrics({1, 1, "test", {{"accuracy", 0.5}}});
   writer.append_predictions({1, 1, "test", {3, 0}, std::string(64, 'b')});
+  writer.write_part("machine", "{\"format\": \"isobit-machine-1\", \"cores\": 4}\n");
   writer.finish(kWeights);
   return writer.folder();
 }

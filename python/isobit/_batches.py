@@ -96,7 +96,8 @@ class Progress:
         # Made again on the way to the save: those before the epochs, and within a loop those of its epoch.
         again = {epoch: [clone.saved(clone in looping) for clone in self._clones.values() if clone.location == _Location(epoch)]
                  for epoch in ([None, self._location().epoch] if loop else [None])}
-        return {"next_epoch": following, "epoch_begin": self._epoch_begin if self._in_epoch else None, "loop": loop,
+        epoch_begin = _generators.kept(self._epoch_begin) if self._in_epoch and self._epoch_begin is not None else None
+        return {"next_epoch": following, "epoch_begin": epoch_begin, "loop": loop,
                 "loaders": again, "steps": self._steps_saved(), "steps_over": self._steps_loops - (self._steps is not None)}
 
     def load(self, saved: dict[str, Any]) -> None:
@@ -186,7 +187,7 @@ class Progress:
         if self._steps is None:
             return None
         return {"after": 0 if self._step is None else self._step.number, "loop": self._steps.describe(),
-                "now": _generators.states(devices=True)}
+                "now": _generators.kept(_generators.states(devices=True))}
 
     def steps_begin(self, steps: "Steps") -> int:
         """The number of the step that the loop begins with: beyond its last where a resumed run has done it."""
@@ -314,6 +315,10 @@ class _Loop:
     def _states(self) -> dict[str, Any]:
         return {"process": _generators.states(devices=True), "own": _generators.states_of(self._clone.own)}
 
+    @staticmethod
+    def _kept(states: dict[str, Any]) -> dict[str, Any]:
+        return {**states, "process": _generators.kept(states["process"])}
+
     def _set(self, states: dict[str, Any]) -> None:
         _generators.set_states(states["process"])
         self._clone.set_own(states["own"])
@@ -339,7 +344,7 @@ class _Loop:
                               "is unknown\n"
                               "  do     save between epochs, leave no loop by break, or set persistent_workers=False")
         return {"batch": self.number, "reused": self._reused, "epoch": int(self._progress._run.epoch),
-                "loader": description(self._loader), "begin": self._begin, "now": self._states(),
+                "loader": description(self._loader), "begin": self._kept(self._begin), "now": self._kept(self._states()),
                 "workers": unpacked(self.workers), "asked": asked, "digest": digest}
 
     def __iter__(self) -> Iterator[Any]:

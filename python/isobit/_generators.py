@@ -29,10 +29,51 @@ def states(devices: bool = False) -> dict[str, Any]:
     return found
 
 
+def kept(states_: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint keeps of states of this process, taken now or before: not those of Python's and NumPy's generator
+    that the program has neither seeded nor drawn from until now. The system's chance made them: others in each run."""
+    left_out = [name for name, untouched in (("python", _python_is_untouched), ("numpy", _numpy_is_untouched)) if untouched()]
+    return {name: state for name, state in states_.items() if name not in left_out}
+
+
+def _python_is_untouched() -> bool:
+    """A first word of 2^31 is what seeding leaves and no draw. Python seeds itself with 624 words of the system's; those of a
+    program's seed are fewer and come again: found by CPython's init_by_array, backwards."""
+    version, (*words, position), _ = random.getstate()
+    if version != 3 or len(words) != 624 or position != 624 or words[0] != 1 << 31:
+        return False
+
+    def mixed(word: int, factor: int) -> int:
+        return (word ^ word >> 30) * factor
+
+    begun = [19650218]
+    for i in range(1, 624):
+        begun.append((mixed(begun[-1], 1812433253) + i) % 2**32)
+    mixed_in = [0, ((words[1] + 1) ^ mixed(words[623], 1566083941)) % 2**32]  # after init_by_array's first loop
+    for i in range(2, 624):
+        mixed_in.append(((words[i] + i) ^ mixed(mixed_in[1] if i == 2 else words[i - 1], 1566083941)) % 2**32)
+    seed = [(mixed_in[i] - (begun[i] ^ mixed(mixed_in[i - 1], 1664525))) % 2**32 for i in range(3, 624)]
+    return not any(seed[period:] == seed[:-period] for period in range(1, len(seed) // 2))
+
+
+def _numpy_is_untouched() -> bool:
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return True
+    bits: Any = numpy.random.get_bit_generator() if hasattr(numpy.random, "get_bit_generator") else None  # NumPy 1.24
+    begun = getattr(bits, "seed_seq", None)  # None once it was seeded
+    if begun is None or not isinstance(bits, numpy.random.MT19937):
+        return False
+    fresh = numpy.random.RandomState(numpy.random.MT19937(begun))
+    return bool(_plain(fresh.get_state()) == _plain(numpy.random.get_state()))
+
+
 def set_states(states_: dict[str, Any]) -> None:
-    """CUDA devices that this machine lacks are left out: a run resumes without them, too."""
+    """Generators that are not named stay as they are, and CUDA devices that this machine lacks are left out: a run resumes
+    without them, too."""
     torch.set_rng_state(_tensor(states_["torch"]))
-    random.setstate(_tuples(states_["python"]))
+    if "python" in states_:
+        random.setstate(_tuples(states_["python"]))
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy" in states_:
         numpy.random.set_state(tuple(states_["numpy"]))

@@ -309,7 +309,7 @@ class record:
             if isinstance(self._folder, OpenedElsewhere):
                 return
             sha256 = self._sha256()
-            inner = {"state": state, "generators": _generators.states(devices=True), "epoch": int(self.epoch),
+            inner = {"state": state, "generators": _generators.kept(_generators.states(devices=True)), "epoch": int(self.epoch),
                      "progress": progress, "batch": self._batch, "loss": self._loss,
                      "weights": self._weights(), "sha256": sha256,
                      "models": list(map(shape_of, self._models)), "optimizers": len(self._optimizers)}

@@ -45,6 +45,11 @@ bool starts_differently(const std::optional<train::Difference>& difference) {
          (difference->what == "batch" || difference->what == "loss" || difference->what == "weights");
 }
 
+// Every step was compared before, so weights are equal; what run.save kept beside them is not.
+bool keeps_other_state(const std::optional<train::Difference>& difference) {
+  return difference && difference->what.starts_with("checkpoint (") && difference->what.ends_with("/data.pkl)");
+}
+
 // In `work`, which is empty.
 ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& options, const std::string& named,
                             const ScriptSettings& settings, const trace::TraceHeader* traced, const fs::path& work,
@@ -71,6 +76,11 @@ ScriptVerdict execute_again(const RunRecord& record, const VerifyOptions& option
   std::vector<std::string>& unproven = result.verdict.not_recomputed;
   unproven.insert(unproven.end(), plan->unused.begin(), plan->unused.end());
   if (result.verdict.difference && !plan->instead.empty()) result.hint = "it ran with " + plan->instead;
+  if (keeps_other_state(result.verdict.difference))
+    result.hint =
+        "the weights until there are equal: run.save was given other values, or Python's or NumPy's random numbers "
+        "were "
+        "drawn without a seed (isobit.seed seeds all)";
   if (starts_differently(result.verdict.difference) && !plan->seeded)
     result.hint = record.is_stock() ? "nothing seeded: call torch.manual_seed" : "nothing seeded: call isobit.seed";
   return result;

@@ -121,6 +121,34 @@ class Folder(Programs):
         return process.wait(), seen.decode()
 
 
+# Seeds PyTorch alone, as most programs do, and saves.
+UNSEEDED = """
+import random, sys
+import torch, isobit
+import numpy
+
+with isobit.record("runs", resume=True) as run:
+    torch.manual_seed(1)
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = torch.utils.data.DataLoader(torch.randn(32, 4), batch_size=8, shuffle=True)
+    if saved := run.load():
+        model.load_state_dict(saved)
+    DRAW
+    for epoch in run.epochs(2):
+        for x in run.batches(loader):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            if run.steps % 2 == 0:
+                run.save(model.state_dict())
+            if run.steps == 6 and "stop" in sys.argv:
+                import os
+                os.kill(os.getpid(), 9)
+print(run.path)
+"""
+
+
 class Record(Folder):
     def test_what_is_recorded(self):
         lines = self.call(sys.executable, "train.py", OMP_NUM_THREADS="1").splitlines()
@@ -168,7 +196,7 @@ class Record(Folder):
             told = self.verify()["message"]
             if "lanes16" in told:  # a build that has it
                 continue
-            self.assertTrue(told.endswith(f" thread, {other})") or told.endswith(f" threads, {other})"), told)
+            self.assertTrue(told.endswith((f" thread, {other})", f" threads, {other})")), told)
 
     def test_verify_says_how_long_it_may_take(self):
         run = self.folder / self.train(OMP_NUM_THREADS="2")[0]
@@ -186,6 +214,49 @@ class Record(Folder):
         self.assertGreater(hours[0], 2 * hours[1])
         os.utime(run / "experiment.toml", (written, written))  # a copy
         self.assertIn("times as long as it was recorded", told("--isa", "reference"))
+
+    def test_generators_that_the_program_left_alone_are_not_compared(self):
+        def train(*words, expect=0):  # in processes of their own, which begin as chance has it
+            return self.call(sys.executable, "train.py", *words, expect=expect)
+        self.write("train.py", UNSEEDED.replace("DRAW", "pass"))
+        whole = self.run_of(train().splitlines())
+        self.assertIn("identical: 8 steps", self.verify()["message"])
+        train("stop", expect=-signal.SIGKILL)
+        self.assertEqual(self.run_of(train().splitlines())["steps.jsonl"], whole["steps.jsonl"])
+        self.assertIn("identical: 8 steps", self.verify()["message"])
+        for draw, named in (("random.random(); numpy.random.rand()", True), ("random.seed(3); numpy.random.seed(3)", False)):
+            self.write("train.py", UNSEEDED.replace("DRAW", draw))
+            train()
+            told = self.verify(expect=int(named))["message"]
+            self.assertEqual("checkpoint (archive/data.pkl)" in told and "drawn without a seed (isobit.seed seeds all)" in told, named, told)
+
+    def test_what_a_checkpoint_keeps_of_generators(self):
+        self.write("kept.py", """
+import random, numpy
+from isobit import _generators
+
+def kept():
+    return sorted(set(_generators.kept(_generators.states())) - {"torch"})
+
+fresh, of_numpy = random.getstate(), numpy.random.get_state()
+assert kept() == [], kept()
+for seed in (0, 1, -7, 2**32, 3**500, "abc", b"seed" * 200, 0.25):
+    random.seed(seed)
+    assert kept() == ["python"], (seed, kept())
+for draw in (random.random, lambda: random.gauss(0, 1), lambda: random.getrandbits(32 * 624), lambda: random.shuffle([1, 2])):
+    random.seed()
+    assert kept() == [], kept()
+    draw()
+    assert kept() == ["python"], kept()
+random.setstate(fresh)
+for draw in (numpy.random.rand, numpy.random.randn, lambda: numpy.random.bytes(4 * 624), lambda: numpy.random.seed(0)):
+    draw()
+    assert kept() == ["numpy"], kept()
+    numpy.random.set_state(of_numpy)
+    assert kept() == ([] if numpy.random.get_bit_generator().seed_seq is not None else ["numpy"]), kept()
+print("ok")
+""")
+        self.assertEqual(self.call(sys.executable, "kept.py"), "ok\n")
 
     def test_killed_and_failed(self):
         self.write("train.py", SCRIPT.replace("END", f"import os; os.kill(os.getpid(), {int(signal.SIGKILL)})"))

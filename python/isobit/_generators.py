@@ -30,15 +30,15 @@ def states(devices: bool = False) -> dict[str, Any]:
 
 
 def kept(states_: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint keeps of states of this process, taken now or before: not those of Python's and NumPy's generator that the
-    program has neither seeded nor drawn from until now. The system's chance made them, so they are others in each run."""
+    """What a checkpoint keeps of states of this process, taken now or before: not those of Python's and NumPy's generator
+    that the program has neither seeded nor drawn from until now. The system's chance made them: others in each run."""
     left_out = [name for name, untouched in (("python", _python_is_untouched), ("numpy", _numpy_is_untouched)) if untouched()]
     return {name: state for name, state in states_.items() if name not in left_out}
 
 
 def _python_is_untouched() -> bool:
-    """A first word of 2^31 is what seeding leaves and no draw. Python seeds itself with 624 words of the system's; those of a program's
-    seed are fewer and come again: found by CPython's init_by_array, backwards."""
+    """A first word of 2^31 is what seeding leaves and no draw. Python seeds itself with 624 words of the system's; those of a
+    program's seed are fewer and come again: found by CPython's init_by_array, backwards."""
     version, (*words, position), _ = random.getstate()
     if version != 3 or len(words) != 624 or position != 624 or words[0] != 1 << 31:
         return False
@@ -60,17 +60,17 @@ def _numpy_is_untouched() -> bool:
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return True
-    bits = numpy.random.get_bit_generator() if hasattr(numpy.random, "get_bit_generator") else None  # NumPy 1.24
+    bits: Any = numpy.random.get_bit_generator() if hasattr(numpy.random, "get_bit_generator") else None  # NumPy 1.24
     begun = getattr(bits, "seed_seq", None)  # None once it was seeded
-    if begun is None or type(bits) is not numpy.random.MT19937:
+    if begun is None or not isinstance(bits, numpy.random.MT19937):
         return False
     fresh = numpy.random.RandomState(numpy.random.MT19937(begun))
     return bool(_plain(fresh.get_state()) == _plain(numpy.random.get_state()))
 
 
 def set_states(states_: dict[str, Any]) -> None:
-    """Generators that are not named stay as they are, and CUDA devices that this machine lacks are left out: a run resumes without
-    them, too."""
+    """Generators that are not named stay as they are, and CUDA devices that this machine lacks are left out: a run resumes
+    without them, too."""
     torch.set_rng_state(_tensor(states_["torch"]))
     if "python" in states_:
         random.setstate(_tuples(states_["python"]))

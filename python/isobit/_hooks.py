@@ -16,7 +16,7 @@ import torch
 from torch.autograd.variable import Variable
 from torch.optim import optimizer as torch_optimizer
 
-from isobit import _bypasses, _check_mode, _library
+from isobit import _bypasses, _check_mode, _library, _shared_memory
 from isobit._errors import RecordError, RefusedError, carries_refusal
 
 _handles: list[Any] = []
@@ -30,6 +30,7 @@ def install() -> None:
     _check_graphs()
     _bypasses.install()
     watch_modules()
+    _handles.append(torch_optimizer.register_optimizer_step_pre_hook(_shared_memory.before_step))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
 
 

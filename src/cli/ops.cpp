@@ -8,8 +8,8 @@
 #include "archive/suggest.h"
 #include "archive/user_error.h"
 #include "aten/classification.h"
+#include "bench/operator_coverage.h"
 #include "cli/command.h"
-#include "cli/ops_coverage.h"
 #include "contract/platform.h"
 
 namespace isobit::cli {
@@ -86,8 +86,8 @@ void print_text(const std::vector<OperatorInfo>& operators) {
 }
 
 void print_coverage(const OpsOptions& options) {
-  const nlohmann::ordered_json coverage = coverage_json(aten::classify_all(), options.samples);
-  fmt::print("{}", options.json ? coverage.dump(2) + "\n" : coverage_text(coverage));
+  const nlohmann::ordered_json coverage = bench::coverage_json(aten::classify_all(), options.samples);
+  fmt::print("{}", options.json ? coverage.dump(2) + "\n" : bench::coverage_text(coverage));
 }
 
 Action declare_ops(OptionSet& app) {

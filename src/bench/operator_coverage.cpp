@@ -1,4 +1,4 @@
-#include "cli/ops_coverage.h"
+#include "bench/operator_coverage.h"
 
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -10,7 +10,7 @@
 #include "archive/user_error.h"
 #include "contract/platform.h"
 
-namespace isobit::cli {
+namespace isobit::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -179,4 +179,4 @@ std::string coverage_text(const Json& coverage) {
   return text;
 }
 
-}  // namespace isobit::cli
+}  // namespace isobit::bench

@@ -10,7 +10,7 @@
 
 #include "aten/classification.h"
 
-namespace isobit::cli {
+namespace isobit::bench {
 
 struct FamilyCoverage {
   std::string_view family;
@@ -25,4 +25,4 @@ struct FamilyCoverage {
                                                    const std::string& samples);
 [[nodiscard]] std::string coverage_text(const nlohmann::ordered_json& coverage);
 
-}  // namespace isobit::cli
+}  // namespace isobit::bench

@@ -344,7 +344,7 @@ class Verify(Folder):
 
     def test_difference_is_found(self):
         self.write("train.py", SCRIPT.replace("END", "pass").replace("for run.epoch", "random.seed()\n    optimizer.param_groups[0]"
-                                                                   "['weight_decay'] = random.random()\n    for run.epoch"))
+                                                                   "['weight_decay'] = 100 * random.random()\n    for run.epoch"))
         self.train()
         verdict = self.verify(expect=1)
         self.assertEqual((verdict["verdict"], verdict["difference"]["what"]), ("different", "loss"))

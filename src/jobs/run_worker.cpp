@@ -30,7 +30,7 @@ scale::Link::Options link_options(const RunRequest& request, const std::string& 
   scale::Link::Options link;
   link.host = scale::parse_address(request.workers.join, "--join");
   link.silence = request.workers.silence;
-  link.key = scale::find_key(request.workers.key_file);
+  link.key = scale::find_job_key(request.workers.key_file);
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   link.about = {identity, fmt::format("{}:{}", name, ::getpid()),

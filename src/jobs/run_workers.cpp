@@ -79,7 +79,7 @@ scale::HostOptions host_options(const RunRequest& request, const Job& job) {
     host.address = address.host, host.port = address.port;
   }
   const bool given = std::getenv(scale::kKeyVariable) != nullptr || !request.workers.key_file.empty();
-  host.key = given ? scale::find_key(request.workers.key_file) : scale::make_key();
+  host.key = given ? scale::find_job_key(request.workers.key_file) : scale::make_key();
   host.identity = job_identity(job.experiment, train::describe_data(job.experiment, samples::Digests::cached));
   host.expected = request.workers.all();
   host.job = nlohmann::json{{"folder", fs::absolute(job.folder).string()},

@@ -43,7 +43,7 @@ std::string make_key() {
   return text;
 }
 
-std::string find_key(const std::filesystem::path& file) {
+std::string find_job_key(const std::filesystem::path& file) {
   if (!file.empty()) {
     struct stat status {};
     if (::stat(file.c_str(), &status) == 0 && (status.st_mode & 077) != 0)

@@ -21,7 +21,7 @@ inline constexpr const char* kKeyVariable = "ISOBIT_JOB_KEY";
 
 // Of `file`, else of the environment. UserError where neither has one, where the file can be read by others than its
 // owner, or where it is no key.
-[[nodiscard]] std::string find_key(const std::filesystem::path& file = {});
+[[nodiscard]] std::string find_job_key(const std::filesystem::path& file = {});
 
 using Mac = std::array<std::uint8_t, 32>;
 // HMAC-SHA256 (RFC 2104).

@@ -21,7 +21,8 @@ fs::path finish(RunWriter& writer, std::int64_t from = 1) {
 TEST(RecordPart, NamesAndFilesBelongTogether) {
   EXPECT_EQ(part_file("machine"), "part-machine.json");
   EXPECT_EQ(part_name("part-machine.json"), "machine");
-  for (const char* file : {"part-.json", "part--a.json", "part-A.json", "part-a/b.json", "machine.json", "part-a.jsonl"})
+  for (const char* file :
+       {"part-.json", "part--a.json", "part-A.json", "part-a/b.json", "machine.json", "part-a.jsonl"})
     EXPECT_EQ(part_name(file), "") << file;
   EXPECT_THROW(static_cast<void>(part_file("../machine")), std::invalid_argument);
 }

@@ -12,6 +12,7 @@ The import itself is cheap: torch is loaded with the first function that needs i
 import importlib
 from typing import TYPE_CHECKING
 
+from isobit import _old_names
 from isobit._base._errors import RecordError, RefusedError
 from isobit._built import __version__, contract_version, torch_version
 
@@ -36,6 +37,8 @@ _MODULES = {"fingerprint": "_recording._fingerprint", "record": "_recording._rec
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switching._switch")}
 
+_old_names.install()
+
 
 def _load(name: str) -> object:
     """An attribute that is asked for the first time."""
@@ -48,7 +51,10 @@ def _load(name: str) -> object:
             raise
         raise ImportError(f"isobit.{name} needs PyTorch, which is not installed (pip install torch=={torch_version})",
                           name="torch") from None
-    globals()[name] = value = module if name in _SUBMODULES else getattr(module, name)
+    value = module if name in _SUBMODULES else getattr(module, name)
+    if name not in _SUBMODULES:
+        importlib.import_module(value.__module__)  # its old name: there inspect looks for the source
+    globals()[name] = value
     return value
 
 

@@ -30,6 +30,9 @@ def fingerprint(value: torch.Tensor | Mapping[str, torch.Tensor | torch.nn.Modul
     return f"{_library.contract_in_force()}:{digits}"
 
 
+fingerprint.__module__ = "isobit._fingerprint"  # as _old_names.py has it
+
+
 def _list_of(value: object) -> tuple[list[str], list[torch.Tensor]]:
     if isinstance(value, torch.nn.Module):
         value = value.state_dict()

@@ -65,6 +65,7 @@ class record:
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
     Models may run in several threads; steps, and the methods here, belong to one.
+    __module__ = "isobit._record"  # as _old_names.py has it
     """
 
     id: str  # None before the block, as is path

@@ -68,6 +68,8 @@ class trace:
     block. No bit of what it computes changes. `isobit diff` and `isobit bisect` compare traces.
     """
 
+    __module__ = "isobit._trace"  # as _old_names.py has it
+
     def __init__(self, path: str | os.PathLike[str], steps: range | tuple[int, int], samples: int = 0, statistics: bool = False,
                  values: str = "") -> None:
         self.path = os.fspath(path)

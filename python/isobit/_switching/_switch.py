@@ -296,3 +296,7 @@ def seed(number: int) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(number % 2**32)
+
+
+for _public in (enable, disable, enabled, disabled, release_memory, is_enabled, isa, seed):
+    _public.__module__ = "isobit._switch"  # as _old_names.py has it

@@ -12,6 +12,7 @@ from typing import Any
 from isobit._base._errors import RecordError
 from isobit._base._package import PROGRAM
 
+_NAME = "isobit._show"  # of this module in what is public: as _old_names.py has it
 _NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _REAL_COLUMNS = ("loss", "value", "seconds")
 _WHOLE_COLUMNS = ("step", "epoch", "size", "samples", "tensors", "after", "until")
@@ -19,6 +20,8 @@ _WHOLE_COLUMNS = ("step", "epoch", "size", "samples", "tensors", "after", "until
 
 class Page:
     """What `isobit report` writes, to be shown by a notebook or saved."""
+
+    __module__ = _NAME
 
     def __init__(self, text: str, height: int) -> None:
         self.text = text
@@ -86,6 +89,7 @@ def show(*run: object, runs: "str | os.PathLike[str] | None" = None, diff: "str 
 class Table(dict[str, list[Any]]):
     """Columns of one length, by name."""
 
+    __module__ = _NAME
     name = ""
 
     def to_parquet(self, path: "str | os.PathLike[str]") -> pathlib.Path:
@@ -111,6 +115,7 @@ class Table(dict[str, list[Any]]):
 class Tables(dict[str, Table]):
     """A run's tables, by name. `claimed`: what of them isobit verify cannot recompute, as docs/formats/tables.md says."""
 
+    __module__ = _NAME
     claimed: list[str]
 
     def to_parquet(self, folder: "str | os.PathLike[str]") -> list[pathlib.Path]:
@@ -144,3 +149,6 @@ def tables(run: object = "last", *, runs: "str | os.PathLike[str] | None" = None
             if name in columns and table != "settings":
                 columns[name] = [_NUMBERS.get(value, value) if isinstance(value, str) else value for value in columns[name]]
     return found
+
+
+show.__module__ = tables.__module__ = _NAME

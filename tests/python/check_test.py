@@ -298,9 +298,9 @@ except RuntimeError:
             except isobit.RefusedError:
                 print("refused")
             isobit.disable()
-            from isobit._base import _check_mode
+            from isobit._switching import _switch
             try:
-                _check_mode.begin(pathlib.Path("x"))
+                _switch.begin_check(pathlib.Path("x"))
             except RuntimeError as error:
                 print(error)
         """)

@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 from isobit import _built
@@ -53,21 +54,17 @@ class Found:
 found: dict[tuple[str, str, bool], Found] = {}
 
 
-def begin(file: pathlib.Path, *, worker: bool = False) -> None:
-    """From now on, and for good. RuntimeError where the switch is or was on.
+def begin(file: pathlib.Path, tell: Callable[[Any], None], inside: Callable[[], bool], worker: bool) -> None:
+    """From now on, and for good; _switch.begin_check calls this.
 
-    file: where other processes leave what they find. worker: this is one of them.
+    file: where other processes leave what they find. worker: this is one of them. tell: lets the library call back where it
+    refuses. inside: whether the switch is on by the script's own doing.
     """
     global on, _file, _process, _callback, _inside
-    from isobit._base import _library
-    from isobit._switching import _switch
-
     _callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_noted)
-    _library.begin_check(_callback)
+    tell(_callback)
     os.environ[CHILD_OF_CHECK] = "1"
-    on, _file, _process, _inside = True, file, 0 if worker else os.getpid(), _switch.is_on_by_script
-    if worker:  # started where the script's own switch stood as it stood
-        _inside = _switch.is_enabled
+    on, _file, _process, _inside = True, file, 0 if worker else os.getpid(), inside
 
 
 def refuse(error: RefusedError) -> None:

@@ -115,7 +115,7 @@ def release_memory() -> int:
 
 
 def begin_check(note: Any) -> None:
-    """note: a ctypes callback that takes a text, kept by the caller for good. Only _check_mode.begin calls this."""
+    """note: a ctypes callback that takes a text, kept by the caller for good. Only _switch.begin_check gives this away."""
     _raise(_begin_check(ctypes.cast(note, _POINTER)))
 
 

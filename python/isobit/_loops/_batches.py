@@ -21,11 +21,11 @@ from torch.utils.data import DataLoader
 from isobit._base import _generators
 from isobit._base._errors import RecordError
 from isobit._loops._loaders import Clone, Sent, description, require_repeatable, unpacked
+from isobit._loops._run import Run
 
 if TYPE_CHECKING:
     from isobit._loops._grains import Step
     from isobit._loops._steps import Steps
-    from isobit._recording._record import record
 
 
 class _Location(NamedTuple):
@@ -52,7 +52,7 @@ _BEFORE_EPOCHS = _Location()
 class Progress:
     """Of one record. `pending`: the loop that is resumed, from run.load() until run.batches() reaches it."""
 
-    def __init__(self, run: "record") -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self.pending: dict[str, Any] | None = None
         self.batch = 0

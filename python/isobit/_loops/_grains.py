@@ -18,6 +18,7 @@ from isobit._base import _check_mode, _library, _sums
 from isobit._base._errors import RecordError, RefusedError
 from isobit._base._sums import ExactSum, GrainStatistics
 from isobit._loops import _coupling, _shared_steps
+from isobit._loops._run import Run
 
 if TYPE_CHECKING:
     from isobit._loops._steps import Steps
@@ -366,7 +367,7 @@ class _Grain:
     def forget(self) -> None:
         self.statistics = None
 
-    def take_records(self, run: Any, batch: int, evaluated: int) -> None:
+    def take_records(self, run: Run, batch: int, evaluated: int) -> None:
         """In a step's line the grains come in their order, whatever order they were computed in."""
         self.batch, run._batch[batch:] = run._batch[batch:], []
         self.evaluated, run._evaluated[evaluated:] = run._evaluated[evaluated:], []

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data import TensorDataset, default_collate
@@ -10,20 +10,17 @@ from torch.utils.data import TensorDataset, default_collate
 from isobit._base import _sums
 from isobit._base._errors import RecordError
 from isobit._loops._grains import Parameter, Step, binary32, seed_generators
+from isobit._loops._run import Run
 from isobit._loops._shared_steps import SharedStep, require_shareable
-from isobit._recording import _stock
 from isobit._switching import _switch
-
-if TYPE_CHECKING:
-    from isobit._recording._record import record
 
 
 class StepCount(int):
     """How many steps a run has done; called, a loop: `for step in run.steps(samples, batch=256, grain=32)`."""
 
-    _run: "record"
+    _run: Run
 
-    def __new__(cls, count: int, run: "record") -> "StepCount":
+    def __new__(cls, count: int, run: Run) -> "StepCount":
         number = super().__new__(cls, count)
         number._run = run
         return number
@@ -47,9 +44,7 @@ class StepCount(int):
         A run resumes after the step in whose body, after step.finish, it saved. ValueError for arguments that make no sense;
         RecordError outside of the block, without a seed, and where the loop is not the one that was saved in.
         """
-        self._run._require_open("steps")
-        if self._run._is_stock:
-            _stock.refuse_steps()
+        self._run._require_grains()
         return Steps(self._run, samples, batch, batch if grain is None else grain, epochs, steps, shuffle, seed, weights,
                      collate_fn)
 
@@ -57,7 +52,7 @@ class StepCount(int):
 class Steps:
     """The loop; `len()` of it is the number of its steps."""
 
-    def __init__(self, run: "record", samples: Any, batch: int, grain: int, epochs: int, steps: int | None, shuffle: bool,
+    def __init__(self, run: Run, samples: Any, batch: int, grain: int, epochs: int, steps: int | None, shuffle: bool,
                  seed: int | None, weights: Any, collate_fn: Callable[[list[Any]], Any] | None) -> None:
         self._run, self._batch, self._grain, self._shuffle = run, batch, grain, shuffle
         self._seed = _seed_of(seed)

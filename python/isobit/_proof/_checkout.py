@@ -15,7 +15,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-LARGEST = 256 << 20  # bytes of sources.json, and of a patch
+from isobit._recording._provenance import LARGEST_FILE
+
 MOST_FILES = 1_000_000  # of a commit
 LONGEST_NAME = 1 << 16
 PIECE = 1 << 20  # bytes of a file that are held at once
@@ -221,10 +222,10 @@ def content_of(path: pathlib.Path) -> bytes | None:
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
-            content = file.read(LARGEST + 1)
+            content = file.read(LARGEST_FILE + 1)
     except OSError:
         return None
-    return content if content is not None and len(content) <= LARGEST else None
+    return content if content is not None and len(content) <= LARGEST_FILE else None
 
 
 def differing(sources: Mapping[str, str], beside: pathlib.Path) -> list[str]:

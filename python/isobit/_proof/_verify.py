@@ -48,8 +48,8 @@ def _listed(names: list[str]) -> str:
 def _text(record: pathlib.Path, name: str) -> str:
     """Of a file of the record; "" where it has none of that name."""
     path = record / name
-    if path.exists() and path.stat().st_size > _checkout.LARGEST:
-        raise CannotJudge(f"{name} is larger than {_checkout.LARGEST >> 20} MiB")
+    if path.exists() and path.stat().st_size > _provenance.LARGEST_FILE:
+        raise CannotJudge(f"{name} is larger than {_provenance.LARGEST_FILE >> 20} MiB")
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -79,7 +79,7 @@ class Program:
         self.exported = bool(exported)
         self.changed = {entry["path"] for entry in json.loads(exported)["changed"]} if exported else set()
         patch = record / "dirty.patch"
-        if patch.exists() and patch.stat().st_size > _checkout.LARGEST:
+        if patch.exists() and patch.stat().st_size > _provenance.LARGEST_FILE:
             raise CannotJudge("dirty.patch is larger than a recorded one can be")
         self.patch = patch.read_bytes() if patch.exists() else b""
         self.unused: list[str] = []  # what of the record plays no part, in words

@@ -33,7 +33,8 @@ FEATURES = {"avx", "avx2", "fma", "avx512f", "avx512vl", "avx512dq", "avx512bw",
 SECRET = re.compile(r"(secret|token|passw|passphrase|\bpwd|(api|access|auth|private|account|encryption|signing)[-_]?key|"
                     r"credential)", re.IGNORECASE)
 LEFT_OUT = "(left out)"
-LARGEST_PATCH = 16 << 20  # bytes
+LARGEST_PATCH = 16 << 20  # bytes that a record is given
+LARGEST_FILE = 256 << 20  # bytes of a record's sources.json, or of its patch, that are read
 STACK = 5  # from here to the program's `with`
 
 

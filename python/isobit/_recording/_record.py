@@ -28,9 +28,7 @@ from isobit._recording._job_record import OpenedElsewhere, end_together, open_to
 from isobit._recording._observed import fingerprint_of, fingerprint_of_text, named_gradients, named_weights, optimizer_state
 from isobit._recording._record_files import RunFolder, find_run, json_text, weights_sha256
 from isobit._recording._record_hooks import RecordHooks
-from isobit._switching import _switch
-
-_current: "record | None" = None
+from isobit._switching import _hooks, _switch
 
 
 class record:
@@ -65,9 +63,9 @@ class record:
     ValueError for an argument that makes no sense. From entering the block on: RecordError where no record can be made,
     resumed or written that would hold, OSError where the file system says no; in the block operators raise RefusedError.
     Models may run in several threads; steps, and the methods here, belong to one.
-    __module__ = "isobit._record"  # as _old_names.py has it
     """
 
+    __module__ = "isobit._record"  # as _old_names.py has it
     id: str  # None before the block, as is path
     path: pathlib.Path
     _steps_done: int
@@ -125,9 +123,8 @@ class record:
         self._tracked = {}
 
     def __enter__(self) -> "record":
-        global _current
-        if _current is not None:
-            raise RecordError(f"isobit.record: {_current.path} is already being written\n  do     end its block first")
+        if (other := _hooks.current_record) is not None:
+            raise RecordError(f"isobit.record: {other.path} is already being written\n  do     end its block first")
         if self._again:
             torch.set_num_threads(self._again["threads"])
         if self._is_stock:
@@ -145,15 +142,14 @@ class record:
         self._state = "running"
         self._depth_before, self._off, self._replaced_before = len(_switch._places), None, _switch.last_replaced
         _switch.watchers.append(self._switched)
-        _current = self
+        _hooks.current_record = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  _traceback: types.TracebackType | None) -> None:
-        global _current
         if self._process != os.getpid():
             return
-        _current = None
+        _hooks.current_record = None
         try:
             _switch.watchers.remove(self._switched)
             self._hooks.remove()
@@ -346,6 +342,11 @@ class record:
     def _require_open(self, method: str) -> None:
         if self._process is None:
             raise RecordError(f"isobit.record: call run.{method} in the block: with isobit.record(...) as run: ...")
+
+    def _require_grains(self) -> None:
+        self._require_open("steps")
+        if self._is_stock:
+            _stock.refuse_steps()
 
     def _must_load(self) -> bool:
         return self._checkpoint is not None and not self._loaded

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from isobit._base._errors import RecordError
-from isobit._proof import _checkout
 from isobit._recording import _provenance
 
 LARGEST = 1 << 20  # bytes of experiment.toml and state.json
@@ -174,7 +173,7 @@ def _damaged(folder: pathlib.Path) -> Change:
 def recorded_sources(folder: pathlib.Path) -> dict[str, str]:
     """RecordError where the record holds none."""
     try:
-        sources = json.loads(_content(folder / "sources.json", _checkout.LARGEST))["files"]
+        sources = json.loads(_content(folder / "sources.json", _provenance.LARGEST_FILE))["files"]
         if isinstance(sources, dict) and all(isinstance(text, str) for text in sources.values()):
             return sources
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):

@@ -11,7 +11,7 @@ from torch.autograd.variable import Variable
 
 from isobit._base import _check_mode, _library
 from isobit._base._errors import RecordError
-from isobit._switching import _hooks
+from isobit._switching import _hooks, _switch
 
 Arithmetic = Literal["isobit", "stock"]
 KINDS: tuple[Arithmetic, ...] = ("isobit", "stock")
@@ -33,8 +33,6 @@ def refuse_enable(place: str) -> None:
     """A record is of one arithmetic: the switch, which was just turned on, goes off again."""
     if _check_mode.on:
         return
-    from isobit._switching import _switch
-
     _switch.disable()
     raise RecordError(f"isobit.record(arithmetic=\"stock\"): {place} turns the switch on within the block\n"
                       "  do     record what isobit computes in a record of its own")

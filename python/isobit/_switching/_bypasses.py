@@ -9,6 +9,7 @@ import importlib.machinery
 import sys
 import types
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ from isobit._base._errors import RefusedError
 from isobit._switching import _registrations
 
 
-def install() -> None:
-    _refuse_compilation()
+def install(disabled: Callable[[], AbstractContextManager[None]]) -> None:
+    """disabled: the switch's, within which a model is exported in isobit check."""
+    _refuse_compilation(disabled)
     _refuse_compilers()
     _refuse_tensor_expressions()
     _refuse_autocast()
@@ -74,14 +76,14 @@ def _refuse_methods(holder: Any, names: Sequence[str], what: str, remedy: str,
 # ---- torch.compile: its code does not pass the dispatcher
 
 
-def _refuse_compilation() -> None:
+def _refuse_compilation(disabled: Callable[[], AbstractContextManager[None]]) -> None:
     if not hasattr(torch.compile, "_isobit"):
         torch.compile = refusing(torch.compile, "torch.compile", _UNCOMPILED, instead=_uncompiled)
     if not hasattr(torch.export.export, "_isobit"):
         torch.export.export = refusing(
             torch.export.export, "torch.export",
             "export within isobit.disabled(): nothing is computed there, and what was exported is checked when it runs",
-            instead=_exported(torch.export.export))
+            instead=_exported(torch.export.export, disabled))
     # Every other way (torch.compile under another name, torch._dynamo.optimize and run, what was compiled before) sets this
     # callback before it runs; None stands for Python's ordinary execution.
     frames: Any = torch._C._dynamo.eval_frame
@@ -110,11 +112,9 @@ def _uncompiled(model: Any = None, **_options: Any) -> Any:
     return model if model is not None else lambda function: function
 
 
-def _exported(export: Callable[..., Any]) -> Callable[..., Any]:
+def _exported(export: Callable[..., Any], disabled: Callable[[], AbstractContextManager[None]]) -> Callable[..., Any]:
     def without_isobit(*arguments: Any, **keywords: Any) -> Any:
-        from isobit._switching import _switch
-
-        with _switch.disabled():
+        with disabled():
             return export(*arguments, **keywords)
 
     return without_isobit

@@ -1,7 +1,7 @@
 """What PyTorch's Python part does beside the dispatcher, and how the switch reaches it.
 
 While the switch is on: names of modules and numbers of steps for refusals. From the first enable() on: the check of
-graphs before each backward, and the refusals of _bypasses.py (both do nothing where nothing is wrong).
+graphs before each backward (which does nothing where nothing is wrong).
 """
 
 import functools
@@ -18,10 +18,11 @@ from torch.optim import optimizer as torch_optimizer
 
 from isobit._base import _check_mode, _library
 from isobit._base._errors import RecordError, RefusedError, carries_refusal
-from isobit._switching import _bypasses, _shared_memory
+from isobit._switching import _shared_memory
 
 _handles: list[Any] = []
 _launched = False  # one of several processes of `isobit launch`
+current_record: Any = None  # the isobit.record in whose block the program is
 _module_watchers = 0  # those who want to know where in a model the program is: the switch, a trace
 
 
@@ -29,7 +30,6 @@ def install() -> None:
     global _steps, _launched
     _steps, _launched = 0, "ISOBIT_LAUNCH" in os.environ
     _check_graphs()
-    _bypasses.install()
     watch_modules()
     _handles.append(torch_optimizer.register_optimizer_step_pre_hook(_shared_memory.before_step))
     _handles.append(torch_optimizer.register_optimizer_step_post_hook(_after_step))
@@ -130,7 +130,7 @@ _steps = 0
 
 def _after_step(_optimizer: object, _arguments: object, _keywords: object) -> None:
     global _steps
-    if _launched and getattr(sys.modules.get("isobit._recording._record"), "_current", None) is None:
+    if _launched and current_record is None:
         raise RecordError("isobit: an optimizer's step outside of isobit.record is not shared in a job of several workers: each "
                           "would do all of it\n"
                           "  do     write the loop as `for step in run.steps(samples, batch=..., grain=...)` within\n"

@@ -5,6 +5,7 @@ import functools
 import inspect
 import json
 import os
+import pathlib
 import random
 import sys
 import threading
@@ -15,7 +16,7 @@ import torch
 
 from isobit._base import _check_mode, _library
 from isobit._base._errors import RefusedError
-from isobit._switching import _hooks, _host_scalars, _optimizers, _routes, _torchscript, _workers
+from isobit._switching import _bypasses, _hooks, _host_scalars, _optimizers, _routes, _torchscript, _workers
 
 Isa = Literal["auto", "reference", "avx2", "avx512", "lanes16", "avx512vnni", "amx"]
 ISAS: tuple[Isa, ...] = ("auto", "reference", "avx2", "avx512", "lanes16", "avx512vnni", "amx")
@@ -79,11 +80,12 @@ def enable(isa: Isa = "auto", products: Products | None = None) -> None:
         _places.append(_place())
         if len(_places) == 1:
             _hooks.install()
+            _bypasses.install(disabled)
             _torchscript.install()
             _host_scalars.install()  # before what replaces functions
             _optimizers.install()
             _routes.install()
-            _workers.install(_isa_in_force(), products_in_force())
+            _workers.install(_in_workers())
             _tell(True, "enable")
         _check_mode.script_enabled |= is_on_by_script()
 
@@ -94,7 +96,28 @@ def _change_products(products: Products) -> None:
     _library.enable(products)
     _check_mode.contract = _library.contract_in_force()
     _workers.remove()
-    _workers.install(_isa_in_force(), products_in_force())
+    _workers.install(_in_workers())
+
+
+def _in_workers() -> Callable[[], None]:
+    return functools.partial(enable_in_worker, _isa_in_force(), products_in_force(), _check_mode.notes_file())
+
+
+def enable_in_worker(isa: Isa, products: Products, notes: pathlib.Path | None) -> None:
+    """notes: where isobit check collects what it finds; None outside of it."""
+    if notes is not None and not _check_mode.on:  # spawned: what isobit check does, it does in workers, too
+        begin_check(notes, worker=True)
+    if not is_enabled():
+        enable(isa, products)
+
+
+def begin_check(file: pathlib.Path, *, worker: bool = False) -> None:
+    """isobit check's mode (_check_mode.py), for good. RuntimeError where the switch is or was on.
+
+    file: where other processes leave what they find. worker: this is one of them, started where the script's own switch stood as
+    it stands here.
+    """
+    _check_mode.begin(file, _library.begin_check, is_enabled if worker else is_on_by_script, worker)
 
 
 def _refuse_within_autocast() -> None:

@@ -6,32 +6,23 @@ switch by the contract) when an iteration begins.
 """
 
 import functools
-import pathlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from torch.utils.data._utils import worker
-
-if TYPE_CHECKING:
-    from isobit._switching._switch import Isa, Products
-
-from isobit._base import _check_mode
 
 _stock_loop = worker._worker_loop
 
 
-def install(isa: "Isa", products: "Products") -> None:
-    worker._worker_loop = functools.partial(worker_loop, isa, products, _check_mode.notes_file())
+def install(prepare: Callable[[], None]) -> None:
+    """prepare: called in each worker before anything else; a spawned one gets it through pickle."""
+    worker._worker_loop = functools.partial(worker_loop, prepare)
 
 
 def remove() -> None:
     worker._worker_loop = _stock_loop
 
 
-def worker_loop(isa: "Isa", products: "Products", notes: pathlib.Path | None, *arguments: Any, **keywords: Any) -> Any:
-    from isobit._switching import _switch
-
-    if notes is not None and not _check_mode.on:  # spawned: what isobit check does, it does in workers, too
-        _check_mode.begin(notes, worker=True)
-    if not _switch.is_enabled():
-        _switch.enable(isa, products)
+def worker_loop(prepare: Callable[[], None], *arguments: Any, **keywords: Any) -> Any:
+    prepare()
     return _stock_loop(*arguments, **keywords)

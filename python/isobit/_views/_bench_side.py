@@ -106,7 +106,7 @@ def main() -> None:
     become(asked["script"], asked["arguments"])
     if asked["threads"]:
         torch.set_num_threads(asked["threads"])
-    _check_mode.begin(result.with_suffix(".refusals"))
+    _switch.begin_check(result.with_suffix(".refusals"))
     if asked["side"] == "isobit":
         _switch.enable()
     else:

@@ -142,7 +142,7 @@ def main(words: Sequence[str]) -> int:
         return 2
     steps = _Steps(options.steps)
     with tempfile.TemporaryDirectory(prefix="isobit-check-") as folder:
-        _check_mode.begin(pathlib.Path(folder) / "refusals.jsonl")
+        _switch.begin_check(pathlib.Path(folder) / "refusals.jsonl")
         with _on_stderr(options.json):
             _switch.enable()
             ended, judged = _run(options, steps)

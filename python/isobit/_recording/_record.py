@@ -3,7 +3,6 @@
 import io
 import os
 import pathlib
-import re
 import struct
 import sys
 import threading
@@ -22,11 +21,11 @@ from isobit._jobs._job import Lost
 from isobit._loops._batches import Batches, Progress
 from isobit._loops._grains import Step
 from isobit._loops._steps import StepCount
-from isobit._recording import _provenance, _record_files, _record_texts, _resume, _stock, _trace
+from isobit._recording import _beginning, _provenance, _record_files, _record_texts, _resume, _stock, _trace
 from isobit._recording._checkpoint import PARTS, canonical, shape_of
 from isobit._recording._job_record import OpenedElsewhere, end_together, open_together, require_job
 from isobit._recording._observed import fingerprint_of, fingerprint_of_text, named_gradients, named_weights, optimizer_state
-from isobit._recording._record_files import RunFolder, find_run, json_text, weights_sha256
+from isobit._recording._record_files import RunFolder, weights_sha256
 from isobit._recording._record_hooks import RecordHooks
 from isobit._switching import _hooks, _switch
 
@@ -373,28 +372,11 @@ class record:
 
     def _open(self) -> None:
         script, self._root, patch = _provenance.describe_script()
-        name = self._name or pathlib.Path(script["file"]).stem or "python"
-        name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".")[:64] or "python"
-        script["fingerprint_every"] = self._every
-        if self._is_stock:
-            script["arithmetic"] = "stock"
-        elif _library.products() != "ordered":
-            script["products"] = _library.products()
-        if (processes := _job.processes()) > 1:
-            script["processes"] = processes
-        if self._keeps_predictions:
-            script["predictions"] = True
-        if self._gradients_every:
-            script["fingerprint_gradients"] = self._gradients_every
+        name = _beginning.run_name(self._name, script)
+        script |= _beginning.settings(self._every, self._is_stock, self._keeps_predictions, self._gradients_every)
         self._recorded_sources = {}
-        files = {
-            "experiment.toml": _provenance.toml("script", script, "A Python program under isobit.record.").encode(),
-            "environment.json": json_text(_provenance.environment(self._is_stock)).encode(),
-            "data.json": json_text({"format": "isobit-data-1", "files": [],
-                                    "note": "steps.jsonl has what the model saw"}).encode(),
-            "sources.json": self._sources()}
-        if patch is not None:
-            files["dirty.patch"] = patch
+        sources = _beginning.sources(self._root, {})
+        files = _beginning.first_files(script, sources, patch, self._is_stock)
         self._checkpoint, self._resumed_weights, self._resumed_sha256, self._loaded = None, None, "", False
         self._process, self._lock = os.getpid(), threading.RLock()
         self._batch, self._loss, self._models, self._optimizers = [], 0x7FC00000, [], []
@@ -406,14 +388,17 @@ class record:
                               "  do     start the script alone, or record with arithmetic=\"isobit\"")
 
         def open_folder() -> RunFolder:
-            before = self._interrupted(script, name) if self._resume and not _check_mode.on else None
+            before = None
+            if self._resume and not _check_mode.on:
+                now = _provenance.local_sources(self._root) if self._root else {}
+                program = _resume.Program(script, name, now, self._every, self._ending)
+                before = _beginning.run_to_resume(self._resume, self._runs, program)
             if before is not None:
                 return self._resume_run(before)
-            self._sources_written = files["sources.json"]
             return _record_files.NoFolder() if _check_mode.on else \
                 RunFolder(self._runs, name, files, self._contract, self._ending)
 
-        self._sources_written = files["sources.json"]
+        self._sources_written = sources
         if self._job is None:
             self._folder = open_folder()
         else:
@@ -426,33 +411,13 @@ class record:
         self._evaluated = []
         self._hooks = RecordHooks(self._enter, self._progress.loader_made, self._after_step, self._backward, self._is_stock)
 
-    def _interrupted(self, script: dict[str, Any], name: str) -> pathlib.Path | None:
-        """The folder of the run to resume, or None."""
-        sources = _provenance.local_sources(self._root) if self._root else {}
-        program = _resume.Program(script, name, sources, self._every, self._ending)
-        if self._resume is True or self._resume == "strict":
-            return _resume.choose(self._runs, program, strict=self._resume == "strict")
-        folder = find_run(self._runs, str(self._resume))
-        if (folder / "manifest.json").exists():
-            raise RecordError(f"isobit.record: {folder} is finished: there is nothing to resume")
-        changed = _resume.what_changed(folder, program)
-        if changed is not None:
-            raise _resume.refused(changed)
-        return folder
-
     def _resume_run(self, folder: pathlib.Path) -> RunFolder:
         self._recorded_sources = _resume.recorded_sources(folder)
         self._sources_written = (folder / "sources.json").read_bytes()
-        resumed = RunFolder.resume(folder, json_text(_provenance.environment(self._is_stock)).encode(), self._contract)
+        resumed = RunFolder.resume(folder, _beginning.environment(self._is_stock), self._contract)
         if resumed.checkpoint() is None:
             print(f"isobit.record: {folder} has no checkpoint yet: it starts again from step 1", file=sys.stderr)
         return resumed
-
-    def _sources(self) -> bytes:
-        sources = _provenance.local_sources(self._root) if self._root else {}
-        sources = dict(sorted({**self._recorded_sources, **sources}.items()))
-        text = json_text({"format": "isobit-sources-1", "files": sources})
-        return text.encode()
 
     def _finish(self) -> None:
         if self._job is None:
@@ -472,7 +437,7 @@ class record:
     def _seal(self) -> None:
         self._evaluated += self._batch  # no step came after them
         self._write_evaluation()
-        sources = self._sources()
+        sources = _beginning.sources(self._root, self._recorded_sources)
         if sources != self._sources_written:  # modules imported meanwhile
             self._folder.replace("sources.json", sources)
         weights = _check_mode.NO_FINGERPRINT if _check_mode.on else f"{self._contract}:{self._weights()}"

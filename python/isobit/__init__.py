@@ -12,28 +12,32 @@ The import itself is cheap: torch is loaded with the first function that needs i
 import importlib
 from typing import TYPE_CHECKING
 
+from isobit import _old_names
+from isobit._base._errors import RecordError, RefusedError
 from isobit._built import __version__, contract_version, torch_version
-from isobit._errors import RecordError, RefusedError
 
 if TYPE_CHECKING:
     from isobit import distributed as distributed
     from isobit import lightning as lightning
     from isobit import math as math
     from isobit import transformers as transformers
-    from isobit._fingerprint import fingerprint
-    from isobit._record import record
-    from isobit._show import show, tables
-    from isobit._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
-    from isobit._trace import trace
+    from isobit._recording._fingerprint import fingerprint
+    from isobit._recording._record import record
+    from isobit._recording._trace import trace
+    from isobit._switching._switch import disable, disabled, enable, enabled, is_enabled, isa, release_memory, seed
+    from isobit._views._show import show, tables
 
 __all__ = ["RecordError", "RefusedError", "__version__", "contract_version", "disable", "disabled", "enable", "enabled",
            "fingerprint", "is_enabled", "isa", "record", "release_memory", "seed", "show", "tables", "trace"]
 
 _SUBMODULES = ("distributed", "lightning", "math", "transformers")
-_MODULES = {"fingerprint": "_fingerprint", "record": "_record", "show": "_show", "tables": "_show", "trace": "_trace",
+_MODULES = {"fingerprint": "_recording._fingerprint", "record": "_recording._record", "show": "_views._show",
+            "tables": "_views._show", "trace": "_recording._trace",
             **{name: name for name in _SUBMODULES},
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
-                            "_switch")}
+                            "_switching._switch")}
+
+_old_names.install()
 
 
 def _load(name: str) -> object:
@@ -47,7 +51,10 @@ def _load(name: str) -> object:
             raise
         raise ImportError(f"isobit.{name} needs PyTorch, which is not installed (pip install torch=={torch_version})",
                           name="torch") from None
-    globals()[name] = value = module if name in _SUBMODULES else getattr(module, name)
+    value = module if name in _SUBMODULES else getattr(module, name)
+    if name not in _SUBMODULES:
+        importlib.import_module(value.__module__)  # its old name: there inspect looks for the source
+    globals()[name] = value
     return value
 
 

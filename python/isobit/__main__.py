@@ -5,35 +5,27 @@ operators of its own where it is imported, `check`, which runs a script in this 
 and `bench` of a script.
 """
 
-import importlib.util
 import os
-import pathlib
 import sys
 from collections.abc import Sequence
 
-PROGRAM = pathlib.Path(__file__).parent / "bin" / "isobit"
-
-
-def torch_folder() -> str | None:
-    """Of the torch that `import torch` would find, which is not imported; None where there is none."""
-    found = importlib.util.find_spec("torch")
-    return str(pathlib.Path(found.origin).parent) if found is not None and found.origin else None
+from isobit._base._package import PROGRAM, torch_folder
 
 
 def main(words: Sequence[str]) -> int:
     """Ends in the program, which replaces this process; the exit code where it is not called."""
     if words[:1] == ["ops"] and "--coverage" not in words:
-        from isobit import _ops
+        from isobit._views import _ops
         return _ops.main(words[1:])
     if words[:1] == ["check"]:
-        from isobit import _check
+        from isobit._views import _check
         return _check.main(words[1:])
     if words[:1] == ["bench"]:
-        from isobit import _bench
+        from isobit._views import _bench
         if _bench.is_of_a_script(words[1:]):
             return _bench.main(words[1:])
     if words[:1] == ["launch"]:
-        from isobit import _launch
+        from isobit._jobs import _launch
         return _launch.main(words[1:])
     environment = {**os.environ, "ISOBIT_PYTHON": sys.executable}
     if (torch := torch_folder()) is not None:

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from isobit import _library, _sums
+from isobit._base import _library, _sums
+from isobit._base._errors import RefusedError
 from isobit._built import __version__
-from isobit._errors import RefusedError
 
 if not torch.distributed.is_available():
     raise ImportError("isobit.distributed needs a PyTorch that has torch.distributed", name="torch.distributed")

@@ -10,7 +10,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isobit._record import record
+    from isobit._recording._record import record
 
 _package = next((name for name in ("lightning", "pytorch_lightning") if importlib.util.find_spec(name) is not None), None)
 if _package is None:

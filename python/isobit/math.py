@@ -50,8 +50,8 @@ from math import (
 )
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
-from isobit import _check_mode, _library
-from isobit._errors import RefusedError
+from isobit._base import _check_mode, _library
+from isobit._base._errors import RefusedError
 
 _Number: TypeAlias = SupportsFloat | SupportsIndex
 

@@ -12,7 +12,7 @@ import numbers
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isobit._record import record
+    from isobit._recording._record import record
 
 if importlib.util.find_spec("transformers") is None:
     raise ImportError("isobit.transformers needs transformers, which is not installed (pip install transformers)",

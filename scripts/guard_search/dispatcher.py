@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from isobit import _library
+from isobit._base import _library
 
 # Backends by the row of the table. Composite kernels (aliases) call other operators, which are checked.
 GROUPS = {

@@ -174,7 +174,7 @@ def chosen(options, results):
 
 def isas():
     """The instruction sets of this machine."""
-    from isobit import _library
+    from isobit._base import _library
 
     found = []
     for isa in ("avx2", "avx512"):

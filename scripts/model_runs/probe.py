@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 from model_runs.execute import first_line, optimizer_of, step
 
 

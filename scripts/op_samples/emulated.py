@@ -28,7 +28,8 @@ def package(library):
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     there = pathlib.Path(folder) / "isobit"
     there.mkdir()
-    for file in pathlib.Path(found.origin).parent.glob("*.py"):
+    rooms = (room.parent for room in pathlib.Path(found.origin).parent.glob("*/__init__.py"))
+    for file in (*pathlib.Path(found.origin).parent.glob("*.py"), *rooms):
         (there / file.name).symlink_to(file.absolute())
     (there / "libisobit_torch.so").symlink_to(pathlib.Path(library).resolve())
     return folder

@@ -6,7 +6,7 @@ import functools
 import torch
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 
 def _has(isa):

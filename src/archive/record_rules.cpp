@@ -22,7 +22,7 @@
 namespace isobit::archive {
 namespace {
 
-// What run.log takes (python/isobit/_record_texts.py).
+// What run.log takes (python/isobit/_recording/_record_texts.py).
 bool is_name_of_set(const std::string& name) {
   constexpr std::string_view kMarks = "_./:@%+=()[]#-";
   const bool fine = std::all_of(name.begin(), name.end(), [&](unsigned char c) {

@@ -1,5 +1,5 @@
 // Steps of several grains as C functions (contract, sections 5 to 7): order and keys, exact sums of gradients, batch
-// norm's running statistics. python/isobit/_grains.py is written on them.
+// norm's running statistics. python/isobit/_loops/_grains.py is written on them.
 //
 // A function that returns const char* returns nullptr, or a message that stays valid until the thread's next call here;
 // isobit_is_refusal (extension.h) tells whether it is a refusal's. Tensors are given as Python's `tensor._cdata`, which

@@ -1,5 +1,5 @@
-// The record of a Python program (archive/run_folder.h) as C functions; python/isobit/_record_files.py is written on
-// them. Not where the library has the operators alone.
+// The record of a Python program (archive/run_folder.h) as C functions; python/isobit/_recording/_record_files.py is
+// written on them. Not where the library has the operators alone.
 //
 // A function that returns const char* returns nullptr, or a message that stays valid until the thread's next call here;
 // isobit_record_problem then says what kind it was. Texts are UTF-8 and end with a zero. One thread per record, and

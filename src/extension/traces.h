@@ -1,5 +1,5 @@
-// A trace of the program that runs (trace/operator_observer.h) as C functions; python/isobit/_trace.py is written on
-// them. Not where the library has the operators alone.
+// A trace of the program that runs (trace/operator_observer.h) as C functions; python/isobit/_recording/_trace.py is
+// written on them. Not where the library has the operators alone.
 //
 // Each returns nullptr, or a message that stays valid until the thread's next call. One trace at a time, begun, told
 // and ended on one thread.

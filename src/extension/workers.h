@@ -1,5 +1,5 @@
-// Sums that the processes of a Python job make together (scale/exact_reduce.h) as C functions; python/isobit/_sums.py
-// is written on them. Not where the library has the operators alone.
+// Sums that the processes of a Python job make together (scale/exact_reduce.h) as C functions;
+// python/isobit/_base/_sums.py is written on them. Not where the library has the operators alone.
 //
 // As in grains.h, a function returns nullptr or a message; here each means that another process has ended, cannot be
 // reached, or sends what it should not. One thread per object; all processes of the group make the same calls.

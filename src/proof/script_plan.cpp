@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostWords = 1 << 16;
-constexpr std::int64_t kMostProcesses = 1024;  // isobit._verify has a smaller limit, of what it starts
+constexpr std::int64_t kMostProcesses = 1024;  // isobit._proof._verify has a smaller limit, of what it starts
 
 void expect(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);

@@ -1,5 +1,5 @@
-// What isobit._verify says about running a recorded program again: JSON on its stdout. The package is the user's own;
-// the words in it are the record's. No torch; no state; thread-safe.
+// What isobit._proof._verify says about running a recorded program again: JSON on its stdout. The package is the user's
+// own; the words in it are the record's. No torch; no state; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ std::vector<std::string> python_words(const std::string& python, const std::stri
 }
 
 // For Python outside of the sandbox, where an entry that is not absolute, or empty, is the folder that a record came
-// with: what the program gets in its place inside is told beside it (isobit._verify).
+// with: what the program gets in its place inside is told beside it (isobit._proof._verify).
 std::vector<std::string> python_variables() {
   const char* given = std::getenv("PYTHONPATH");
   if (given == nullptr) return {};
@@ -156,7 +156,7 @@ std::optional<ScriptPlan> plan_again(const RunRecord& record, const VerifyOption
   const std::string python = named != nullptr && named[0] != '\0' ? named : "python3";
   constexpr const char* kRemedy = "set ISOBIT_PYTHON to a Python that has this isobit";
   process::ChildRequest request;
-  request.words = python_words(python, "_verify");
+  request.words = python_words(python, "_proof._verify");
   request.words.insert(request.words.end(), {write_checked(record, work).string(), work.string(), "--repository",
                                              options.repository.empty() ? "." : options.repository});
   if (options.trust) request.words.emplace_back("--trust");
@@ -200,7 +200,7 @@ process::ChildRequest program_child(const RunRecord& record, const VerifyOptions
                                     const ProgramFolders& at, const ProgramExtras& extras) {
   const fs::path program = options.trust ? at.program : fs::path(kProgramFolder);
   const fs::path runs = options.trust ? at.work / "runs" : fs::path(kRunsFolder);
-  std::vector<std::string> words = python_words(plan.python, "_again");
+  std::vector<std::string> words = python_words(plan.python, "_proof._again");
   words.insert(words.end(), {runs.string(), options.trust ? "stay" : "tar", std::to_string(plan.processes),
                              (program / plan.folder).string(), plan.python, (program / plan.file).string()});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());

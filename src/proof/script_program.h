@@ -47,7 +47,7 @@ struct ProgramFolders {
   std::filesystem::path program, work;
 };
 
-// Of a run, the part that is executed (isobit._job.called_for).
+// Of a run, the part that is executed (isobit._jobs._job.called_for).
 struct ProgramPart {
   std::filesystem::path start;  // the record that it goes on from, an unfinished one; "": from its beginning
   std::string id;               // of that record

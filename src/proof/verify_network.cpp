@@ -36,8 +36,8 @@ namespace fs = std::filesystem;
 using archive::RunRecord;
 using archive::UserError;
 
-// Runs the words, tells how many steps they have recorded, and sends their record on descriptor 3, as isobit._again
-// does for Python programs.
+// Runs the words, tells how many steps they have recorded, and sends their record on descriptor 3, as
+// isobit._proof._again does for Python programs.
 constexpr const char* kShell = R"sh("$@" &
 run=$!
 cd /verify/runs || exit 2

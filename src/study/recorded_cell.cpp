@@ -61,7 +61,7 @@ std::string with_plain_line_ends(const std::string& text) {
   return plain;
 }
 
-// A word in which the recorder replaced something (python/isobit/_provenance.py).
+// A word in which the recorder replaced something (python/isobit/_recording/_provenance.py).
 bool is_altered(const std::string& word) {
   return word.starts_with("~") || word.find("~/") != std::string::npos || word.find("(left out)") != std::string::npos;
 }

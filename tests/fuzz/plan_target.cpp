@@ -1,4 +1,4 @@
-// What other programs say about a record that is verified: isobit._verify about running its program, ssh-keygen about
+// What other programs say about a record that is verified: isobit._proof._verify about running its program, ssh-keygen about
 // who signed it, and the signature that comes with the record.
 #include "fuzz/target.h"
 #include "fuzz/targets.h"

@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 import unittest
 
-from isobit import _bench
+from isobit._views import _bench
 
 TRAIN = """
 import sys
@@ -77,7 +77,7 @@ class Script(unittest.TestCase):
         """Whole steps of the optimizer in one pass, as outside of the benchmark; one by one for the table of operators only."""
         done = self.bench("""
             import torch
-            from isobit import _library
+            from isobit._base import _library
             whole = _library.adam_in_one_pass
             def spy(*arguments):
                 taken = whole(*arguments)

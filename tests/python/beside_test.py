@@ -19,8 +19,8 @@ from record_test import PARTS, SCRIPT
 from records import seal_anew
 from sandbox_test import Sandbox
 
-from isobit import _beside
-from isobit._checkout import CannotJudge
+from isobit._proof import _beside
+from isobit._proof._checkout import CannotJudge
 
 # Leaves a record that came with it, in the place of one that was computed.
 CANNED = """import base64, io, json, os, tarfile

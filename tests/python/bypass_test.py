@@ -16,7 +16,7 @@ from unittest import mock
 import torch
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 
 def in_another_process(code):

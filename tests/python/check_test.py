@@ -229,7 +229,8 @@ except RuntimeError:
         """Past the Python package: its C functions say no."""
         self.check("""
             import ctypes, os, torch, isobit
-            from isobit import _check_mode, _library, _record_files
+            from isobit._base import _check_mode, _library
+            from isobit._recording import _record_files
             os.environ.pop("ISOBIT_CHECK")
             _check_mode.on = False                       # a script that wants to hide it
             tensor = torch.ones(2)
@@ -297,9 +298,9 @@ except RuntimeError:
             except isobit.RefusedError:
                 print("refused")
             isobit.disable()
-            from isobit import _check_mode
+            from isobit._switching import _switch
             try:
-                _check_mode.begin(pathlib.Path("x"))
+                _switch.begin_check(pathlib.Path("x"))
             except RuntimeError as error:
                 print(error)
         """)

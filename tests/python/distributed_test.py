@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import isobit
-from isobit import _sums
-from isobit._sums import ExactSum
+from isobit._base import _sums
+from isobit._base._sums import ExactSum
 
 KILOBYTE = 1e-3
 # Values of every limb, with ties, subnormals and cancellation.

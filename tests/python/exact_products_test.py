@@ -15,7 +15,7 @@ from records import PROGRAM, RecordedRuns, experiment, read, state_of, write
 from torch.nn import functional
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 EXACT, ORDERED = "isobit-0.1-exact3", "isobit-0.1"
 

@@ -16,7 +16,7 @@ import torch
 from record_test import PARTS, PROGRAM, SCRIPT, Folder
 from records import write_images
 
-from isobit import _provenance
+from isobit._recording import _provenance
 
 
 class Export(Folder):
@@ -364,7 +364,7 @@ class Patches(Folder):
             self.assertFalse(whole)
             self.assertNotEqual(patch, b"")
         self.assertEqual(subprocess.run(["git", "status", "--porcelain"], cwd=self.folder, capture_output=True, check=True).stdout, status)
-        self.write("train.py", "import isobit._provenance\nisobit._provenance.LARGEST_PATCH = 10\n" + SCRIPT.replace("END", "pass"))
+        self.write("train.py", "import isobit._recording._provenance\nisobit._recording._provenance.LARGEST_PATCH = 10\n" + SCRIPT.replace("END", "pass"))
         code, printed, told = self.run_script("train.py", **self.environment())
         self.assertEqual(code, 0, told)
         self.assertRegex(told, r"train.py:\d+: UserWarning: isobit.record: the uncommitted changes cannot be taken from the record: they are")

@@ -210,7 +210,7 @@ class Forms(Case):
     def test_digests_of_tensors_without_values(self):
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        from isobit._record_files import weights_sha256
+        from isobit._recording._record_files import weights_sha256
 
         with isobit.disabled():
             with FakeTensorMode():

@@ -17,7 +17,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 import isobit  # noqa: E402
-from isobit._steps import Steps  # noqa: E402
+from isobit._loops._steps import Steps  # noqa: E402
 
 
 class Progress:

@@ -15,8 +15,8 @@ from cases import Case
 from torch import nn
 
 import isobit
-from isobit import _coupling
-from isobit._sums import ExactSum
+from isobit._base._sums import ExactSum
+from isobit._loops import _coupling
 
 X, Y = torch.randn(53, 1, 6, 6, generator=torch.Generator().manual_seed(1)), torch.arange(53) % 3
 DATA = X, Y
@@ -434,7 +434,7 @@ class Grains(Case):
         self.misuse(ValueError, "grain is 0", lambda *_: None, grain=0)
 
     def test_a_seed_is_needed(self):
-        isobit._switch.last_seed = None
+        isobit._switching._switch.last_seed = None
         with isobit.record(self.folder) as run, self.assertRaisesRegex(isobit.RecordError, "run.steps has no seed"):
             run.steps(DATA, batch=4)
 

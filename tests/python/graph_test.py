@@ -200,7 +200,7 @@ class Schedules(Case):
     def test_a_program_of_one_thread_is_not_observed(self):
         printed = run_python(textwrap.dedent("""
             import torch, isobit
-            from isobit import _library
+            from isobit._base import _library
             isobit.enable()
             torch.set_num_threads(2)
             (torch.ones(1 << 20, requires_grad=True) * 2).sum().backward()  # on threads of isobit's, too

@@ -22,8 +22,8 @@ from torch import nn
 from torch.optim import lr_scheduler
 
 import isobit
-from isobit import _host_scalars
 from isobit import math as our_math
+from isobit._switching import _host_scalars
 
 # A C library that errs by 1e-7 in what libraries may differ in; sqrt is IEEE's.
 WRONG = """
@@ -331,7 +331,7 @@ isobit.disable()
 def other(x): return x + 1
 torch.nn.init.calculate_gain.__code__ = other.__code__.replace(
     co_name="calculate_gain", co_firstlineno=torch.nn.init.calculate_gain.__code__.co_firstlineno)
-import isobit._host_scalars as h
+import isobit._switching._host_scalars as h
 h._plans.clear()
 try:
     isobit.enable()

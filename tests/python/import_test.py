@@ -87,7 +87,7 @@ print(isobit.contract_version)""", "-S")
             self.assertIn(name, text)
 
     def test_the_library_is_of_the_same_contract(self):
-        from isobit import _library
+        from isobit._base import _library
 
         self.assertEqual(_library.contract_version, isobit.contract_version)
 

@@ -18,7 +18,8 @@ from programs import read_record
 from record_test import Folder
 from records import seal_anew, write_images
 
-from isobit import _job, _launch, _shared_steps
+from isobit._jobs import _job, _launch
+from isobit._loops import _shared_steps
 
 os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 SOURCE = pathlib.Path(os.environ["ISOBIT_SOURCE_DIR"])

@@ -17,7 +17,7 @@ emulated.install(os.environ["ISOBIT_EMULATED"])
 import torch  # noqa: E402
 
 import isobit  # noqa: E402
-from isobit import _library  # noqa: E402
+from isobit._base import _library  # noqa: E402
 
 ADAM, ADAMW, SGD = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD
 FORMS = [(ADAM, {"lr": 3e-3, "weight_decay": 0.1}), (ADAMW, {"lr": 3e-3, "betas": (0.8, 0.99), "eps": 1e-6}),

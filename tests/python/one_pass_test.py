@@ -1,4 +1,4 @@
-"""Optimizers' steps in one pass (isobit/_optimizers.py): the bits of torch's own sequence, or that sequence itself."""
+"""Optimizers' steps in one pass (isobit/_switching/_optimizers.py): the bits of torch's own sequence, or that sequence itself."""
 
 import unittest
 from unittest import mock
@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 KINDS = {"adam": (torch.optim.Adam, "adam_in_one_pass"), "adamw": (torch.optim.AdamW, "adam_in_one_pass"),
          "sgd": (torch.optim.SGD, "sgd_in_one_pass")}
@@ -278,7 +278,7 @@ class Shown(Case):
         theirs = [adam._single_tensor_adam, adam._multi_tensor_adam, sgd._single_tensor_sgd, sgd._multi_tensor_sgd]
         self.assertFalse(_library.sgd_in_one_pass(([torch.ones(3)], [torch.ones(3)]), (0.1, 0, 0, 0), False, False))
         isobit.enable()
-        self.assertEqual([function.__module__ for function in ours], ["isobit._optimizers"] * 4)
+        self.assertEqual([function.__module__ for function in ours], ["isobit._switching._optimizers"] * 4)
         self.assertEqual([function.__module__ for function in theirs], ["torch.optim.adam"] * 2 + ["torch.optim.sgd"] * 2)
 
 

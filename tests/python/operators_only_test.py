@@ -30,7 +30,7 @@ class OperatorsOnly(unittest.TestCase):
             package = pathlib.Path(folder) / "isobit"
             package.mkdir()
             for file in pathlib.Path(isobit.__file__).parent.iterdir():
-                if file.suffix in (".py", ".pyi"):
+                if file.suffix in (".py", ".pyi") or (file / "__init__.py").exists():
                     (package / file.name).symlink_to(file.resolve())
             (package / "libisobit_torch.so").symlink_to(os.environ["ISOBIT_EMULATED"])
             self.assertEqual(run_python(f"import os\nos.chdir({folder!r})\n{PROGRAM}", PYTHONPATH=folder), (

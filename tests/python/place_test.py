@@ -8,7 +8,8 @@ import torch
 from cases import Case, run_python, small_model
 
 import isobit
-from isobit import _hooks, _library
+from isobit._base import _library
+from isobit._switching import _hooks
 
 
 class Odd(torch.nn.Module):

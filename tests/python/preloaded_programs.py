@@ -1,6 +1,6 @@
 """Programs that isobit verify --trust executes again, in forks of the test's process, which has PyTorch already.
 
-The interpreter, isobit._verify and isobit._again are those that a user has; of the program's own process alone the import of
+The interpreter, isobit._proof._verify and isobit._proof._again are those that a user has; of the program's own process alone the import of
 torch is left out (preloaded/sitecustomize.py).
 """
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from cases import Case
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 DOWNWARD, NEAREST = 0x400, 0  # x86's <fenv.h>
 LIBM = ctypes.CDLL("libm.so.6")

@@ -140,14 +140,14 @@ class OneProcess(Segments):
         run = self.recorded()
         for name in ("checkpoints/step-8.pt", "steps.jsonl"):
             tamper = ("if 'ISOBIT_RERUN' in os.environ:\n"
-                      "        import isobit._job\n"
+                      "        import isobit._jobs._job\n"
                       "        def end():\n"
                       f"            with open(run.path / {name!r}, 'r+b') as file:\n"
                       "                byte = file.read(1)\n"
                       "                file.seek(0)\n"
                       "                file.write(bytes([byte[0] ^ 1]))\n"
                       "            os._exit(0)\n"
-                      "        isobit._job.end_segment = end")
+                      "        isobit._jobs._job.end_segment = end")
             shutil.rmtree(run)
             run = self.recorded(BEGIN=tamper)
             self.expect_one_process("resumed after steps 8, 16, it differs at step")

@@ -18,7 +18,9 @@ from unittest import mock
 import torch
 
 import isobit
-from isobit import _again, _checkout, _generators, _provenance, _record, _resume, _verify
+from isobit._base import _generators
+from isobit._proof import _again, _checkout, _verify
+from isobit._recording import _provenance, _record, _resume
 
 FILES = {
     "experiment.toml": _provenance.toml("script", {"file": "train.py", "arguments": ["--lr", "0.1"], "folder": "", "commit": "1" * 40,

@@ -15,7 +15,7 @@ from programs import NO_SANDBOX, Programs, read_record
 from records import seal_anew
 
 import isobit.__main__
-from isobit import _provenance
+from isobit._recording import _provenance
 
 PROGRAM = os.environ.get("ISOBIT_PROGRAM", "")
 
@@ -233,7 +233,7 @@ class Record(Folder):
     def test_what_a_checkpoint_keeps_of_generators(self):
         self.write("kept.py", """
 import random, numpy
-from isobit import _generators
+from isobit._base import _generators
 
 def kept():
     return sorted(set(_generators.kept(_generators.states())) - {"torch"})

@@ -286,7 +286,7 @@ class Refusal(Case):
     def test_the_class_outlives_its_names(self):
         """The library has a reference of its own: refusals work until the interpreter is gone."""
         self.assertEqual(run_python("""
-import atexit, gc, sys, torch, isobit, isobit._errors, isobit._hooks, isobit._library, isobit._switch
+import atexit, gc, sys, torch, isobit, isobit._base._errors, isobit._switching._hooks, isobit._base._library, isobit._switching._switch
 
 def refuse():
     try:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from cases import Case
 
 import isobit
-from isobit import _library
+from isobit._base import _library
 
 
 def refusal_of(call):

@@ -16,7 +16,7 @@ from record_test import Folder
 from records import PROGRAM, RecordedRuns, experiment, lines_of, put_lines, read, seal_anew, state_of, write
 
 import isobit
-from isobit import _sums
+from isobit._base import _sums
 
 STOCK = f"stock-{torch.__version__.partition('+')[0]}"
 OPTIMIZERS = {

@@ -13,7 +13,7 @@ from cases import Case, run_python
 from torch.jit import mobile
 
 import isobit
-from isobit import _torchscript
+from isobit._switching import _torchscript
 
 warnings.simplefilter("ignore")  # of torch.jit's age
 

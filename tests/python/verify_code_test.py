@@ -20,7 +20,7 @@ from record_test import PARTS, PROGRAM, SCRIPT
 from records import seal_anew, write_images
 from sandbox_test import Sandbox
 
-from isobit import _checkout, _reading
+from isobit._proof import _checkout, _reading
 
 
 class Paths(Sandbox):

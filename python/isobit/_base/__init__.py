@@ -1,0 +1,1 @@
+"""What every room stands on: errors, the library's C functions, `isobit check`'s mode, generators' states, command lines."""

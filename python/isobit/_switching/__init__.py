@@ -1,0 +1,1 @@
+"""The switch, and what it changes in PyTorch and takes back: refusals, optimizers, TorchScript, floats of Python's, workers."""

@@ -26,8 +26,6 @@ enum class Isa {
 [[nodiscard]] std::string_view name(Isa isa);
 // By name; nullopt for an unknown one. "auto" is best_isa().
 [[nodiscard]] std::optional<Isa> parse_isa(std::string_view text);
-// In this build (cmake -DISOBIT_ISAS).
-[[nodiscard]] bool isa_built(Isa isa);
 // Built in and supported by this CPU. amx: the operating system must give its permission to this process, which is
 // asked for then and stays.
 [[nodiscard]] bool isa_available(Isa isa);

@@ -29,16 +29,11 @@ Tables make_tables(Isa isa) {
 #ifdef ISOBIT_HAVE_X86_VECTORS
   if (!isa_available(isa)) return t;
   if (isa == Isa::avx2) avx2::fill_tables(t.kernels, t.host);
+  if (isa == Isa::avx512) avx512::fill_tables(t.kernels, t.host);
   if (isa == Isa::lanes16) lanes16::fill_tables(t.kernels, t.host);
-#ifdef ISOBIT_HAVE_AVX512
-  if (isa == Isa::avx512 || isa == Isa::avx512vnni || isa == Isa::amx) avx512::fill_tables(t.kernels, t.host);
-#endif
-#ifdef ISOBIT_HAVE_AVX512VNNI
+  if (isa == Isa::avx512vnni || isa == Isa::amx) avx512::fill_tables(t.kernels, t.host);
   if (isa == Isa::avx512vnni) avx512vnni::fill_exact_products(t.kernels);
-#endif
-#ifdef ISOBIT_HAVE_AMX
   if (isa == Isa::amx) amx::fill_exact_products(t.kernels);
-#endif
   if (isa == Isa::emulated_vnni) emulated_vnni::fill_exact_products(t.kernels);
   if (isa == Isa::emulated_amx) emulated_amx::fill_exact_products(t.kernels);
 #endif
@@ -138,42 +133,19 @@ std::optional<Isa> parse_isa(std::string_view text) {
   return std::nullopt;
 }
 
-bool isa_built(Isa isa) {
-  switch (isa) {
-    case Isa::reference: return true;
-#ifdef ISOBIT_HAVE_X86_VECTORS
-    case Isa::avx2: return true;
-    case Isa::lanes16: return &lanes16::fill_tables != nullptr;
-    case Isa::emulated_vnni: return &emulated_vnni::fill_exact_products != nullptr;
-    case Isa::emulated_amx: return &emulated_amx::fill_exact_products != nullptr;
-#ifdef ISOBIT_HAVE_AVX512
-    case Isa::avx512: return true;
-#endif
-#ifdef ISOBIT_HAVE_AVX512VNNI
-    case Isa::avx512vnni: return true;
-#endif
-#ifdef ISOBIT_HAVE_AMX
-    case Isa::amx: return true;
-#endif
-#endif
-    default: return false;
-  }
-}
-
 bool isa_available(Isa isa) {
   if (isa == Isa::reference) return true;
-  if (!isa_built(isa)) return false;
 #ifdef ISOBIT_HAVE_X86_VECTORS
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   switch (isa) {
     case Isa::reference: return true;
     case Isa::avx2: return avx2;
     case Isa::avx512: return cpu_has_avx512();
-    case Isa::lanes16: return avx2;
+    case Isa::lanes16: return avx2 && &lanes16::fill_tables != nullptr;
     case Isa::avx512vnni: return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni");
     case Isa::amx: return has_amx();
-    case Isa::emulated_vnni:
-    case Isa::emulated_amx: return true;
+    case Isa::emulated_vnni: return &emulated_vnni::fill_exact_products != nullptr;
+    case Isa::emulated_amx: return &emulated_amx::fill_exact_products != nullptr;
   }
 #endif
   return false;

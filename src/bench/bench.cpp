@@ -14,6 +14,7 @@
 #include "bench/core_wait.h"
 #include "bench/workload.h"
 #include "kernels/isa.h"
+#include "kernels/isa_left_out.h"
 #include "process/stop_signal.h"
 
 namespace isobit::bench {
@@ -70,6 +71,8 @@ void check(const BenchArguments& arguments) {
       throw archive::UserError("--isa", "unknown instruction set '" + isa + "'",
                                "use auto, reference, avx2, avx512, avx512vnni or amx");
     }
+    if (kernels::isa_left_out(*parsed))
+      throw archive::UserError("--isa " + isa, "was not built", "scripts/build --all-isas builds every instruction set");
     if (!kernels::isa_available(*parsed)) {
       throw archive::UserError("--isa", "this CPU has no " + isa, "use auto");
     }

@@ -15,6 +15,7 @@
 #include "aten/device_work.h"
 #include "kernels/device.h"
 #include "kernels/isa.h"
+#include "kernels/isa_left_out.h"
 #include "kernels/threads.h"
 #include "process/capability.h"
 
@@ -80,6 +81,10 @@ void ExecutionOptions::apply() const {
   const auto chosen = kernels::parse_isa(isa);
   if (!chosen) throw UserError("--isa " + isa, "unknown instruction set", "this machine has " + available());
   if (!kernels::isa_available(*chosen)) {
+    if (kernels::isa_left_out(*chosen)) {
+      throw UserError("--isa " + isa, "was not built",
+                      "scripts/build --all-isas builds every instruction set; this build has " + available());
+    }
     throw UserError("--isa " + isa, "this processor lacks it", "this machine has " + available());
   }
   (void)execution();

@@ -12,9 +12,38 @@
 
 #include "kernels/device.h"
 #include "kernels/dispatch/kernel_table.h"
+#include "kernels/isa_left_out.h"
+
+// What was left out of this build (cmake/InstructionSets.cmake).
+#ifndef ISOBIT_WITHOUT_AVX2
+#define ISOBIT_WITHOUT_AVX2 0
+#endif
+#ifndef ISOBIT_WITHOUT_AVX512
+#define ISOBIT_WITHOUT_AVX512 0
+#endif
+#ifndef ISOBIT_WITHOUT_AVX512VNNI
+#define ISOBIT_WITHOUT_AVX512VNNI 0
+#endif
+#ifndef ISOBIT_WITHOUT_AMX
+#define ISOBIT_WITHOUT_AMX 0
+#endif
 
 namespace isobit::kernels {
 namespace {
+
+constexpr bool left_out(Isa isa) {
+  switch (isa) {
+    case Isa::avx2: return ISOBIT_WITHOUT_AVX2;
+    case Isa::avx512: return ISOBIT_WITHOUT_AVX512;
+    case Isa::avx512vnni: return ISOBIT_WITHOUT_AVX512VNNI;
+    case Isa::amx: return ISOBIT_WITHOUT_AMX;
+    case Isa::reference:
+    case Isa::lanes16:
+    case Isa::emulated_vnni:
+    case Isa::emulated_amx: return false;
+  }
+  return false;
+}
 
 struct Tables {
   KernelTable kernels;
@@ -22,18 +51,25 @@ struct Tables {
 };
 
 // The reference first, so that empty slots of a vector build keep it. What this CPU lacks is not even filled in: the
-// code that does so is compiled for that instruction set.
+// code that does so is compiled for that instruction set. What was left out has no such code.
 Tables make_tables(Isa isa) {
   Tables t;
   reference::fill_tables(t.kernels, t.host);
 #ifdef ISOBIT_HAVE_X86_VECTORS
   if (!isa_available(isa)) return t;
-  if (isa == Isa::avx2) avx2::fill_tables(t.kernels, t.host);
-  if (isa == Isa::avx512) avx512::fill_tables(t.kernels, t.host);
+  if constexpr (!left_out(Isa::avx2)) {
+    if (isa == Isa::avx2) avx2::fill_tables(t.kernels, t.host);
+  }
+  if constexpr (!left_out(Isa::avx512)) {
+    if (isa == Isa::avx512 || isa == Isa::avx512vnni || isa == Isa::amx) avx512::fill_tables(t.kernels, t.host);
+  }
+  if constexpr (!left_out(Isa::avx512vnni)) {
+    if (isa == Isa::avx512vnni) avx512vnni::fill_exact_products(t.kernels);
+  }
+  if constexpr (!left_out(Isa::amx)) {
+    if (isa == Isa::amx) amx::fill_exact_products(t.kernels);
+  }
   if (isa == Isa::lanes16) lanes16::fill_tables(t.kernels, t.host);
-  if (isa == Isa::avx512vnni || isa == Isa::amx) avx512::fill_tables(t.kernels, t.host);
-  if (isa == Isa::avx512vnni) avx512vnni::fill_exact_products(t.kernels);
-  if (isa == Isa::amx) amx::fill_exact_products(t.kernels);
   if (isa == Isa::emulated_vnni) emulated_vnni::fill_exact_products(t.kernels);
   if (isa == Isa::emulated_amx) emulated_amx::fill_exact_products(t.kernels);
 #endif
@@ -89,6 +125,25 @@ bool has_amx() {
 }
 #endif
 
+// By this CPU and, for what tests alone use, by what is linked.
+bool can_run(Isa isa) {
+  if (isa == Isa::reference) return true;
+#ifdef ISOBIT_HAVE_X86_VECTORS
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  switch (isa) {
+    case Isa::reference: return true;
+    case Isa::avx2: return avx2;
+    case Isa::avx512: return cpu_has_avx512();
+    case Isa::lanes16: return avx2 && &lanes16::fill_tables != nullptr;
+    case Isa::avx512vnni: return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni");
+    case Isa::amx: return has_amx();
+    case Isa::emulated_vnni: return &emulated_vnni::fill_exact_products != nullptr;
+    case Isa::emulated_amx: return &emulated_amx::fill_exact_products != nullptr;
+  }
+#endif
+  return false;
+}
+
 std::atomic<const KernelTable*> active_pointer{nullptr};
 std::atomic<Isa> active{Isa::reference};
 std::atomic<bool> active_is_automatic{false};
@@ -133,23 +188,9 @@ std::optional<Isa> parse_isa(std::string_view text) {
   return std::nullopt;
 }
 
-bool isa_available(Isa isa) {
-  if (isa == Isa::reference) return true;
-#ifdef ISOBIT_HAVE_X86_VECTORS
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  switch (isa) {
-    case Isa::reference: return true;
-    case Isa::avx2: return avx2;
-    case Isa::avx512: return cpu_has_avx512();
-    case Isa::lanes16: return avx2 && &lanes16::fill_tables != nullptr;
-    case Isa::avx512vnni: return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni");
-    case Isa::amx: return has_amx();
-    case Isa::emulated_vnni: return &emulated_vnni::fill_exact_products != nullptr;
-    case Isa::emulated_amx: return &emulated_amx::fill_exact_products != nullptr;
-  }
-#endif
-  return false;
-}
+bool isa_available(Isa isa) { return !left_out(isa) && can_run(isa); }
+
+bool isa_left_out(Isa isa) { return left_out(isa) && can_run(isa); }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> found;
@@ -200,7 +241,8 @@ Isa active_isa() {
 void set_isa(Isa isa, bool automatic) {
   if (!isa_available(isa)) {
     throw std::invalid_argument("instruction set '" + std::string(name(isa)) +
-                                "' is not available in this build on this CPU");
+                                (isa_left_out(isa) ? "' was not built: scripts/build --all-isas builds all"
+                                                   : "' is not available in this build on this CPU"));
   }
   active.store(isa);
   active_is_automatic.store(automatic);

@@ -200,6 +200,10 @@ const char* isobit_record_save(isobit_record* record, const char* content, std::
   });
 }
 
+const char* isobit_record_part(isobit_record* record, const char* name, const char* content, std::int64_t size) {
+  return reported([=] { record->run.write_part(name, text_of(content, size)); });
+}
+
 const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size) {
   return reported([=] { record->run.replace(name, text_of(content, size)); });
 }

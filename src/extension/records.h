@@ -56,6 +56,8 @@ const char* isobit_record_evaluation(isobit_record* record, std::int64_t step, s
 // verification can be cut. 1 segment: the two newest alone. `sha256`: isobit_record_weights_sha256.
 const char* isobit_record_save(isobit_record* record, const char* content, std::int64_t size, const char* sha256,
                                std::int64_t segments);
+// part-<name>.json: JSON of one object with a "format" (archive/record_part.h). Again under that name: instead of it.
+const char* isobit_record_part(isobit_record* record, const char* name, const char* content, std::int64_t size);
 const char* isobit_record_replace(isobit_record* record, const char* name, const char* content, std::int64_t size);
 // `sha256`: isobit_record_weights_sha256.
 const char* isobit_record_finish(isobit_record* record, const char* weights, const char* sha256);

@@ -215,6 +215,26 @@ class Record(Folder):
         os.utime(run / "experiment.toml", (written, written))  # a copy
         self.assertIn("times as long as it was recorded", told("--isa", "reference"))
 
+    def test_a_part_is_sealed_and_judged_by_who_knows_it(self):
+        self.write("train.py", SCRIPT.replace("END", """for value in (1, 2):
+        run.part("made-up", {"format": "made-up-1", "values": [value, None, "\u00e4"]})
+    for name, value in (("Made", {"format": "a"}), ("-a", {"format": "a"}), ("", {"format": "a"}), ("a" * 33, {"format": "a"}),
+                        ("../a", {"format": "a"}), (1, {"format": "a"}), ("a", []), ("a", {}), ("a", {"format": 1}),
+                        ("a", {"format": "a", "b": float("nan")}), ("a", {"format": "a", "b": model}),
+                        ("a", {"format": "a", "b": (1,)}), ("a", {"format": "a", 1: 2}), ("a", {"format": "\\ud800"})):
+        try:
+            run.part(name, value)
+            print("taken", name, value)
+        except ValueError as error:
+            assert str(error).startswith("run.part: ") and "  do     " in str(error), error"""))
+        lines = self.train()
+        self.assertEqual(len(lines), 2, lines)  # none was taken
+        run = self.folder / lines[0]
+        self.assertEqual(json.loads((run / "part-made-up.json").read_text()), {"format": "made-up-1", "values": [2, None, "\u00e4"]})
+        self.assertIn("part-made-up.json", (run / "manifest.json").read_text())
+        self.assertEqual([path.name for path in run.glob("part-*")], ["part-made-up.json"])
+        self.assertIn("part-made-up.json", self.isobit("verify", "last", "--json", expect=2))
+
     def test_generators_that_the_program_left_alone_are_not_compared(self):
         def train(*words, expect=0):  # in processes of their own, which begin as chance has it
             return self.call(sys.executable, "train.py", *words, expect=expect)

@@ -123,6 +123,9 @@ class OpenedElsewhere(RunFolder):
     def save(self, content: bytes, sha256: str, segments: int) -> None:
         pass
 
+    def part(self, name: str, content: bytes) -> None:
+        pass
+
     def replace(self, name: str, content: bytes) -> None:
         pass
 

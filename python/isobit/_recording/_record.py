@@ -213,6 +213,19 @@ class record:
         self._write_evaluation()
         self._folder.predictions(self.steps, int(self.epoch), part, said, own)
 
+    def part(self, name_: str, value: dict[str, Any]) -> None:
+        """Adds part-NAME.json to the record, sealed with it: run.part("machine", {"format": "machine-1", "cores": 8}).
+
+        name_: 1 to 32 of a-z, 0-9 and -. value: what JSON can say, with a text "format". Called again with that name, it takes
+        the place of what was there. `isobit verify` has a part judged by the component that knows it, and exits with 2 where
+        none that is built does. ValueError for other names and values; RecordError outside of the block.
+        """
+        self._require_open("part")
+        text = _record_texts.part_text(name_, value)
+        if self._process != os.getpid() or self._progress.pending is not None:
+            return
+        self._folder.part(name_, text.encode())
+
     def track(self, model: torch.nn.Module | None = None, **models: torch.nn.Module) -> None:
         """Says whose weights the record's fingerprint covers: run.track(model), or run.track(generator=g, critic=c).
 

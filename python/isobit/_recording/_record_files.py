@@ -44,6 +44,7 @@ if AVAILABLE:
     _predictions = _declare("predictions", _POINTER, _COUNT, _COUNT, _TEXT, ctypes.POINTER(_COUNT), ctypes.POINTER(_COUNT),
                             _COUNT)
     _save = _declare("save", _POINTER, _TEXT, _COUNT, _TEXT, _COUNT)
+    _part = _declare("part", _POINTER, _TEXT, _TEXT, _COUNT)
     _replace = _declare("replace", _POINTER, _TEXT, _TEXT, _COUNT)
     _outside = _declare("outside", _POINTER, _COUNT, _COUNT, _TEXT, _TEXT, brief=True)
     _finish = _declare("finish", _POINTER, _TEXT, _TEXT)
@@ -196,6 +197,10 @@ class RunFolder:
         (src/extension/records.h). sha256: of the weights."""
         _raise(_save(self._record, content, len(content), sha256.encode(), segments))
 
+    def part(self, name: str, content: bytes) -> None:
+        """part-NAME.json, sealed with the record; a second one of that name takes its place."""
+        _raise(_part(self._record, name.encode(), content, len(content)))
+
     def replace(self, name: str, content: bytes) -> None:
         _raise(_replace(self._record, name.encode(), content, len(content)))
 
@@ -245,6 +250,9 @@ class NoFolder(RunFolder):
         pass
 
     def save(self, content: bytes, sha256: str, segments: int) -> None:
+        pass
+
+    def part(self, name: str, content: bytes) -> None:
         pass
 
     def replace(self, name: str, content: bytes) -> None:

@@ -1,6 +1,7 @@
 """Names in a record's log, and what `record` objects show of themselves."""
 
 import html
+import json
 import numbers
 import re
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 # Of parts and of values. No quotes, no control characters: names stand in tables and in terminals.
+_PART = re.compile("[a-z0-9][a-z0-9-]{0,31}")
 _NAME = re.compile(r"[A-Za-z0-9_./:@%+=()\[\]#-]([A-Za-z0-9_./:@%+=()\[\]# -]{0,98}[A-Za-z0-9_./:@%+=()\[\]#-])?")
 ALLOWED = "1 to 100 ASCII letters, digits and _ . - / : @ % + = ( ) [ ] #, with spaces between"
 
@@ -16,6 +18,26 @@ ALLOWED = "1 to 100 ASCII letters, digits and _ . - / : @ % + = ( ) [ ] #, with 
 def check_name(name: object) -> None:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise ValueError(f"run.log: {name!r} cannot be a name in a record\n  do     use {ALLOWED}")
+
+
+def part_text(name: object, value: object) -> str:
+    """JSON of a part. ValueError for a name that cannot be one, and for what is no JSON object with a format."""
+    if not isinstance(name, str) or _PART.fullmatch(name) is None:
+        raise ValueError(f"run.part: {name!r} cannot be a part's name\n  do     use 1 to 32 of the characters a-z, 0-9 and -")
+    if not isinstance(value, dict) or not isinstance(value.get("format"), str):
+        raise ValueError(f"run.part: {name} is no dict with a text \"format\": who reads it must know what it is\n"
+                         f"  do     run.part({name!r}, {{\"format\": \"{name}-1\", ...}})")
+    try:
+        text = json.dumps(value, allow_nan=False, indent=2, ensure_ascii=False)
+        text.encode()
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"run.part: {name} cannot be written as JSON: {error}\n"
+                         "  do     give dicts, lists, texts, finite numbers, True, False and None") from None
+    if not same:
+        raise ValueError(f"run.part: {name} would be another when it is read as JSON\n"
+                         "  do     give texts as keys, and lists instead of tuples")
+    return text + "\n"
 
 
 def plain_values(values: Mapping[str, Any]) -> dict[str, float]:

@@ -12,7 +12,7 @@ The import itself is cheap: torch is loaded with the first function that needs i
 import importlib
 from typing import TYPE_CHECKING
 
-from isobit import _old_names
+from isobit import _components, _old_names
 from isobit._base._errors import RecordError, RefusedError
 from isobit._built import __version__, contract_version, torch_version
 
@@ -37,11 +37,16 @@ _MODULES = {"fingerprint": "_recording._fingerprint", "record": "_recording._rec
             **dict.fromkeys(("disable", "disabled", "enable", "enabled", "is_enabled", "isa", "release_memory", "seed"),
                             "_switching._switch")}
 
+_components.install()
 _old_names.install()
 
 
 def _load(name: str) -> object:
     """An attribute that is asked for the first time."""
+    if _components.is_left_out(name):
+        raise _components.refusal(name)
+    if name in _components.built():
+        return importlib.import_module(f"isobit.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'isobit' has no attribute {name!r}")
     try:

@@ -2,3 +2,4 @@
 __version__: str
 contract_version: str
 torch_version: str
+components: dict[str, bool]

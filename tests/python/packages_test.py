@@ -168,5 +168,30 @@ class MadeUpCircles(unittest.TestCase):
         self.assertNotEqual(circle_in(graph), "")
 
 
+class Components(unittest.TestCase):
+    def test_one_that_is_not_built_says_how_to_build_it(self):
+        """In a package whose _built knows two, of which one is built."""
+        with tempfile.TemporaryDirectory(prefix="isobit-test-") as folder:
+            top = pathlib.Path(folder) / "isobit"
+            top.mkdir()
+            for path in SOURCES.iterdir():
+                if path.suffix == ".py" or (path / "__init__.py").exists():
+                    (top / path.name).symlink_to(path)
+            (top / "_built.py").write_text('__version__ = contract_version = torch_version = "x"\n'
+                                           'components = {"made": False, "ready": True}\n')
+            (top / "ready").mkdir()
+            (top / "ready/__init__.py").write_text("answer = 42\n")
+            script = ("import importlib, isobit\nprint(isobit.ready.answer)\n"
+                      "for ask in (lambda: isobit.made, lambda: importlib.import_module('isobit.made'),\n"
+                      "            lambda: importlib.import_module('isobit.made.inner')):\n"
+                      "    try:\n        ask()\n    except ImportError as error:\n        print(error)\n"
+                      "print(hasattr(isobit, 'other'))\n")
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                                  env={**os.environ, "PYTHONPATH": folder})
+        told = ("isobit.made belongs to the component made, which this isobit was built without\n"
+                "  do     scripts/build release made\n")
+        self.assertEqual(done.stdout, "42\n" + 3 * told + "False\n")
+
+
 if __name__ == "__main__":
     unittest.main()

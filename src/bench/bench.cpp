@@ -72,7 +72,8 @@ void check(const BenchArguments& arguments) {
                                "use auto, reference, avx2, avx512, avx512vnni or amx");
     }
     if (kernels::isa_left_out(*parsed))
-      throw archive::UserError("--isa " + isa, "was not built", "scripts/build --all-isas builds every instruction set");
+      throw archive::UserError("--isa " + isa, "was not built",
+                               "scripts/build --all-isas builds every instruction set");
     if (!kernels::isa_available(*parsed)) {
       throw archive::UserError("--isa", "this CPU has no " + isa, "use auto");
     }

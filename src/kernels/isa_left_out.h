@@ -1,5 +1,5 @@
-// What a build was made without: scripts/build --machine-isas leaves out the instruction sets that the CPU it runs on lacks
-// (cmake/InstructionSets.cmake). Thread-safe; no state.
+// What a build was made without: scripts/build --machine-isas leaves out the instruction sets that the CPU it runs on
+// lacks (cmake/InstructionSets.cmake). Thread-safe; no state.
 #pragma once
 
 #include "kernels/isa.h"

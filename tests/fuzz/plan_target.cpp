@@ -1,5 +1,5 @@
-// What other programs say about a record that is verified: isobit._proof._verify about running its program, ssh-keygen about
-// who signed it, and the signature that comes with the record.
+// What other programs say about a record that is verified: isobit._proof._verify about running its program, ssh-keygen
+// about who signed it, and the signature that comes with the record.
 #include "fuzz/target.h"
 #include "fuzz/targets.h"
 #include "proof/script_plan.h"

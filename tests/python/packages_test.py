@@ -4,6 +4,8 @@ import ast
 import graphlib
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -174,7 +176,7 @@ class Components(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="isobit-test-") as folder:
             top = pathlib.Path(folder) / "isobit"
             top.mkdir()
-            for path in SOURCES.iterdir():
+            for path in PACKAGE.iterdir():
                 if path.suffix == ".py" or (path / "__init__.py").exists():
                     (top / path.name).symlink_to(path)
             (top / "_built.py").write_text('__version__ = contract_version = torch_version = "x"\n'

@@ -119,7 +119,8 @@ class SavedRows:
 
     def append(self, figures, waited):
         """figures: the row's own keys, with units in their names. waited: CoreWait's share, or None."""
-        row = {"format": FORMAT, **self._shared, "date_utc": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        row = {"format": FORMAT, **self._shared, "date_utc": now,
                "commit": commit(), "peers": self._peers, "machine": machine(), "variables": variables(), "waited": waited}
         if twice := row.keys() & figures.keys():
             raise ValueError(f"a row's own key has the name of one that all rows have: {twice}")

@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/version.h>
 
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "archive/tuning_file.h"
 #include "archive/user_error.h"
 #include "bench/core_wait.h"
+#include "bench/saved_rows.h"
 #include "bench/workload.h"
 #include "kernels/isa.h"
 #include "kernels/isa_left_out.h"
@@ -21,9 +24,10 @@ namespace isobit::bench {
 namespace {
 
 nlohmann::json to_json(const BenchRow& row) {
-  nlohmann::json json{{"model", row.model},       {"threads", row.threads},     {"isa", row.isa},
-                      {"stock_ms", row.stock_ms}, {"isobit_ms", row.isobit_ms}, {"ratio", row.ratio},
-                      {"spread", row.spread},     {"rounds", row.rounds}};
+  nlohmann::json json{
+      {"model", row.model},       {"threads", row.threads},     {"isa", row.isa},
+      {"stock_ms", row.stock_ms}, {"isobit_ms", row.isobit_ms}, {"ratio", row.ratio},
+      {"spread", row.spread},     {"rounds", row.rounds},       {"median_of_ratios", row.median_of_ratios}};
   if (row.gflop > 0) {
     json["stock_gflops"] = row.gflop / row.stock_ms * 1e3;
     json["isobit_gflops"] = row.gflop / row.isobit_ms * 1e3;
@@ -80,9 +84,13 @@ void check(const BenchArguments& arguments) {
   }
 }
 
+std::optional<SavedRows> saved_rows(const BenchArguments& arguments) {
+  if (arguments.save.empty()) return {};
+  return SavedRows(arguments.save, {command_of(arguments), arguments.what, {{"torch", TORCH_VERSION}}});
+}
+
 // The end of what was timed: whether others used the cores meanwhile.
-int end(const BenchArguments& arguments, const nlohmann::json& rows, const CoreWait& cores) {
-  const std::optional<double> waited = cores.share();
+int end(const BenchArguments& arguments, const nlohmann::json& rows, std::optional<double> waited) {
   if (!arguments.json) {
     if (arguments.options.disturb == 0 && arguments.what != "memory") fmt::print("{}", wait_note(waited));
     return 0;
@@ -92,6 +100,14 @@ int end(const BenchArguments& arguments, const nlohmann::json& rows, const CoreW
   if (waited) all["waited"] = *waited;
   fmt::print("{}\n", all.dump(2));
   return 0;
+}
+
+// Of rows that are known together at the end.
+int save_and_end(const BenchArguments& arguments, const nlohmann::json& rows, std::optional<double> waited) {
+  if (const auto saved = saved_rows(arguments)) {
+    for (const nlohmann::json& row : rows) saved->append(row, arguments.what == "memory" ? std::nullopt : waited);
+  }
+  return end(arguments, rows, waited);
 }
 
 int profile(const BenchArguments& arguments) {
@@ -104,6 +120,7 @@ int profile(const BenchArguments& arguments) {
                    {"threads", row.threads},
                    {"isa", row.isa},
                    {"operator", row.op},
+                   {"rounds", arguments.options.rounds},
                    {"stock_ms", row.stock_ms},
                    {"isobit_ms", row.isobit_ms}});
     if (arguments.json) continue;
@@ -113,7 +130,7 @@ int profile(const BenchArguments& arguments) {
     fmt::print("  {:50} {:10.3f} {:10.3f} {:+10.3f}\n", row.op, row.stock_ms, row.isobit_ms,
                row.isobit_ms - row.stock_ms);
   }
-  return end(arguments, all, cores);
+  return save_and_end(arguments, all, cores.share());
 }
 
 int memory(const BenchArguments& arguments) {
@@ -134,7 +151,7 @@ int memory(const BenchArguments& arguments) {
     fmt::print("{:20} {:>3} {:>9} {:10.1f} {:10.1f} {:7.3f}\n", row.model, row.threads, row.isa, row.stock_mib,
                row.isobit_mib, ratio);
   }
-  return end(arguments, all, cores);
+  return save_and_end(arguments, all, cores.share());
 }
 
 int recording(const BenchArguments& arguments) {
@@ -151,12 +168,13 @@ int recording(const BenchArguments& arguments) {
                    {"plain_ms", row.plain_ms},
                    {"recorded_ms", row.recorded_ms},
                    {"share", row.share},
-                   {"spread", row.spread}});
+                   {"spread", row.spread},
+                   {"rounds", arguments.options.rounds}});
     if (arguments.json) continue;
     fmt::print("{:20} {:>3} {:>9} {:10.4f} {:11.4f} {:+9.2f} {:9.2f}\n", row.model, row.threads, row.isa, row.plain_ms,
                row.recorded_ms, 100 * row.share, 100 * row.spread);
   }
-  const int code = end(arguments, all, cores);
+  const int code = save_and_end(arguments, all, cores.share());
   return interrupted ? process::kInterruptedExit : code;
 }
 
@@ -164,23 +182,24 @@ int recording(const BenchArguments& arguments) {
 
 int run_bench(BenchArguments arguments) {
   check(arguments);
+  const auto saved = saved_rows(arguments);  // what stands in its way is said before minutes are spent
   archive::load_tuning();
   if (arguments.what == "profile") return profile(arguments);
   if (arguments.what == "memory") return memory(arguments);
   if (arguments.what == "recording") return recording(arguments);
-  if (arguments.json) {
-    arguments.options.report = [](const BenchRow&) {};
-  } else {
-    arguments.options.report = [first = true, what = arguments.what](const BenchRow& row) mutable {
-      if (std::exchange(first, false)) print_heading(what);
+  arguments.options.report = [&, first = true, cores = CoreWait()](const BenchRow& row) mutable {
+    if (!arguments.json) {
+      if (std::exchange(first, false)) print_heading(arguments.what);
       print_row(row);
-    };
-  }
+    }
+    if (saved) saved->append(to_json(row), cores.share());
+    cores = CoreWait();
+  };
   const CoreWait cores;
   const auto rows = arguments.what == "ops" ? bench_operators(arguments.options) : bench_steps(arguments.options);
   nlohmann::json all = nlohmann::json::array();
   for (const BenchRow& row : rows) all.push_back(to_json(row));
-  return end(arguments, all, cores);
+  return end(arguments, all, cores.share());
 }
 
 }  // namespace isobit::bench

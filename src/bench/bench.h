@@ -61,9 +61,13 @@ struct BenchArguments {
   std::string what;  // ops, step, profile, memory or recording
   BenchOptions options;
   bool json = false;
+  std::string save;  // file that the rows are appended to (saved_rows.h); "": none
 };
 
-// Measures and prints rows as each is known. The process's exit code. archive::UserError for bad input.
+// The command that measures the same again: what differs from the defaults, without --json and --save.
+[[nodiscard]] std::string command_of(const BenchArguments& arguments);
+
+// Measures, prints rows as each is known, and saves them. The process's exit code. archive::UserError for bad input.
 [[nodiscard]] int run_bench(BenchArguments arguments);
 
 RecordingRows bench_recording(const BenchOptions& options);

@@ -44,6 +44,10 @@ Action declare_bench(OptionSet& app) {
   app.flag("--inference", arguments->options.inference,
            "step: also the forward pass in evaluation mode, batch 1 and 64");
   app.flag("--only-inference", arguments->options.only_inference, "step: those alone");
+  app.add("--save", arguments->save,
+          "Append the rows to FILE, made where missing: a JSON object a line, with command, machine, commit, date and "
+          "torch's version; results that pages quote are kept in a checkout's bench/results/*.jsonl")
+      .type("FILE");
   app.flag("--json", arguments->json,
            "One object: the rows, and the share of the time that others had the cores (waited)");
   return [arguments] { return bench::run_bench(*arguments); };

@@ -21,7 +21,7 @@ class Counts(unittest.TestCase):
     def test_the_pages_are_current(self):
         done = docs_counts("--check")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("<!-- count:overloads -->", (SOURCE / "README.md").read_text(encoding="utf-8"))
+        self.assertIn("<!-- count:overloads -->", (SOURCE / "docs/performance.md").read_text(encoding="utf-8"))
 
     def test_a_wrong_count_is_named_and_mended_and_an_unknown_one_refused(self):
         with tempfile.TemporaryDirectory() as folder:

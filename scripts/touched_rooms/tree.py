@@ -103,11 +103,11 @@ class TestFiles:
         """Files that name this one: by its stem where they lie beside it or link what it is compiled to, else by its path."""
         folder, name = file.split("/")[1], pathlib.PurePath(file).name
         stem = re.compile(rf"\b{re.escape(pathlib.PurePath(file).stem)}\b") if file.endswith(CODE) else None
-        is_test = bool(TEST_FILE.search(file))  # which its folder names to run it
+        is_test = bool(TEST_FILE.search(file))  # which its folder names to run it; nobody links it
 
         def uses(path: str, text: str) -> bool:
             beside, builds = path.split("/")[1] == folder, path.endswith("CMakeLists.txt")
-            if beside and builds and is_test:
+            if builds and is_test:
                 return False
             if stem and (beside or (builds and file.endswith(".cpp"))) and stem.search(text):
                 return True

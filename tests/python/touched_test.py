@@ -39,7 +39,7 @@ class MadeUp(unittest.TestCase):
             "src/cli/a.cpp": '#include "train/a.h"\n#include "slurm/a.h"\n', "apps/eeg/a.cpp": '#include "train/a.h"\n',
             "apps/slide/a.cpp": '#include "eeg/a.h"\n', "python/isobit/_proof/a.py": "", "python/isobit/_base/a.py": "",
             "tests/kernels/a_test.cpp": '#include "golden/values.h"\n', "tests/train/a_test.cpp": '#include "helper.h"\n',
-            "tests/train/b_test.cpp": "", "tests/train/helper.h": "", "tests/golden/values.h": "", "tests/golden/values.txt": "",
+            "tests/train/b_test.cpp": "", "tests/train/CMakeLists.txt": "a_test b_test", "tests/train/helper.h": "", "tests/golden/values.h": "", "tests/golden/values.txt": "",
             "tests/fuzz/a_test.cpp": '#include "train/a.h"\n', "tests/python/slurm_test.py": "", "tests/python/other_test.py": "import cases\n",
             "tests/python/cases.py": "", "tests/python/record_test.py": '["run", "train"]', "tests/long.txt": "",
             "tests/python/pages_test.py": 'open("docs/page.md")', "scripts/small-check": "", "tests/python/check_test.py": "scripts/small-check"})
@@ -93,7 +93,7 @@ class MadeUp(unittest.TestCase):
 
     def test_a_file_of_tests_runs_what_uses_it(self):
         for file, runs in (("tests/train/a_test.cpp", {"Train.A"}), ("tests/train/helper.h", {"Train.A"}),
-                           ("tests/golden/values.h", {"Kernels.A"}), ("tests/python/cases.py", {"python_other_test"}),
+                           ("tests/golden/values.h", {"Kernels.A"}), ("tests/golden/values.txt", {"Kernels.A"}), ("tests/python/cases.py", {"python_other_test"}),
                            ("tests/python/record_test.py", {"python_record_test"}),
                            ("tests/train/CMakeLists.txt", {"Train.A", "Train.B", "train_command"}),
                            ("tests/fuzz/corpus/one", {"Fuzz.A"})):
@@ -189,9 +189,9 @@ class ThisTree(unittest.TestCase):
         self.assertIn("--none-such", done.stderr)
 
     def test_a_missing_package_fails_where_it_is_required(self):
-        for require, code in (("slurm", 1), ("pages", 77)):
+        for require, said, code in (("slurm", "slurmd is not installed", 1), ("pages", "slurmd is not installed", 77), ("slurm", "root is needed", 77)):
             with tempfile.TemporaryDirectory() as folder:
-                check = tree(folder, {"scripts/slurm-local": "#!/bin/sh\necho slurmd is not installed\nexit 3\n"}) / "scripts/slurm-local"
+                check = tree(folder, {"scripts/slurm-local": f"#!/bin/sh\necho {said}\nexit 3\n"}) / "scripts/slurm-local"
                 check.chmod(0o755)
                 done = subprocess.run([sys.executable, SOURCE / "tests/slurm/slurm_local_test.py", "isobit", "print", folder],
                                       env={**os.environ, "ISOBIT_REQUIRE": require}, capture_output=True, text=True, check=False)

@@ -70,9 +70,9 @@ class Change:
             return sorted(set(rules.SETUPS.values()))
         return sorted({rules.SETUPS[what] for what in self.rooms | self.test_folders | self.scripts if what in rules.SETUPS})
 
-    def architectures(self) -> bool:
-        """Whether the golden values are to be compared on other architectures (scripts/test-architectures)."""
-        return bool({"kernels", "contract"} & self.rooms or "golden" in self.test_folders or "test-architectures" in self.scripts)
+    def architectures(self) -> list[str]:
+        """Those on which the golden values are to be compared (scripts/test-architectures)."""
+        return ["aarch64", "ppc64le"] if "qemu" in self.setups() else []
 
     def text_of(self, test: Test) -> str:
         texts = []

@@ -75,14 +75,15 @@ class MadeUp(unittest.TestCase):
 
     def test_slurm_brings_its_packages(self):
         change = self.change("src/slurm/a.cpp")
-        self.assertEqual((change.setups(), change.components, change.architectures()), (["slurm"], [], False))
+        self.assertEqual((change.setups(), change.components, change.architectures()), (["slurm"], [], []))
         self.assertEqual(self.runs("src/slurm/a.cpp"), {"Slurm.A", "slurm_local", "Cli.A", "python_slurm_test"})
 
     def test_packages_of_rooms_scripts_and_tests(self):
         for file, setups in (("src/kernels/a.cpp", ["qemu"]), ("tests/golden/values.txt", ["qemu"]), ("scripts/slurm-local", ["slurm"]),
                              ("src/train/a.cpp", []), ("docs/page.md", [])):
             self.assertEqual(self.change(file).setups(), setups, file)
-        self.assertTrue(self.change("tests/golden/values.txt").architectures())
+            self.assertEqual(self.change(file).architectures(), ["aarch64", "ppc64le"] if "qemu" in setups else [], file)
+        self.assertTrue(self.change("cmake/CompilerSettings.cmake").architectures())
 
     def test_components_are_built_where_one_is_touched(self):
         both = ["eeg", "slide"]

@@ -53,6 +53,7 @@ class Change:
         about += [rules.ABOUT_PACKAGE.get(package, "^python_") for package in sorted(packages)]
         self.about = re.compile("|".join(about)) if about else None
         named = [re.escape(pathlib.PurePath(page).name) for page in self.pages if "/" in page or page.endswith(".md")]
+        named += [re.escape(page.rpartition("/")[0]) for page in self.pages if page.count("/") > 1]  # such as bench/results
         named += [rf"{'' if '_' in script else 'scripts/'}\b{re.escape(script)}\b" for script in self.scripts]
         self.named = re.compile("|".join(named)) if named else None
 

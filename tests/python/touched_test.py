@@ -42,7 +42,7 @@ class MadeUp(unittest.TestCase):
             "tests/train/b_test.cpp": "", "tests/train/CMakeLists.txt": "a_test b_test", "tests/train/helper.h": "", "tests/golden/values.h": "", "tests/golden/values.txt": "",
             "tests/fuzz/a_test.cpp": '#include "train/a.h"\n', "tests/python/slurm_test.py": "", "tests/python/other_test.py": "import cases\n",
             "tests/python/cases.py": "", "tests/python/record_test.py": '["run", "train"]', "tests/long.txt": "",
-            "tests/python/pages_test.py": 'open("docs/page.md")', "scripts/small-check": "", "tests/python/check_test.py": "scripts/small-check"})
+            "tests/python/pages_test.py": 'open("docs/page.md")', "tests/python/rows_test.py": "bench/results", "scripts/small-check": "", "tests/python/check_test.py": "scripts/small-check"})
         named = [("Kernels.A", "kernels", "tests/kernels/a_test.cpp"), ("Train.A", "train", "tests/train/a_test.cpp"),
                  ("Train.B", "train", "tests/train/b_test.cpp"), ("Slurm.A", "slurm", ""), ("Cli.A", "cli", ""), ("Eeg.A", "eeg", ""),
                  ("Fuzz.A", "fuzz", "tests/fuzz/a_test.cpp"), ("kernels_long1", "kernels", ""), ("train_command", "train", ""),
@@ -108,6 +108,7 @@ class MadeUp(unittest.TestCase):
     def test_pages_and_scripts_run_what_reads_them(self):
         self.assertEqual(self.runs("docs/page.md"), {"python_pages_test"})
         self.assertEqual(self.runs("docs/other.md", "README.md"), set())
+        self.assertEqual(self.runs("bench/results/a.jsonl"), {"python_rows_test"})
         self.assertEqual(self.runs("scripts/small-check"), {"python_check_test"})
 
     def test_what_nobody_foresaw_runs_everything(self):

@@ -105,6 +105,23 @@ class CoreWait:
         return waited / (ran + waited) if ran + waited > 0 else None
 
 
+def keep(path, rows):
+    """Appends rows as they are, each line whole or not at all."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        read(path)
+        for row in rows:
+            line = (json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+            size = os.fstat(descriptor).st_size
+            if os.write(descriptor, line) != len(line):  # a full disk: no half of a line stays
+                os.ftruncate(descriptor, size)
+                raise SavedRowsError(f"{path}: no space is left for the row")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class SavedRows:
     def __init__(self, path, what, command, peers):
         self.path = pathlib.Path(path)
@@ -124,15 +141,4 @@ class SavedRows:
                "commit": commit(), "peers": self._peers, "machine": machine(), "variables": variables(), "waited": waited}
         if twice := row.keys() & figures.keys():
             raise ValueError(f"a row's own key has the name of one that all rows have: {twice}")
-        line = (json.dumps({**row, **figures}, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            read(self.path)
-            size = os.fstat(descriptor).st_size
-            if os.write(descriptor, line) != len(line):  # a full disk: no half of a line stays
-                os.ftruncate(descriptor, size)
-                raise SavedRowsError(f"{self.path}: no space is left for the row")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        keep(self.path, [{**row, **figures}])

@@ -166,9 +166,9 @@ class Table(unittest.TestCase):
 
     def test_what_others_disturbed_is_not_told(self):
         self.rows(lambda row: {**row, "waited": 0.11})
-        self.refused("others had the core while 'mlp'")
+        self.refused("'mlp' with {'threads': 1}: others had the core while it was measured")
         self.rows(lambda row: {**row, "waited": None})
-        self.refused("others had the core while 'mlp'")
+        self.refused("'mlp' with {'threads': 1}: others had the core while it was measured")
 
     def test_code_that_nobody_has_is_not_told(self):
         self.rows(lambda row: {**row, "commit": "isobit 0.2.0 (715e438b7937-dirty, g++ 12.2.0, release)"})
@@ -181,6 +181,42 @@ class Table(unittest.TestCase):
     def test_a_page_without_the_block_is_refused(self):
         (self.root / "README.md").write_text("# isobit\n", encoding="utf-8")
         self.refused("no block between")
+
+    def measured(self, program_text, minutes):
+        """With a program that writes the row which it is asked for, as `program_text` leaves it."""
+        program = self.root / "program"
+        program.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\nrow = json.loads({json.dumps(json.dumps(ROW))})\n"
+                           "words = dict(zip(sys.argv[3::2], sys.argv[4::2]))\nhere = pathlib.Path(__file__).parent\n"
+                           f"row |= {{'model': words['--models'], 'threads': int(words['--threads']), 'waited': 0.01}}\n{program_text}\n"
+                           "pathlib.Path(words['--save']).write_text(json.dumps(row) + '\\n')\n")
+        program.chmod(0o755)
+        lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
+        self.file.write_text("".join(line for line in lines if '"mlp"' not in line or '"threads": 2' in line), encoding="utf-8")
+        script = (f"import runpy, sys; sys.argv[1:] = ['--root', {str(self.root)!r}, '--measure', '{minutes}']\n"
+                  f"names = runpy.run_path({str(SOURCE / 'scripts/readme-table')!r})\n"
+                  "names['main'].__globals__['free_cores'] = lambda: 2.0\nsys.exit(names['main']())")
+        return subprocess.run([sys.executable, "-c", script], env={**os.environ, "ISOBIT_PROGRAM": str(program)},
+                              capture_output=True, text=True, check=False)
+
+    def test_what_is_missing_is_measured_until_nobody_disturbs(self):
+        done = self.measured("tried = here / 'tried'\nrow['waited'] = 0.01 if tried.exists() else 0.5\ntried.touch()\nrow['ratio'] = 0.25", 10)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("isobit bench step --models mlp --rounds 9 --threads 1: others had the core while it was measured (waited 0.5)", done.stderr)
+        self.assertIn("isobit bench step --models mlp --rounds 9 --threads 1: kept", done.stderr)
+        self.assertEqual(done.stderr.count("isobit bench"), 2)  # what was there is not measured again
+        self.assertIn("| 0.25 to 0.50, ", (self.root / "README.md").read_text(encoding="utf-8"))
+        self.assertNotIn('"waited":0.5', self.file.read_text(encoding="utf-8"))
+
+    def test_the_time_to_measure_ends(self):
+        done = self.measured("", 0)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the time is over, and not all is measured", done.stderr)
+        self.assertIn("no row of 'mlp'", done.stderr)
+
+    def test_code_that_is_not_committed_is_not_measured(self):
+        done = self.measured("row['commit'] = 'isobit 0.2.0 (715e438b7937-dirty)'", 10)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("was built from code that is not committed: commit it, and build again", done.stderr)
 
     def test_machines_have_the_names_that_people_use(self):
         for cpu, family, model, isa, name in (("AMD EPYC", 26, 2, "avx512", "AMD EPYC (Zen 5, AVX-512)"),

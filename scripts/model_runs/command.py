@@ -58,7 +58,7 @@ def build_digest():
     """Which isobit: a digest of the library and the package's modules."""
     digest = hashlib.sha256()
     folder = pathlib.Path(environment.package()) / "isobit"
-    for path in sorted([*folder.glob("*.py"), folder / "libisobit_torch.so"]):
+    for path in sorted([*folder.rglob("*.py"), folder / "libisobit_torch.so"]):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

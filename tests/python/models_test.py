@@ -39,6 +39,18 @@ class Page(Case):
         self.assertNotEqual(page.render(stored), before)
 
 
+class Builds(unittest.TestCase):
+    def test_a_change_in_any_room_is_another_build(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"PYTHONPATH": folder}):
+            package = pathlib.Path(folder) / "isobit"
+            (package / "_base").mkdir(parents=True)
+            digests = []
+            for name, text in (("libisobit_torch.so", "1"), ("__init__.py", "1"), ("_base/_library.py", "1"), ("_base/_library.py", "2")):
+                (package / name).write_text(text, encoding="utf-8")
+                digests.append(command.build_digest())
+        self.assertEqual(len({*digests}), 4)
+
+
 class Times(Case):
     """scripts/models --time --page: into the page that is there, all of one build."""
 

@@ -108,10 +108,11 @@ class Typing(unittest.TestCase):
         environment = self.folder / f"environment{len(leave_out)}"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         (site,) = environment.glob("lib/python*/site-packages")
-        (site / "isobit").mkdir()
-        for file in PACKAGE.iterdir():
+        for file in PACKAGE.rglob("*"):
             if file.exists() and file.suffix in (".py", ".pyi", ".typed") and file.name not in leave_out:
-                (site / "isobit" / file.name).write_bytes(file.read_bytes())
+                copy = site / "isobit" / file.relative_to(PACKAGE)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(file.read_bytes())
         (site / "torch.pth").write_text(f"{TORCH}\n")
         (self.folder / "right.py").write_text(RIGHT)
         (self.folder / "wrong.py").write_text("import isobit\n" + "\n".join(WRONG) + "\n")

@@ -103,20 +103,28 @@ class Change:
             if self.names(test):
                 return NAMES
         about = bool(self.about and self.about.search(test.name))
-        if about and any(source.endswith(".py") for source in test.sources):  # of the whole program, wherever it lies
+        program = test.folder == "python" or any(source.endswith(".py") for source in test.sources)  # of the whole one
+        if about and program:
             return TOUCHED
-        if test.folder == "python":
-            if about or (self.rooms & rules.RUN_ALL_PYTHON and not long):
-                return TOUCHED
-            if not long and any(f'"{room}"' in self.text_of(test) for room in self.rooms):
-                return NAMES
-        elif self.rooms:
-            rooms = {test.folder} if test.folder in self.graph else self.files.rooms.get(test.folder, set())
-            if rooms & self.rooms:
-                return TOUCHED
-            if (rooms & self.users or test.folder in rules.WHOLE_PROGRAM) and (about or not long):
-                return INCLUDES
+        own = {test.folder} if test.folder in self.graph else self.files.rooms.get(test.folder, set())
+        if test.folder != "python" and own & self.rooms:
+            return TOUCHED
+        if (about or not long) and self.reaches(test, program):
+            return INCLUDES
         return IN_TURN if in_turn else ""
+
+    def reaches(self, test: Test, program: bool) -> bool:
+        """Whether what a test includes or calls includes what was touched."""
+        reached = self.rooms | self.users
+        if test.folder in self.graph:
+            rooms = self.files.rooms_of(test.sources) | {test.folder}
+        elif test.folder in self.files.rooms:
+            rooms = set(self.files.rooms[test.folder])
+        else:  # of bench/, or of a place that nobody foresaw
+            return bool(reached) or any(re.match(r"bench/[^/]+$", page) for page in self.pages)
+        if program or test.folder in rules.WHOLE_PROGRAM:
+            rooms |= {"cli", "extension"}
+        return bool(rooms & reached)
 
 
 def select(change: Change, tests: Iterable[Test], long: list[str], commits: int) -> dict[Test, str]:

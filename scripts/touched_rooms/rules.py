@@ -10,10 +10,7 @@ PARTS = 8
 SETUPS = {"slurm": "slurm", "slurm-local": "slurm", "report": "pages", "kernels": "qemu", "contract": "qemu", "golden": "qemu",
           "test-architectures": "qemu"}
 
-# Tests in Python go through the whole program: only these rooms run all of them but for the longest, every other room those that
-# name it.
-RUN_ALL_PYTHON = {"python", "extension", "cli", "kernels", "contract"}
-# A few seconds each: any room runs them.
+# Folders whose tests go through the whole program, as every test in Python does: any room in it runs all but the longest.
 WHOLE_PROGRAM = {"cli", "component"}
 
 _NUMBERS = ("op_samples|exact|binary64|differential|everyday|distributions|sparse|grouped|composite|python_ops|guard_ways|stock"

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 
@@ -99,6 +100,10 @@ class TestFiles:
             if TEST_FILE.search(path):
                 self.tested.add(folder)
 
+    def rooms_of(self, files: Iterable[str]) -> set[str]:
+        """The rooms that these include."""
+        return set().union(*(named_rooms(self.texts[file]) for file in files if file in self.texts))
+
     def users(self, file: str) -> set[str]:
         """Files that name this one: by its stem where they lie beside it or link what it is compiled to, else by its path."""
         folder, name = file.split("/")[1], pathlib.PurePath(file).name
@@ -143,9 +148,17 @@ class Test:
         self.number, self.name, self.folder, self.sources = number, name, folder, set(sources)
 
 
+def known_to_ctest(build: str) -> dict:
+    """Asked from a folder of its own: in the build's ctest would write over the log of a run that is under way."""
+    with tempfile.TemporaryDirectory() as folder:
+        below = f'subdirs("{pathlib.Path(build).resolve()}")\n'
+        (pathlib.Path(folder) / "CTestTestfile.cmake").write_text(below, encoding="utf-8")
+        words = ["ctest", "--test-dir", folder, "--show-only=json-v1"]
+        return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
 def tests_of(root: pathlib.Path, build: str) -> Iterator[Test]:
-    words = ["ctest", "--test-dir", build, "--show-only=json-v1"]
-    given = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    given = known_to_ctest(build)
     graph = given["backtraceGraph"]
     built = pathlib.Path(build).resolve()
 

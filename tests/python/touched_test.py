@@ -39,15 +39,17 @@ class MadeUp(unittest.TestCase):
             "src/cli/a.cpp": '#include "train/a.h"\n#include "slurm/a.h"\n', "apps/eeg/a.cpp": '#include "train/a.h"\n',
             "apps/slide/a.cpp": '#include "eeg/a.h"\n', "python/isobit/_proof/a.py": "", "python/isobit/_base/a.py": "",
             "tests/kernels/a_test.cpp": '#include "golden/values.h"\n', "tests/train/a_test.cpp": '#include "helper.h"\n',
-            "tests/train/b_test.cpp": "", "tests/train/CMakeLists.txt": "a_test b_test", "tests/train/helper.h": "", "tests/golden/values.h": "", "tests/golden/values.txt": "",
+            "tests/train/b_test.cpp": '#include "slurm/a.h"\n', "tests/train/CMakeLists.txt": "a_test b_test", "tests/train/helper.h": "", "tests/golden/values.h": "", "tests/golden/values.txt": "",
             "tests/fuzz/a_test.cpp": '#include "train/a.h"\n', "tests/python/slurm_test.py": "", "tests/python/other_test.py": "import cases\n",
             "tests/python/cases.py": "", "tests/python/record_test.py": '["run", "train"]', "tests/long.txt": "",
-            "tests/python/pages_test.py": 'open("docs/page.md")', "tests/python/rows_test.py": "bench/results", "scripts/small-check": "", "tests/python/check_test.py": "scripts/small-check"})
+            "tests/python/pages_test.py": 'open("docs/page.md")', "tests/python/rows_test.py": "bench/results", "scripts/small-check": "", "scripts/instructions": "",
+            "tests/python/check_test.py": "scripts/small-check"})
         named = [("Kernels.A", "kernels", "tests/kernels/a_test.cpp"), ("Train.A", "train", "tests/train/a_test.cpp"),
                  ("Train.B", "train", "tests/train/b_test.cpp"), ("Slurm.A", "slurm", ""), ("Cli.A", "cli", ""), ("Eeg.A", "eeg", ""),
                  ("Fuzz.A", "fuzz", "tests/fuzz/a_test.cpp"), ("kernels_long1", "kernels", ""), ("train_command", "train", ""),
-                 ("slurm_local", "slurm", "")]
+                 ("slurm_local", "slurm", ""), ("instructions", "", "scripts/instructions")]
         named += [(f"python_{path.stem}", "python", f"tests/python/{path.name}") for path in sorted(self.root.glob("tests/python/*_test.py"))]
+        self.python = {name for name, folder, _ in named if folder == "python"} - set(LONG)
         self.all = [Test(i, name, room, [source] if source else []) for i, (name, room, source) in enumerate(named, 1)]
 
     def change(self, *files):
@@ -62,7 +64,7 @@ class MadeUp(unittest.TestCase):
     def test_a_room_and_those_that_include_it(self):
         change = self.change("src/train/a.cpp")
         self.assertEqual((change.rooms, change.users), ({"train"}, {"cli", "eeg", "slide"}))
-        self.assertEqual(self.runs("src/train/a.cpp"), {"Train.A", "Train.B", "train_command", "Cli.A", "Eeg.A", "Fuzz.A"})
+        self.assertEqual(self.runs("src/train/a.cpp"), {"Train.A", "Train.B", "train_command", "Cli.A", "Eeg.A", "Fuzz.A", "instructions"} | self.python)
 
     def test_of_the_longest_those_of_the_room_itself(self):
         self.assertEqual(self.runs("src/kernels/a.cpp"), {test.name for test in self.all} - {
@@ -76,7 +78,7 @@ class MadeUp(unittest.TestCase):
     def test_slurm_brings_its_packages(self):
         change = self.change("src/slurm/a.cpp")
         self.assertEqual((change.setups(), change.components, change.architectures()), (["slurm"], [], []))
-        self.assertEqual(self.runs("src/slurm/a.cpp"), {"Slurm.A", "slurm_local", "Cli.A", "python_slurm_test"})
+        self.assertEqual(self.runs("src/slurm/a.cpp"), {"Slurm.A", "slurm_local", "Cli.A", "Train.B", "instructions"} | self.python)
 
     def test_packages_of_rooms_scripts_and_tests(self):
         for file, setups in (("src/kernels/a.cpp", ["qemu"]), ("tests/golden/values.txt", ["qemu"]), ("scripts/slurm-local", ["slurm"]),
@@ -107,6 +109,7 @@ class MadeUp(unittest.TestCase):
 
     def test_pages_and_scripts_run_what_reads_them(self):
         self.assertEqual(self.runs("docs/page.md"), {"python_pages_test"})
+        self.assertEqual(self.runs("bench/instructions.cpp"), {"instructions"})
         self.assertEqual(self.runs("docs/other.md", "README.md"), set())
         self.assertEqual(self.runs("bench/results/a.jsonl"), {"python_rows_test"})
         self.assertEqual(self.runs("scripts/small-check"), {"python_check_test"})
